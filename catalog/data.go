@@ -1,0 +1,109 @@
+package catalog
+
+import (
+	"encoding/json"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// ID names a catalog: the namespace and name of its CatalogSource or
+// ClusterCatalog. A ClusterCatalog has no namespace.
+type ID struct {
+	Namespace string // "olm"
+	Name      string // "operatorhubio"
+}
+
+// String returns "namespace/name", or "name" where there is no namespace.
+func (id ID) String() string {
+	if id.Namespace == "" {
+		return id.Name
+	}
+	return id.Namespace + "/" + id.Name
+}
+
+// Content is what one catalog holds, as decoded, before any check. It is the
+// only way in: every source (file-based, SQLite, bundle directories) ends here.
+type Content struct {
+	ID       ID
+	Priority int               // higher is preferred; resolution.md section 5.6
+	Labels   map[string]string // a ClusterCatalog's, for catalog selectors
+	Source   string            // canonical reference, as the lock records it: "oci:catalogs/operatorhubio"
+	Digest   Digest            // of what Source named when it was read
+	Packages []PackageData     // in any order
+}
+
+// PackageData is one olm.package with all that belongs to it.
+type PackageData struct {
+	Name           string
+	DefaultChannel string
+	Description    string
+	Channels       []ChannelData
+	Bundles        []BundleData
+	Deprecations   []DeprecationData
+	Pos            diag.Pos
+}
+
+// ChannelData is one olm.channel.
+type ChannelData struct {
+	Name    string
+	Entries []EntryData
+	Pos     diag.Pos
+}
+
+// EntryData is one node of a channel's upgrade graph.
+type EntryData struct {
+	Name      string   // the bundle's name: "etcdoperator.v0.9.4"
+	Replaces  string   // may name a bundle the channel does not hold
+	Skips     []string // in file order
+	SkipRange string   // ">=1.0.0 <1.2.0", a blang range; unparsed
+	Pos       diag.Pos
+}
+
+// BundleData is one olm.bundle.
+type BundleData struct {
+	Name          string // "etcdoperator.v0.9.4"
+	Image         string // "quay.io/x/y@sha256:…"; empty where the content is only embedded
+	Properties    []Property
+	RelatedImages []RelatedImage
+	Embedded      bool     // the catalog holds the manifests themselves (olm.bundle.object, or a bundle directory)
+	Metadata      Metadata // what the CSV says of itself, as far as the catalog tells
+	Pos           diag.Pos
+}
+
+// Property is one {type, value}. Resolution reads olm.package, olm.gvk, their
+// required forms, olm.label(.required), olm.constraint, olm.deprecated and
+// olm.maxOpenShiftVersion; olm.bundle.object and olm.csv.metadata are left out
+// by the readers, for their size.
+type Property struct {
+	Type  string
+	Value json.RawMessage
+}
+
+// RelatedImage is one image that a bundle needs at run time.
+type RelatedImage struct {
+	Name  string // may be empty
+	Image string
+}
+
+// Metadata is what a ClusterServiceVersion says of itself that a person
+// searching, or the checks of resolution.md rule 7, want to know. The zero
+// value of a field means that the catalog does not tell.
+type Metadata struct {
+	Known          bool // the catalog held olm.csv.metadata or the CSV
+	DisplayName    string
+	Description    string // the short one: annotation "description", else the first line of the long one
+	Provider       string
+	MinKubeVersion string
+	InstallModes   []InstallMode // those supported, in the order of InstallModes(); nil where the catalog does not tell
+	Keywords       []string
+	Maturity       string
+	Annotations    map[string]string // only those of operatorframework.io and olm, and those below 1 KiB
+	Owned          []string          // names of the owned CRDs, sorted
+}
+
+// DeprecationData is one entry of an olm.deprecations blob.
+type DeprecationData struct {
+	Schema  string // "olm.package", "olm.channel", "olm.bundle"
+	Name    string // the channel's or bundle's; empty for the package
+	Message string
+}

@@ -1,0 +1,166 @@
+// Package diag says where in the user's files something is wrong.
+//
+// A parser collects every fault it meets into a [List] and goes on; the list
+// prints one fault a line, sorted, as file:line:col: message. The package
+// knows nothing of YAML or of operators and never prints by itself.
+//
+// Start from [Pos], [Error] and [List].
+package diag
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Pos is a place in a file. Line and Col count from 1, in bytes; a zero Line
+// means the file as a whole, a zero Col the line as a whole.
+type Pos struct {
+	File string // "subscriptions/etcd.yaml", slash-separated, as the user would name it
+	Line int    // 7
+	Col  int    // 3
+}
+
+// IsZero reports whether p names no place at all.
+func (p Pos) IsZero() bool { return p == Pos{} }
+
+// String returns "file:line:col", without the parts that are unknown.
+func (p Pos) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		if p.File != "" {
+			b.WriteByte(':')
+		}
+		b.WriteString(strconv.Itoa(p.Line))
+		if p.Col > 0 {
+			b.WriteByte(':')
+			b.WriteString(strconv.Itoa(p.Col))
+		}
+	}
+	return b.String()
+}
+
+// Compare orders by file, line, column.
+func (p Pos) Compare(q Pos) int {
+	return cmp.Or(strings.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Col, q.Col))
+}
+
+// Error is one fault at one place.
+type Error struct {
+	Pos Pos
+	Msg string // "unknown field \"chanel\" (did you mean \"channel\"?)"
+	Err error  // what caused it; may be nil
+}
+
+// Error returns "position: message: cause", without the parts that are empty.
+func (e *Error) Error() string {
+	parts := make([]string, 0, 3)
+	if !e.Pos.IsZero() {
+		parts = append(parts, e.Pos.String())
+	}
+	if e.Msg != "" {
+		parts = append(parts, e.Msg)
+	}
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf returns a fault at pos. A %w in format becomes reachable by errors.Is
+// and errors.As.
+func Errorf(pos Pos, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	if errors.Unwrap(err) == nil {
+		return &Error{Pos: pos, Msg: err.Error()}
+	}
+	return &Error{Pos: pos, Err: err}
+}
+
+// List collects faults. The zero value is empty and ready to use.
+type List []*Error
+
+// Addf adds a fault at pos.
+func (l *List) Addf(pos Pos, format string, args ...any) {
+	*l = append(*l, Errorf(pos, format, args...))
+}
+
+// Add adds err: a *Error as it is, a List fault by fault, anything else at pos.
+// A nil err adds nothing.
+func (l *List) Add(pos Pos, err error) {
+	if err == nil {
+		return
+	}
+	if one, ok := err.(*Error); ok { //nolint:errorlint // a wrapped fault keeps the words around it
+		*l = append(*l, one)
+		return
+	}
+	if many, ok := err.(List); ok { //nolint:errorlint // likewise
+		*l = append(*l, many...)
+		return
+	}
+	*l = append(*l, &Error{Pos: pos, Err: err})
+}
+
+// Err returns the faults sorted by position, then message, without exact
+// repeats, or nil when there are none.
+func (l *List) Err() error {
+	if l == nil || len(*l) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(*l)
+	slices.SortStableFunc(sorted, func(a, b *Error) int {
+		return cmp.Or(a.Pos.Compare(b.Pos), strings.Compare(a.Error(), b.Error()))
+	})
+	return slices.CompactFunc(sorted, func(a, b *Error) bool {
+		return a.Pos == b.Pos && a.Error() == b.Error()
+	})
+}
+
+// Error returns one fault a line.
+func (l List) Error() string {
+	lines := make([]string, len(l))
+	for i, e := range l {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns each fault.
+func (l List) Unwrap() []error {
+	errs := make([]error, len(l))
+	for i, e := range l {
+		errs[i] = e
+	}
+	return errs
+}
+
+// Warning is something the user should know that stops nothing.
+type Warning struct {
+	Pos  Pos    // zero where no file is to blame
+	Code string // stable, for machines: "declaration-in-tree"
+	Msg  string
+}
+
+// String returns "position: message".
+func (w Warning) String() string {
+	if w.Pos.IsZero() {
+		return w.Msg
+	}
+	return w.Pos.String() + ": " + w.Msg
+}
+
+// SortWarnings sorts in place by position, code, message and drops exact repeats.
+func SortWarnings(ws []Warning) []Warning {
+	slices.SortStableFunc(ws, func(a, b Warning) int {
+		return cmp.Or(a.Pos.Compare(b.Pos), strings.Compare(a.Code, b.Code), strings.Compare(a.Msg, b.Msg))
+	})
+	return slices.Compact(ws)
+}
