@@ -1,0 +1,59 @@
+# make demo and make test are all that a newcomer needs; `make verify` is what
+# CI runs before a change goes in.
+
+GO       ?= go
+BIN      := bin
+FUZZTIME ?= 10s
+LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
+
+# Test packages that keep golden files: those that define -update.
+GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool("update"' . 2>/dev/null)))
+
+.PHONY: help demo build test race lint fmt fuzz bench golden tidy examples verify clean
+
+help: ## Show what can be made.
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+build: ## Build bin/quayside.
+	$(GO) build -o $(BIN)/quayside ./cmd/quayside
+
+demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
+	@examples/quickstart/demo.sh $(BIN)/quayside
+
+test: ## Run the tests (under 3 minutes on 2 cores).
+	$(GO) test ./...
+
+race: ## Run the tests with the race detector, without those over the corpus.
+	$(GO) test -race -short ./...
+
+lint: ## Run the linters of .golangci.yml.
+	$(LINT) run ./...
+
+fmt: ## Format the sources.
+	$(LINT) fmt ./...
+
+fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
+	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$dir/*_test.go); do \
+	    $(GO) test $$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
+	  done; \
+	done
+
+bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORPUS.
+	$(GO) test ./... -run '^$$' -bench . -benchmem
+
+golden: ## Write the golden files anew.
+	$(GO) test $(GOLDEN) -update
+
+examples: ## Write the examples' catalogs, locks and trees anew.
+	$(GO) test ./examples/... -update
+
+tidy: ## Bring go.mod and go.sum in step with the sources.
+	$(GO) mod tidy -e
+	cd tools && $(GO) mod verify >/dev/null
+
+verify: fmt tidy golden examples lint race ## Everything that must hold before a change goes in.
+	git diff --exit-code
+
+clean: ## Remove what was built.
+	rm -rf $(BIN) dist
