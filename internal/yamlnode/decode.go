@@ -1,0 +1,217 @@
+package yamlnode
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Decode fills the struct that into points to, by its json tags. A field the
+// struct does not know, or a value of the wrong type, is a fault; all are
+// found, and the error is a diag.List. Null leaves a field as it is. A
+// json.RawMessage takes any value as canonical JSON, a *yaml.Node takes the
+// node. Inside a field tagged `yamlnode:"open"` unknown fields are passed over.
+func Decode(file string, n *yaml.Node, into any) error {
+	v := reflect.ValueOf(into)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		panic(fmt.Sprintf("yamlnode: Decode into %T", into))
+	}
+	d := decoder{file: file}
+	d.value(n, v.Elem(), "", false)
+	return d.errs.Err()
+}
+
+type decoder struct {
+	file string
+	errs diag.List
+}
+
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, open bool) {
+	switch v.Interface().(type) {
+	case json.RawMessage:
+		raw, err := JSON(n)
+		if err != nil {
+			d.errs.Add(At(d.file, n), relocate(d.file, err))
+			return
+		}
+		v.SetBytes(raw)
+		return
+	case *yaml.Node:
+		v.Set(reflect.ValueOf(n))
+		return
+	}
+	if s, err := resolve(n); err == nil && s.kind == kindNull {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem(), path, open)
+	case reflect.Struct:
+		d.object(n, v, path, open)
+	case reflect.Map:
+		d.mapping(n, v, path, open)
+	case reflect.Slice:
+		d.list(n, v, path, open)
+	default:
+		d.scalar(n, v, path)
+	}
+}
+
+func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, path, "a mapping")
+		return
+	}
+	known, names := fieldsOf(v.Type())
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, err := keyText(n.Content[i])
+		if err != nil {
+			d.errs.Add(At(d.file, n.Content[i]), err)
+			continue
+		}
+		f, ok := known[key]
+		switch {
+		case ok:
+			d.value(n.Content[i+1], v.Field(f.index), join(path, key), open || f.open)
+		case !open:
+			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", clip(n.Content[i].Value), within(path), DidYouMean(key, names))
+		}
+	}
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string, open bool) {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(n, path, "a mapping")
+		return
+	}
+	m := reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, err := keyText(n.Content[i])
+		if err != nil {
+			d.errs.Add(At(d.file, n.Content[i]), err)
+			continue
+		}
+		elem := reflect.New(v.Type().Elem()).Elem()
+		d.value(n.Content[i+1], elem, join(path, key), open)
+		m.SetMapIndex(reflect.ValueOf(key).Convert(v.Type().Key()), elem)
+	}
+	v.Set(m)
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, open bool) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrong(n, path, "a list")
+		return
+	}
+	s := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, c := range n.Content {
+		d.value(c, s.Index(i), path+"["+strconv.Itoa(i)+"]", open)
+	}
+	v.Set(s)
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
+	s, err := resolve(n)
+	if err != nil {
+		d.errs.Addf(At(d.file, n), "%s%w", label(path), err)
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if s.kind != kindString {
+			d.wrong(n, path, "a string")
+			return
+		}
+		v.SetString(s.text)
+	case reflect.Bool:
+		if s.kind != kindBool {
+			d.wrong(n, path, "true or false")
+			return
+		}
+		v.SetBool(s.text == "true")
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		i, err := strconv.ParseInt(s.text, 10, v.Type().Bits())
+		if s.kind != kindInt || err != nil {
+			d.wrong(n, path, "an integer")
+			return
+		}
+		v.SetInt(i)
+	default:
+		panic(fmt.Sprintf("yamlnode: no way to decode into %s", v.Type()))
+	}
+}
+
+func (d *decoder) wrong(n *yaml.Node, path, want string) {
+	hint := ""
+	if s, err := resolve(n); want == "a string" && err == nil && s.kind != kindString {
+		hint = " (put it in quotes)"
+	}
+	d.errs.Addf(At(d.file, n), "%swant %s, got %s%s", label(path), want, describe(n), hint)
+}
+
+func label(path string) string {
+	if path == "" {
+		return ""
+	}
+	return path + ": "
+}
+
+func within(path string) string {
+	if path == "" {
+		return ""
+	}
+	return " in " + path
+}
+
+// DidYouMean returns ` (did you mean "x" or "y"?)`, or "" where nothing is
+// near.
+func DidYouMean(word string, among []string) string {
+	near := diag.Nearest(word, among)
+	if len(near) == 0 {
+		return ""
+	}
+	for i, s := range near {
+		near[i] = strconv.Quote(s)
+	}
+	last := len(near) - 1
+	if last == 0 {
+		return " (did you mean " + near[0] + "?)"
+	}
+	return " (did you mean " + strings.Join(near[:last], ", ") + " or " + near[last] + "?)"
+}
+
+type fieldInfo struct {
+	index int
+	open  bool
+}
+
+// fieldsOf returns the fields of a struct by json name, and the names in order.
+func fieldsOf(t reflect.Type) (map[string]fieldInfo, []string) {
+	known := make(map[string]fieldInfo, t.NumField())
+	names := make([]string, 0, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		known[name] = fieldInfo{index: i, open: t.Field(i).Tag.Get("yamlnode") == "open"}
+		names = append(names, name)
+	}
+	return known, names
+}
+
+// relocate puts the file's name into a position that JSON left without.
+func relocate(file string, err error) error {
+	if e, ok := err.(*diag.Error); ok { //nolint:errorlint // JSON returns no other
+		e.Pos.File = file
+		return e
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package yamlnode
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+type kind int
+
+const (
+	kindString kind = iota
+	kindNull
+	kindBool
+	kindInt
+	kindFloat
+)
+
+// scalar is a scalar as the API server takes it. JSON is its canonical form.
+type scalar struct {
+	kind kind
+	text string // a string's value, else the canonical JSON
+}
+
+// resolve reads a scalar by the rules of YAML 1.1 that sigs.k8s.io/yaml keeps:
+// yes, no, on, off, y and n are booleans, 0777 is octal, a timestamp is text.
+func resolve(n *yaml.Node) (scalar, error) {
+	if n.Kind != yaml.ScalarNode {
+		return scalar{}, fmt.Errorf("want a scalar, got %s", describe(n))
+	}
+	tag := ""
+	if n.Style&yaml.TaggedStyle != 0 {
+		tag = n.ShortTag()
+	}
+	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+	switch {
+	case tag == "!!binary":
+		raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(n.Value), ""))
+		if err != nil {
+			return scalar{}, fmt.Errorf("!!binary: %w", err)
+		}
+		return scalar{text: string(raw)}, nil
+	case tag == "" && quoted, tag == "!!str", tag == "!!timestamp":
+		return scalar{text: n.Value}, nil
+	case tag == "":
+		return plain(n.Value), nil
+	}
+	return tagged(tag, n.Value)
+}
+
+// tagged reads a scalar that carries a tag of its own.
+func tagged(tag, text string) (scalar, error) {
+	s := plain(text)
+	want, known := map[string]kind{"!!null": kindNull, "!!bool": kindBool, "!!int": kindInt, "!!float": kindFloat}[tag]
+	switch {
+	case !known:
+		return scalar{text: text}, nil
+	case s.kind == want, want == kindFloat && s.kind == kindInt:
+		return s, nil
+	}
+	return scalar{}, fmt.Errorf("%q is not of type %s", text, tag)
+}
+
+func plain(text string) scalar {
+	switch text {
+	case "", "~", "null", "Null", "NULL":
+		return scalar{kindNull, "null"}
+	case "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON":
+		return scalar{kindBool, "true"}
+	case "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF":
+		return scalar{kindBool, "false"}
+	case ".nan", ".NaN", ".NAN":
+		return scalar{kindFloat, "NaN"}
+	case ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF":
+		return scalar{kindFloat, "+Inf"}
+	case "-.inf", "-.Inf", "-.INF":
+		return scalar{kindFloat, "-Inf"}
+	}
+	if c := text[0]; c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' {
+		if s, ok := number(text); ok {
+			return s
+		}
+	}
+	return scalar{kindString, text}
+}
+
+func number(text string) (scalar, bool) {
+	if text[0] == '.' {
+		f, err := strconv.ParseFloat(text, 64)
+		return floating(f), err == nil
+	}
+	digits := strings.ReplaceAll(text, "_", "")
+	if i, err := strconv.ParseInt(digits, 0, 64); err == nil {
+		return scalar{kindInt, strconv.FormatInt(i, 10)}, true
+	}
+	if u, err := strconv.ParseUint(digits, 0, 64); err == nil {
+		return scalar{kindInt, strconv.FormatUint(u, 10)}, true
+	}
+	if regexp.MustCompile(`^[-+]?[1-9][0-9]{18,400}$`).MatchString(digits) {
+		if b, ok := new(big.Int).SetString(digits, 10); ok {
+			return scalar{kindInt, b.String()}, true
+		}
+	}
+	if regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`).MatchString(digits) {
+		f, err := strconv.ParseFloat(digits, 64)
+		return floating(f), err == nil
+	}
+	return scalar{}, false
+}
+
+// floating formats as encoding/json does. NaN and infinities keep a text that
+// JSON refuses.
+func floating(f float64) scalar {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return scalar{kindFloat, strconv.FormatFloat(f, 'g', -1, 64)}
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		panic(fmt.Sprintf("yamlnode: %v is finite and cannot be JSON: %v", f, err))
+	}
+	return scalar{kindFloat, string(b)}
+}
+
+// keyText returns a mapping key as JSON would have it: true for yes.
+func keyText(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode {
+		return "", fmt.Errorf("want a scalar as key, got %s", describe(n))
+	}
+	s, err := resolve(n)
+	if err != nil {
+		return "", err
+	}
+	if s.kind == kindNull {
+		return "", errors.New("want a key, got null")
+	}
+	return s.text, nil
+}
+
+// describe names what stands at n, for messages.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	s, err := resolve(n)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%q", clip(n.Value))
+	case s.kind == kindNull:
+		return "null"
+	case s.kind == kindBool:
+		return fmt.Sprintf("the boolean %s", n.Value)
+	case s.kind == kindInt, s.kind == kindFloat:
+		return fmt.Sprintf("the number %s", clip(n.Value))
+	}
+	return fmt.Sprintf("%q", clip(s.text))
+}
+
+// clip keeps a message readable whatever the input.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,227 @@
+// Package yamlnode reads YAML and JSON as trees that know where they stand.
+//
+// It exists because input comes from strangers and faults must point: sizes,
+// depth and alias expansion are capped before anything is walked, a key given
+// twice is an error, and every fault carries file, line and column. It knows
+// nothing of Kubernetes but how the API server takes scalars: as YAML 1.1.
+//
+// Start from [Documents], then [Decode] into a struct or [JSON].
+package yamlnode
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Limits caps what is read. A zero field means its default.
+type Limits struct {
+	Bytes int // of the whole input; default 64 MiB
+	Depth int // of nested mappings and sequences; default 100
+	Nodes int // after aliases are expanded, over all documents; default 2,000,000
+}
+
+func (l Limits) orDefaults() Limits {
+	if l.Bytes == 0 {
+		l.Bytes = 64 << 20
+	}
+	if l.Depth == 0 {
+		l.Depth = 100
+	}
+	if l.Nodes == 0 {
+		l.Nodes = 2_000_000
+	}
+	return l
+}
+
+// Documents returns the root mapping of each document in data, in order.
+// Empty documents are left out. Input that begins with a brace is taken as a
+// stream of JSON objects where it is one. Aliases and merge keys (<<) are
+// expanded: a node may therefore stand in several places of the tree, with the
+// position of its anchor, and must not be modified. The error is a diag.List.
+func Documents(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
+	lim = lim.orDefaults()
+	whole := diag.Pos{File: file}
+	if len(data) > lim.Bytes {
+		return nil, diag.List{diag.Errorf(whole, "%d bytes, more than the %d allowed", len(data), lim.Bytes)}
+	}
+	if i := invalidUTF8(data); i >= 0 {
+		return nil, diag.List{diag.Errorf(at(file, data, i), "not UTF-8")}
+	}
+	roots, err := parse(file, data, lim)
+	if err != nil {
+		return nil, err
+	}
+	ex := expander{file: file, lim: lim, size: map[*yaml.Node]extent{}, active: map[*yaml.Node]bool{}}
+	docs := make([]*yaml.Node, 0, len(roots))
+	for _, root := range roots {
+		if n := ex.document(root); n != nil {
+			docs = append(docs, n)
+		}
+	}
+	if err := ex.errs.Err(); err != nil {
+		return nil, err
+	}
+	return docs, nil
+}
+
+func parse(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
+	if first := bytes.TrimLeft(data, " \t\r\n"); len(first) > 0 && first[0] == '{' {
+		roots, err := parseJSON(file, data, lim)
+		if err == nil || !errors.Is(err, errNotJSON) {
+			return roots, err
+		}
+	}
+	if delimiters(data) > lim.Nodes {
+		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "more than the %d values allowed", lim.Nodes)}
+	}
+	var roots []*yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var n yaml.Node
+		err := dec.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, diag.List{syntaxError(file, data, err)}
+		}
+		roots = append(roots, &n)
+	}
+	newColumns(data).fix(roots)
+	return roots, nil
+}
+
+// invalidUTF8 returns the offset of the first byte that is no UTF-8, or -1.
+func invalidUTF8(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// delimiters bounds the number of values from below a factor of two without
+// building them, for the parser allocates a node before it can be counted.
+func delimiters(data []byte) int {
+	n := 0
+	for i, c := range data {
+		switch c {
+		case ',', '\n', '[', '{':
+			n++
+		case '-', '?':
+			if i+1 < len(data) && data[i+1] == ' ' {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// syntaxError gives the parser's complaint a position.
+func syntaxError(file string, data []byte, err error) *diag.Error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	pos := diag.Pos{File: file}
+	if m := regexp.MustCompile(`^line ([0-9]+): `).FindStringSubmatch(msg); m != nil {
+		pos.Line, _ = strconv.Atoi(m[1]) // the pattern admits digits only
+		msg = msg[len(m[0]):]
+	} else if m := regexp.MustCompile(`^unknown anchor '([^']*)'`).FindStringSubmatch(msg); m != nil {
+		msg = fmt.Sprintf("unknown anchor %q", m[1])
+		if i := bytes.Index(data, []byte("*"+m[1])); i >= 0 {
+			pos = at(file, data, i)
+		}
+	}
+	if lines := bytes.Count(data, []byte("\n")) + 1; pos.Line > lines {
+		pos.Line = lines
+	}
+	return diag.Errorf(pos, "malformed YAML: %s", msg)
+}
+
+// at returns the position of a byte offset.
+func at(file string, data []byte, offset int) diag.Pos {
+	before := data[:offset]
+	return diag.Pos{
+		File: file,
+		Line: bytes.Count(before, []byte("\n")) + 1,
+		Col:  offset - bytes.LastIndexByte(before, '\n'),
+	}
+}
+
+// At returns the position of n.
+func At(file string, n *yaml.Node) diag.Pos {
+	return diag.Pos{File: file, Line: n.Line, Col: n.Column}
+}
+
+// Field returns the key and the value of a mapping's field, or nil, nil.
+func Field(n *yaml.Node, name string) (key, value *yaml.Node) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k, err := keyText(n.Content[i]); err == nil && k == name {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// Text returns the text of a scalar that the API server would take as a
+// string.
+func Text(n *yaml.Node) (string, bool) {
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return "", false
+	}
+	s, err := resolve(n)
+	if err != nil || s.kind != kindString {
+		return "", false
+	}
+	return s.text, true
+}
+
+// Positions returns where each value below n stands, by path:
+// "spec.channel", "spec.channels[0]".
+func Positions(file string, n *yaml.Node) map[string]diag.Pos {
+	out := map[string]diag.Pos{}
+	positions(file, n, "", out)
+	return out
+}
+
+func positions(file string, n *yaml.Node, path string, out map[string]diag.Pos) {
+	if path != "" {
+		out[path] = At(file, n)
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if k, err := keyText(n.Content[i]); err == nil {
+				positions(file, n.Content[i+1], join(path, k), out)
+			}
+		}
+	case yaml.SequenceNode:
+		for i, c := range n.Content {
+			positions(file, c, path+"["+strconv.Itoa(i)+"]", out)
+		}
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
