@@ -1,0 +1,216 @@
+package bundle
+
+import (
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// CSV is a ClusterServiceVersion: the fields that rendering, catalogs and
+// validation need, and the whole object beside them.
+type CSV struct {
+	File   string         // "manifests/etcdoperator.v0.9.4.clusterserviceversion.yaml"
+	Fields map[string]any // the object as it was read
+
+	Name           string // "etcdoperator.v0.9.4"
+	Annotations    map[string]string
+	Labels         map[string]string
+	Version        string // "0.9.4"; empty where the CSV has none
+	MinKubeVersion string
+	Replaces       string
+	Skips          []string
+	DisplayName    string
+	Description    string
+	Maturity       string
+	Provider       string
+	Keywords       []string
+
+	Modes        []catalog.InstallMode // those supported, in the order of catalog.InstallModes; never nil
+	ModesListed  []string              // as written, with the unsupported ones
+	Strategy     string                // spec.install.strategy
+	Deployments  []Deployment
+	Permissions  []Permission // in the namespaces that the operator works in
+	ClusterPerms []Permission // in the whole cluster
+	Webhooks     []Webhook
+
+	OwnedCRDs     []API
+	RequiredCRDs  []API
+	OwnedAPIs     []API // API services
+	RequiredAPIs  []API
+	NativeAPIs    []catalog.GVK
+	RelatedImages []catalog.RelatedImage
+}
+
+// Deployment is one entry of spec.install.spec.deployments.
+type Deployment struct {
+	Name   string
+	Labels map[string]string // the entry's "label"
+	Spec   map[string]any    // a Deployment's spec
+	Field  string            // "spec.install.spec.deployments[0]"
+}
+
+// Permission is one entry of permissions or clusterPermissions.
+type Permission struct {
+	ServiceAccount string // as written; empty means "default"
+	Rules          []any
+	Field          string
+}
+
+// Account returns the name of the ServiceAccount that is meant.
+func (p Permission) Account() string {
+	if p.ServiceAccount == "" {
+		return "default"
+	}
+	return p.ServiceAccount
+}
+
+// API is an owned or required CRD or API service.
+type API struct {
+	Name           string // "etcdclusters.etcd.database.coreos.com"; an API service's plural: "etcdclusters"
+	Group          string // of an API service
+	Version, Kind  string
+	DeploymentName string // of an API service
+	ContainerPort  int64  // of an API service; 0 where not given
+	Field          string
+}
+
+// The types of webhooks.
+const (
+	Validating = "ValidatingAdmissionWebhook"
+	Mutating   = "MutatingAdmissionWebhook"
+	Conversion = "ConversionWebhook"
+)
+
+// Webhook is one entry of spec.webhookdefinitions.
+type Webhook struct {
+	Type           string // Validating, Mutating, Conversion, or whatever was written
+	GenerateName   string
+	DeploymentName string
+	ContainerPort  int64 // 443 where not given: the default of the CSV's own CRD
+	TargetPort     any   // int64 or string; nil where not given
+	Path           string
+	ConversionCRDs []string
+	Fields         map[string]any // the whole entry: rules, failurePolicy, objectSelector, …
+	Field          string         // "spec.webhookdefinitions[0]"
+}
+
+const defaultWebhookPort = 443
+
+// readCSV takes the fields that the type lists out of o.
+func readCSV(o Object) (*CSV, error) {
+	var errs diag.List
+	r := &reader{file: o.File, errs: &errs}
+	meta, spec := r.object(o.Fields, "", "metadata"), r.object(o.Fields, "", "spec")
+	c := &CSV{
+		File:           o.File,
+		Fields:         o.Fields,
+		Name:           r.str(meta, "metadata", "name"),
+		Annotations:    r.strings(meta, "metadata", "annotations"),
+		Labels:         r.strings(meta, "metadata", "labels"),
+		Version:        r.scalarText(spec, "spec", "version"),
+		MinKubeVersion: r.scalarText(spec, "spec", "minKubeVersion"),
+		Replaces:       r.str(spec, "spec", "replaces"),
+		Skips:          r.texts(spec, "spec", "skips"),
+		DisplayName:    r.scalarText(spec, "spec", "displayName"),
+		Description:    r.scalarText(spec, "spec", "description"),
+		Maturity:       r.scalarText(spec, "spec", "maturity"),
+		Provider:       r.scalarText(r.object(spec, "spec", "provider"), "spec.provider", "name"),
+		Keywords:       r.texts(spec, "spec", "keywords"),
+	}
+	if c.Name == "" {
+		errs.Addf(o.Pos(), "metadata.name is missing")
+	}
+	c.readModes(r, spec)
+	c.readInstall(r, r.object(spec, "spec", "install"))
+	c.readAPIs(r, spec)
+	r.objects(spec, "spec", "webhookdefinitions", func(at string, m map[string]any) {
+		c.Webhooks = append(c.Webhooks, r.webhook(at, m))
+	})
+	r.objects(spec, "spec", "relatedImages", func(at string, m map[string]any) {
+		c.RelatedImages = append(c.RelatedImages, catalog.RelatedImage{Name: r.str(m, at, "name"), Image: r.str(m, at, "image")})
+	})
+	return c, errs.Err()
+}
+
+// scalarText returns a field that ought to be a string, though YAML may have
+// read it as a number: version: 1.0.
+func (r *reader) scalarText(m map[string]any, at, key string) string {
+	switch v := m[key].(type) {
+	case int64, float64, bool:
+		return r.strings(map[string]any{"": map[string]any{"": v}}, "", "")[""]
+	default:
+		return r.str(m, at, key)
+	}
+}
+
+func (c *CSV) readModes(r *reader, spec map[string]any) {
+	supported := map[catalog.InstallMode]bool{}
+	r.objects(spec, "spec", "installModes", func(at string, m map[string]any) {
+		name := r.str(m, at, "type")
+		c.ModesListed = append(c.ModesListed, name)
+		if r.flag(m, at, "supported") {
+			supported[catalog.InstallMode(name)] = true
+		}
+	})
+	c.Modes = []catalog.InstallMode{}
+	for _, mode := range catalog.InstallModes() {
+		if supported[mode] {
+			c.Modes = append(c.Modes, mode)
+		}
+	}
+}
+
+func (c *CSV) readInstall(r *reader, install map[string]any) {
+	const at = "spec.install.spec"
+	c.Strategy = r.str(install, "spec.install", "strategy")
+	spec := r.object(install, "spec.install", "spec")
+	r.objects(spec, at, "deployments", func(at string, m map[string]any) {
+		c.Deployments = append(c.Deployments, Deployment{
+			Name: r.str(m, at, "name"), Labels: r.strings(m, at, "label"), Spec: r.object(m, at, "spec"), Field: at,
+		})
+	})
+	permission := func(into *[]Permission) func(string, map[string]any) {
+		return func(at string, m map[string]any) {
+			*into = append(*into, Permission{ServiceAccount: r.str(m, at, "serviceAccountName"), Rules: r.list(m, at, "rules"), Field: at})
+		}
+	}
+	r.objects(spec, at, "permissions", permission(&c.Permissions))
+	r.objects(spec, at, "clusterPermissions", permission(&c.ClusterPerms))
+}
+
+func (c *CSV) readAPIs(r *reader, spec map[string]any) {
+	api := func(into *[]API) func(string, map[string]any) {
+		return func(at string, m map[string]any) {
+			*into = append(*into, API{
+				Name: r.str(m, at, "name"), Group: r.str(m, at, "group"), Version: r.str(m, at, "version"), Kind: r.str(m, at, "kind"),
+				DeploymentName: r.str(m, at, "deploymentName"), ContainerPort: r.whole(m, at, "containerPort"), Field: at,
+			})
+		}
+	}
+	crds := r.object(spec, "spec", "customresourcedefinitions")
+	r.objects(crds, "spec.customresourcedefinitions", "owned", api(&c.OwnedCRDs))
+	r.objects(crds, "spec.customresourcedefinitions", "required", api(&c.RequiredCRDs))
+	services := r.object(spec, "spec", "apiservicedefinitions")
+	r.objects(services, "spec.apiservicedefinitions", "owned", api(&c.OwnedAPIs))
+	r.objects(services, "spec.apiservicedefinitions", "required", api(&c.RequiredAPIs))
+	r.objects(spec, "spec", "nativeAPIs", func(at string, m map[string]any) {
+		c.NativeAPIs = append(c.NativeAPIs, catalog.GVK{Group: r.str(m, at, "group"), Version: r.str(m, at, "version"), Kind: r.str(m, at, "kind")})
+	})
+}
+
+func (r *reader) webhook(at string, m map[string]any) Webhook {
+	w := Webhook{
+		Type: r.str(m, at, "type"), GenerateName: r.str(m, at, "generateName"), DeploymentName: r.str(m, at, "deploymentName"),
+		ContainerPort: r.whole(m, at, "containerPort"), Path: r.str(m, at, "webhookPath"),
+		ConversionCRDs: r.texts(m, at, "conversionCRDs"), Fields: m, Field: at,
+	}
+	if w.ContainerPort == 0 {
+		w.ContainerPort = defaultWebhookPort
+	}
+	switch port := m["targetPort"].(type) {
+	case nil, int64, string:
+		w.TargetPort = port
+	default:
+		r.wrong(join(at, "targetPort"), "a port's number or name", port)
+	}
+	return w
+}

@@ -1,0 +1,253 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v2"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+const (
+	maxDepth = 100       // of one document
+	maxNodes = 4_000_000 // of one file, aliases expanded
+)
+
+// decodeObjects decodes a file of YAML or JSON documents. Lists are taken
+// apart; empty documents are left out.
+func decodeObjects(file string, data []byte) ([]Object, error) {
+	docs, err := decodeDocuments(file, data)
+	if err != nil {
+		return nil, err
+	}
+	var errs diag.List
+	var objects []Object
+	for _, doc := range docs {
+		for _, item := range flatten(doc) {
+			fields, ok := item.(map[string]any)
+			if !ok {
+				errs.Addf(diag.Pos{File: file}, "document %d: not an object", len(objects)+1)
+				continue
+			}
+			objects = append(objects, Object{File: file, Document: len(objects), Fields: fields})
+		}
+	}
+	return objects, errs.Err()
+}
+
+// flatten returns the items of a list object, else the document itself.
+func flatten(doc any) []any {
+	m, ok := doc.(map[string]any)
+	if !ok {
+		return []any{doc}
+	}
+	items, isList := m["items"].([]any)
+	if !isList || !strings.HasSuffix(text(m, "kind"), "List") || text(child(m, "metadata"), "name") != "" {
+		return []any{doc}
+	}
+	var out []any
+	for _, item := range items {
+		out = append(out, flatten(item)...)
+	}
+	return out
+}
+
+// decodeDocuments decodes every document that is not empty.
+func decodeDocuments(file string, data []byte) ([]any, error) {
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		if docs, err := decodeJSON(data); err == nil {
+			return docs, nil
+		}
+	}
+	return decodeYAML(file, data)
+}
+
+func decodeJSON(data []byte) ([]any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var docs []any
+	for {
+		var v any
+		err := dec.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := converter{}
+		if v, err = c.value(v, 0); err != nil {
+			return nil, err
+		}
+		docs = append(docs, v)
+	}
+}
+
+func decodeYAML(file string, data []byte) ([]any, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	c := converter{}
+	var docs []any
+	for {
+		var v any
+		err := decodeNext(dec, &v)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, yamlError(file, err)
+		}
+		if v == nil {
+			continue
+		}
+		if v, err = c.value(v, 0); err != nil {
+			return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
+		}
+		docs = append(docs, v)
+	}
+}
+
+// decodeNext turns a panic of the YAML library, which hostile text can cause,
+// into an error.
+func decodeNext(dec *yaml.Decoder, v *any) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("not readable as YAML: %v", r)
+		}
+	}()
+	return dec.Decode(v)
+}
+
+// yamlError moves the line that the library names into the position.
+func yamlError(file string, err error) error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	pos := diag.Pos{File: file}
+	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(msg); m != nil {
+		pos.Line, _ = strconv.Atoi(m[1])
+		msg = strings.TrimPrefix(msg, m[0])
+	}
+	return diag.Errorf(pos, "%s", msg)
+}
+
+// converter turns what the decoders yield into the types that Object documents.
+type converter struct{ nodes int }
+
+func (c *converter) value(v any, depth int) (any, error) {
+	if c.nodes++; c.nodes > maxNodes {
+		return nil, fmt.Errorf("more than %d values", maxNodes)
+	}
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
+	}
+	switch v := v.(type) {
+	case map[any]any:
+		return c.untypedMap(v, depth)
+	case map[string]any:
+		for k, e := range v {
+			var err error
+			if v[k], err = c.value(e, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	case []any:
+		for i, e := range v {
+			var err error
+			if v[i], err = c.value(e, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	default:
+		return scalar(v)
+	}
+}
+
+func (c *converter) untypedMap(v map[any]any, depth int) (any, error) {
+	out := make(map[string]any, len(v))
+	for k, e := range v {
+		key, err := keyText(k)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := out[key]; ok {
+			return nil, fmt.Errorf("key %q stands twice", key)
+		}
+		if out[key], err = c.value(e, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// keyText spells a key as the API server's YAML reader does.
+func keyText(k any) (string, error) {
+	switch k := k.(type) {
+	case string:
+		return k, nil
+	case int:
+		return strconv.Itoa(k), nil
+	case int64:
+		return strconv.FormatInt(k, 10), nil
+	case uint64:
+		return strconv.FormatUint(k, 10), nil
+	case bool:
+		return strconv.FormatBool(k), nil
+	case float64:
+		return strconv.FormatFloat(k, 'g', -1, 32), nil
+	default:
+		return "", fmt.Errorf("a key of type %T", k)
+	}
+}
+
+func scalar(v any) (any, error) {
+	switch v := v.(type) {
+	case nil, string, bool, int64:
+		return v, nil
+	case int:
+		return int64(v), nil
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v), nil
+		}
+		return json.Number(strconv.FormatUint(v, 10)), nil
+	case float64:
+		return float(v)
+	case json.Number:
+		return number(v)
+	default:
+		return nil, fmt.Errorf("a value of type %T", v)
+	}
+}
+
+// float returns a whole number as an integer, as the API server reads it.
+func float(v float64) (any, error) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil, fmt.Errorf("%v is not a number that JSON can hold", v)
+	}
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return int64(v), nil
+	}
+	return v, nil
+}
+
+func number(n json.Number) (any, error) {
+	if i, err := n.Int64(); err == nil {
+		return i, nil
+	}
+	if !strings.ContainsAny(n.String(), ".eE") {
+		return n, nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, fmt.Errorf("number %s: %w", n, err)
+	}
+	return float(f)
+}

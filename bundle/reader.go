@@ -1,0 +1,173 @@
+package bundle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// reader takes typed values out of decoded maps. A value of the wrong type is
+// a fault that names file and field; the reader goes on with the zero value.
+type reader struct {
+	file string
+	errs *diag.List
+}
+
+func (r *reader) pos() diag.Pos { return diag.Pos{File: r.file} }
+
+func (r *reader) wrong(field, want string, got any) {
+	r.errs.Addf(r.pos(), "%s: want %s, got %s", field, want, typeName(got))
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
+}
+
+func join(at, key string) string {
+	if at == "" {
+		return key
+	}
+	return at + "." + key
+}
+
+func index(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
+
+// str returns a string field, "" where it is absent or null.
+func (r *reader) str(m map[string]any, at, key string) string {
+	switch v := m[key].(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		r.wrong(join(at, key), "a string", v)
+		return ""
+	}
+}
+
+// object returns an object field, nil where it is absent or null.
+func (r *reader) object(m map[string]any, at, key string) map[string]any {
+	switch v := m[key].(type) {
+	case nil:
+		return nil
+	case map[string]any:
+		return v
+	default:
+		r.wrong(join(at, key), "an object", v)
+		return nil
+	}
+}
+
+// list returns a list field, nil where it is absent or null.
+func (r *reader) list(m map[string]any, at, key string) []any {
+	switch v := m[key].(type) {
+	case nil:
+		return nil
+	case []any:
+		return v
+	default:
+		r.wrong(join(at, key), "a list", v)
+		return nil
+	}
+}
+
+// texts returns a list of strings.
+func (r *reader) texts(m map[string]any, at, key string) []string {
+	var out []string
+	for i, v := range r.list(m, at, key) {
+		s, ok := v.(string)
+		if !ok {
+			r.wrong(index(join(at, key), i), "a string", v)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// strings returns a map of strings, never nil. Scalars that YAML did not read
+// as strings are spelled as they were meant.
+func (r *reader) strings(m map[string]any, at, key string) map[string]string {
+	fields := r.object(m, at, key)
+	out := make(map[string]string, len(fields))
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		switch v := fields[k].(type) {
+		case string:
+			out[k] = v
+		case nil:
+			out[k] = ""
+		case []any, map[string]any:
+			r.errs.Addf(r.pos(), "%s[%q]: want a string, got %s", join(at, key), k, typeName(v))
+		default:
+			out[k] = fmt.Sprint(v)
+		}
+	}
+	return out
+}
+
+// whole returns an integer field.
+func (r *reader) whole(m map[string]any, at, key string) int64 {
+	switch v := m[key].(type) {
+	case nil:
+		return 0
+	case int64:
+		return v
+	default:
+		r.wrong(join(at, key), "a whole number", v)
+		return 0
+	}
+}
+
+// flag returns a boolean field.
+func (r *reader) flag(m map[string]any, at, key string) bool {
+	switch v := m[key].(type) {
+	case nil:
+		return false
+	case bool:
+		return v
+	default:
+		r.wrong(join(at, key), "a boolean", v)
+		return false
+	}
+}
+
+// objects calls each for the objects of a list, with the field's path.
+func (r *reader) objects(m map[string]any, at, key string, each func(at string, fields map[string]any)) {
+	for i, v := range r.list(m, at, key) {
+		here := index(join(at, key), i)
+		fields, ok := v.(map[string]any)
+		if !ok {
+			r.wrong(here, "an object", v)
+			continue
+		}
+		each(here, fields)
+	}
+}
+
+// child returns the object at key, nil where there is none.
+func child(m map[string]any, key string) map[string]any {
+	c, _ := m[key].(map[string]any)
+	return c
+}
+
+// text returns the string at key, "" where there is none.
+func text(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}
