@@ -12,3 +12,5 @@ require (
 )
 
 require go.yaml.in/yaml/v2 v2.4.4
+
+require pgregory.net/rapid v1.3.0 // indirect

@@ -1,0 +1,299 @@
+package solve
+
+import "slices"
+
+// lit is an atom (2a) or its negation (2a+1).
+type lit int32
+
+const noLit lit = -1
+
+func pos(atom int) lit       { return lit(atom << 1) }
+func neg(atom int) lit       { return lit(atom<<1 | 1) }
+func (l lit) not() lit       { return l ^ 1 }
+func (l lit) atom() int      { return int(l >> 1) }
+func (l lit) negative() bool { return l&1 == 1 }
+
+// reason says why an atom has its value: a clause, or the one other member of
+// an at-most-one group that holds.
+type reason struct {
+	clause int32 // -1: none
+	other  lit   // with group ≥ 0
+	group  int32 // -1: none
+}
+
+func noReason() reason { return reason{clause: -1, group: -1} }
+
+// sat decides clauses and at-most-one groups under assumptions: conflict-driven
+// clause learning with two watched literals. It draws no random numbers, so the
+// same calls give the same answers.
+type sat struct {
+	ok        bool // false: unsatisfiable without any assumption
+	value     []int8
+	level     []int32
+	why       []reason
+	phase     []bool
+	seen      []bool
+	trail     []lit
+	limits    []int
+	head      int
+	clauses   [][]lit
+	watches   [][]int32 // by literal: clauses that watch it
+	groups    [][]lit
+	groupSel  []lit
+	memberOf  [][]int32 // by atom
+	selects   [][]int32 // by atom: groups that count only where it holds
+	order     heap
+	model     []bool
+	final     []lit // after an unsatisfiable solve: assumptions that cannot hold together
+	tagOf     map[lit]int
+	conflicts int
+}
+
+func newSAT(atoms int) *sat {
+	s := &sat{ok: true}
+	for range atoms {
+		s.newVar()
+	}
+	return s
+}
+
+func (s *sat) newVar() int {
+	v := len(s.value)
+	s.value = append(s.value, 0)
+	s.level = append(s.level, 0)
+	s.why = append(s.why, noReason())
+	s.phase = append(s.phase, false)
+	s.seen = append(s.seen, false)
+	s.watches = append(s.watches, nil, nil)
+	s.memberOf = append(s.memberOf, nil)
+	s.selects = append(s.selects, nil)
+	s.order.grow()
+	return v
+}
+
+// val is 1 where l holds, -1 where it does not, 0 where that is open.
+func (s *sat) val(l lit) int8 {
+	if l.negative() {
+		return -s.value[l.atom()]
+	}
+	return s.value[l.atom()]
+}
+
+// add adds a clause; only before the first decision.
+func (s *sat) add(lits ...lit) {
+	lits = slices.Clone(lits)
+	slices.Sort(lits)
+	lits = slices.Compact(lits)
+	for i := 1; i < len(lits); i++ {
+		if lits[i] == lits[i-1].not() {
+			return
+		}
+	}
+	switch len(lits) {
+	case 0:
+		s.ok = false
+	case 1:
+		switch s.val(lits[0]) { // its consequences are drawn when everything is there
+		case -1:
+			s.ok = false
+		case 0:
+			s.assign(lits[0], noReason())
+		}
+	default:
+		s.attach(lits)
+	}
+}
+
+func (s *sat) attach(lits []lit) int32 {
+	i := int32(len(s.clauses))
+	s.clauses = append(s.clauses, lits)
+	s.watches[lits[0]] = append(s.watches[lits[0]], i)
+	s.watches[lits[1]] = append(s.watches[lits[1]], i)
+	return i
+}
+
+// group adds an at-most-one group that counts only where sel holds (noLit:
+// always).
+func (s *sat) group(lits []lit, sel lit) {
+	lits = slices.Clone(lits)
+	slices.Sort(lits)
+	lits = slices.Compact(lits)
+	if len(lits) < 2 {
+		return
+	}
+	g := int32(len(s.groups))
+	s.groups = append(s.groups, lits)
+	s.groupSel = append(s.groupSel, sel)
+	for _, l := range lits {
+		s.memberOf[l.atom()] = append(s.memberOf[l.atom()], g)
+	}
+	if sel != noLit {
+		s.selects[sel.atom()] = append(s.selects[sel.atom()], g)
+	}
+}
+
+func (s *sat) assign(l lit, why reason) {
+	a := l.atom()
+	if l.negative() {
+		s.value[a] = -1
+	} else {
+		s.value[a] = 1
+	}
+	s.level[a] = int32(len(s.limits))
+	s.why[a] = why
+	s.trail = append(s.trail, l)
+}
+
+// propagate follows every consequence. It returns the literals of a clause that
+// came out false, or nil.
+func (s *sat) propagate() []lit {
+	for s.head < len(s.trail) {
+		l := s.trail[s.head]
+		s.head++
+		if bad := s.propagateClauses(l.not()); bad != nil {
+			return bad
+		}
+		if l.negative() {
+			continue
+		}
+		if bad := s.propagateGroups(l); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// propagateClauses visits the clauses that watch l, which has become false.
+func (s *sat) propagateClauses(l lit) []lit {
+	list := s.watches[l]
+	keep := list[:0]
+	for n, ci := range list {
+		c := s.clauses[ci]
+		if c[0] == l {
+			c[0], c[1] = c[1], c[0]
+		}
+		if s.val(c[0]) > 0 {
+			keep = append(keep, ci)
+			continue
+		}
+		moved := false
+		for k := 2; k < len(c); k++ {
+			if s.val(c[k]) >= 0 {
+				c[1], c[k] = c[k], c[1]
+				s.watches[c[1]] = append(s.watches[c[1]], ci)
+				moved = true
+				break
+			}
+		}
+		if moved {
+			continue
+		}
+		keep = append(keep, ci)
+		if s.val(c[0]) < 0 {
+			keep = append(keep, list[n+1:]...)
+			s.watches[l] = keep
+			return c
+		}
+		s.assign(c[0], reason{clause: ci, group: -1})
+	}
+	s.watches[l] = keep
+	return nil
+}
+
+// propagateGroups makes the other members of l's groups false; where l turns
+// groups on, those of their members that hold have their say now.
+func (s *sat) propagateGroups(l lit) []lit {
+	for _, g := range s.memberOf[l.atom()] {
+		if sel := s.groupSel[g]; sel != noLit && s.val(sel) <= 0 {
+			continue
+		}
+		if bad := s.exclude(g, l); bad != nil {
+			return bad
+		}
+	}
+	for _, g := range s.selects[l.atom()] {
+		for _, m := range s.groups[g] {
+			if s.val(m) <= 0 {
+				continue
+			}
+			if bad := s.exclude(g, m); bad != nil {
+				return bad
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// exclude makes every member of group g but l false.
+func (s *sat) exclude(g int32, l lit) []lit {
+	for _, m := range s.groups[g] {
+		if m == l {
+			continue
+		}
+		switch s.val(m) {
+		case 0:
+			s.assign(m.not(), reason{clause: -1, other: l, group: g})
+		case 1:
+			bad := []lit{l.not(), m.not()}
+			if sel := s.groupSel[g]; sel != noLit {
+				bad = append(bad, sel.not())
+			}
+			return bad
+		}
+	}
+	return nil
+}
+
+// because returns the false literals that forced atom a.
+func (s *sat) because(a int) []lit {
+	w := s.why[a]
+	switch {
+	case w.clause >= 0:
+		return s.clauses[w.clause]
+	case w.group >= 0:
+		if sel := s.groupSel[w.group]; sel != noLit {
+			return []lit{w.other.not(), sel.not()}
+		}
+		return []lit{w.other.not()}
+	}
+	return nil
+}
+
+// try assumes l on a level of its own and reports whether propagation finds
+// nothing wrong. A literal that fails leaves no trace.
+func (s *sat) try(l lit) bool {
+	if s.head < len(s.trail) && len(s.limits) == 0 && s.propagate() != nil {
+		s.ok = false
+	}
+	if !s.ok || s.val(l) < 0 {
+		return false
+	}
+	s.limits = append(s.limits, len(s.trail))
+	if s.val(l) == 0 {
+		s.assign(l, noReason())
+	}
+	if s.propagate() != nil {
+		s.backtrack(len(s.limits) - 1)
+		return false
+	}
+	return true
+}
+
+// backtrack undoes everything above level.
+func (s *sat) backtrack(level int) {
+	if len(s.limits) <= level {
+		return
+	}
+	from := s.limits[level]
+	for i := len(s.trail) - 1; i >= from; i-- {
+		a := s.trail[i].atom()
+		s.phase[a] = s.value[a] > 0
+		s.value[a] = 0
+		s.why[a] = noReason()
+		s.order.push(a)
+	}
+	s.trail = s.trail[:from]
+	s.limits = s.limits[:level]
+	s.head = from
+}

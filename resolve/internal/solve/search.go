@@ -1,0 +1,190 @@
+package solve
+
+// queue is the order in which choices are met.
+type queue struct {
+	p      *Problem
+	wait   []Choice
+	have   []bool
+	chosen []int
+}
+
+func newQueue(p *Problem) *queue {
+	return &queue{p: p, wait: append([]Choice(nil), p.Roots...), have: make([]bool, p.Atoms+1)}
+}
+
+// next returns the first choice that nothing chosen meets yet.
+func (q *queue) next() (Choice, bool) {
+	for len(q.wait) > 0 {
+		c := q.wait[0]
+		q.wait = q.wait[1:]
+		if !q.met(c) {
+			return c, true
+		}
+	}
+	return Choice{}, false
+}
+
+func (q *queue) met(c Choice) bool {
+	for _, a := range c.Of {
+		if q.have[a] {
+			return true
+		}
+	}
+	for _, a := range c.Also {
+		if q.have[a] {
+			return true
+		}
+	}
+	return false
+}
+
+// take records that atom is chosen and queues what it needs.
+func (q *queue) take(atom int) {
+	q.have[atom] = true
+	q.chosen = append(q.chosen, atom)
+	if atom < len(q.p.Needs) {
+		q.wait = append(q.wait, q.p.Needs[atom]...)
+	}
+}
+
+// greedy meets the choices one after the other and trusts unit propagation to
+// see what cannot be. As long as no choice runs out of atoms the result is the
+// preferred answer: what it passed over is impossible, and what it took is part
+// of an answer. It reports false when a choice did run out.
+func greedy(p *Problem, s *sat, st *Stats) ([]int, bool) {
+	defer s.backtrack(0)
+	q := newQueue(p)
+	for c, ok := q.next(); ok; c, ok = q.next() {
+		atom, found := firstThat(c, func(a int) bool { st.Tests++; return s.try(pos(a)) })
+		if !found {
+			return nil, false
+		}
+		q.take(atom)
+	}
+	return q.chosen, true
+}
+
+// careful does the same, but asks the whole solver whether an atom can be part
+// of an answer before it takes it. It reports false when there is no answer.
+func careful(p *Problem, s *sat, st *Stats) ([]int, bool, error) {
+	var taken []lit
+	test := func(more ...lit) (bool, error) {
+		st.Solves++
+		before := s.conflicts
+		ok, err := s.solve(append(taken[:len(taken):len(taken)], more...))
+		st.Conflicts += s.conflicts - before
+		return ok, err
+	}
+	if ok, err := test(); !ok || err != nil {
+		return nil, false, err
+	}
+	q := newQueue(p)
+	for c, ok := q.next(); ok; c, ok = q.next() {
+		var fault error
+		atom, found := firstThat(c, func(a int) bool {
+			if fault != nil {
+				return false
+			}
+			if s.model[a] {
+				return true // the last answer holds everything taken so far, and this too
+			}
+			ok, err := test(pos(a))
+			fault = err
+			return ok
+		})
+		if fault != nil || !found {
+			return nil, false, fault
+		}
+		taken = append(taken, pos(atom))
+		q.take(atom)
+	}
+	return q.chosen, true, nil
+}
+
+func firstThat(c Choice, can func(int) bool) (int, bool) {
+	for _, a := range c.Of {
+		if can(a) {
+			return a, true
+		}
+	}
+	for _, a := range c.Also {
+		if can(a) {
+			return a, true
+		}
+	}
+	return 0, false
+}
+
+// load teaches the constraints to a new solver. With selectors, every tag has a
+// literal that must be assumed for its constraints to count.
+func load(p *Problem, selectors bool) *sat {
+	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
+	for _, l := range p.Links {
+		b.s.add(neg(l.From), pos(l.To))
+	}
+	for _, c := range p.Roots {
+		b.add(c.Tag, 0, c)
+	}
+	for atom, needs := range p.Needs {
+		for _, c := range needs {
+			b.add(c.Tag, atom, c)
+		}
+	}
+	for _, g := range p.Groups {
+		b.s.group(positive(g.Of), b.selector(g.Tag))
+	}
+	for _, ban := range p.Bans {
+		b.s.add(b.with(ban.Tag, neg(ban.Atom))...)
+	}
+	b.s.tagOf = b.tagOf
+	return b.s
+}
+
+type loader struct {
+	s         *sat
+	selectors bool
+	sel       map[int]lit
+	tagOf     map[lit]int
+}
+
+// selector returns the literal of a tag, or none.
+func (b *loader) selector(tag int) lit {
+	if !b.selectors {
+		return noLit
+	}
+	if l, ok := b.sel[tag]; ok {
+		return l
+	}
+	l := pos(b.s.newVar())
+	b.sel[tag] = l
+	if b.tagOf == nil {
+		b.tagOf = map[lit]int{}
+	}
+	b.tagOf[l] = tag
+	return l
+}
+
+func (b *loader) with(tag int, lits ...lit) []lit {
+	if l := b.selector(tag); l != noLit {
+		lits = append(lits, l.not())
+	}
+	return lits
+}
+
+func (b *loader) add(tag, atom int, c Choice) {
+	lits := make([]lit, 0, len(c.Of)+len(c.Also)+2)
+	if atom != 0 {
+		lits = append(lits, neg(atom))
+	}
+	lits = append(lits, positive(c.Of)...)
+	lits = append(lits, positive(c.Also)...)
+	b.s.add(b.with(tag, lits...)...)
+}
+
+func positive(atoms []int) []lit {
+	lits := make([]lit, len(atoms))
+	for i, a := range atoms {
+		lits[i] = pos(a)
+	}
+	return lits
+}
