@@ -6,50 +6,67 @@ import (
 	"strings"
 )
 
-// Nearest returns up to three of the names that word may have been meant for,
-// best first: equal but for case, then by edit distance (a swap of neighbours
-// counts one), then by name. It is empty where none is near.
+// maxNear is the longest word that Nearest looks at, in bytes: suggestions for
+// longer ones are noise, and the comparison is quadratic.
+const maxNear = 128
+
+// Nearest returns those of among that word was probably meant to be, best
+// first, at most three: few edits away, or equal but for case. It returns nil
+// when nothing is near.
 func Nearest(word string, among []string) []string {
-	type candidate struct {
+	type scored struct {
 		name string
 		dist int
 	}
-	var near []candidate
-	folded := strings.ToLower(word)
+	if word == "" || len(word) > maxNear {
+		return nil
+	}
+	lower := strings.ToLower(word)
+	limit := max(1, len(word)/3)
+	var near []scored
 	for _, name := range among {
-		other := strings.ToLower(name)
-		limit := max(1, min(len(folded), len(other))/3)
-		if d := distance(folded, other, limit); d <= limit && name != word {
-			near = append(near, candidate{name, d})
-		} else if len(folded) >= 3 && name != word && strings.HasPrefix(other, folded) {
-			near = append(near, candidate{name, limit + 1})
+		if name == word || len(name) > maxNear || abs(len(name)-len(word)) > limit {
+			continue
+		}
+		if d := edits(lower, strings.ToLower(name), limit); d <= limit {
+			near = append(near, scored{name, d})
 		}
 	}
-	slices.SortFunc(near, func(a, b candidate) int {
+	slices.SortFunc(near, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(a.dist, b.dist), strings.Compare(a.name, b.name))
 	})
 	near = slices.Compact(near)
-	names := make([]string, min(3, len(near)))
-	for i := range names {
-		names[i] = near[i].name
+	var names []string
+	for _, s := range near[:min(3, len(near))] {
+		names = append(names, s.name)
 	}
 	return names
 }
 
-// distance returns the number of insertions, deletions, substitutions and
-// swaps of neighbouring bytes that turn a into b, or limit+1 where that is
-// more than limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
+// DidYouMean returns ` (did you mean "a" or "b"?)`, or nothing when no name in
+// among is near word. It is meant to end a message.
+func DidYouMean(word string, among []string) string {
+	near := Nearest(word, among)
+	if len(near) == 0 {
+		return ""
 	}
-	var before []int
-	prev, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	quoted := make([]string, len(near))
+	for i, n := range near {
+		quoted[i] = `"` + n + `"`
+	}
+	return " (did you mean " + strings.Join(quoted, " or ") + "?)"
+}
+
+// edits returns how many insertions, deletions, replacements and swaps of
+// neighbours turn a into b, or limit+1 once it is sure to exceed limit.
+func edits(a, b string, limit int) int {
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {
 		prev[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
 		row[0] = i
+		best := i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
@@ -59,8 +76,19 @@ func distance(a, b string, limit int) int {
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
 				row[j] = min(row[j], before[j-2]+1)
 			}
+			best = min(best, row[j])
 		}
-		before, prev, row = prev, row, make([]int, len(b)+1)
+		if best > limit {
+			return limit + 1
+		}
+		before, prev, row = prev, row, before
 	}
-	return min(prev[len(b)], limit+1)
+	return prev[len(b)]
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
 }

@@ -2,26 +2,39 @@ package diag
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
 func TestNearest(t *testing.T) {
-	for _, c := range []struct {
-		word  string
-		among []string
-		want  []string
+	for _, tt := range []struct {
+		name, word string
+		among      []string
+		want       []string
 	}{
-		{"chanel", []string{"catalog", "channel", "channels"}, []string{"channel", "channels"}},
-		{"Channel", []string{"channel", "charm"}, []string{"channel"}},
-		{"stabel", []string{"candidate", "stable"}, []string{"stable"}},
-		{"etcd-operator", []string{"etcd", "prometheus"}, nil},
-		{"prom", []string{"etcd", "prometheus"}, []string{"prometheus"}},
-		{"b1", []string{"a1", "c1", "d1", "e1"}, []string{"a1", "c1", "d1"}},
-		{"", []string{"abc"}, nil},
-		{"same", []string{"same", "some"}, []string{"some"}},
+		{"ok/swap", "stabel", []string{"stable", "alpha"}, []string{"stable"}},
+		{"ok/case", "ETCD", []string{"etcd"}, []string{"etcd"}},
+		{"ok/best first", "alpha1", []string{"alpha22", "alpha2", "alpha"}, []string{"alpha", "alpha2", "alpha22"}},
+		{"ok/at most three", "aaaa", []string{"aaab", "aaac", "aaad", "aaae"}, []string{"aaab", "aaac", "aaad"}},
+		{"ok/no repeats", "etcx", []string{"etcd", "etcd"}, []string{"etcd"}},
+		{"none/far", "kafka", []string{"etcd", "prometheus"}, nil},
+		{"none/itself", "etcd", []string{"etcd"}, nil},
+		{"none/empty", "", []string{"a"}, nil},
+		{"none/too long", strings.Repeat("a", 200), []string{strings.Repeat("a", 199)}, nil},
 	} {
-		if got := Nearest(c.word, c.among); !slices.Equal(got, c.want) {
-			t.Errorf("Nearest(%q, %q) = %q, want %q", c.word, c.among, got, c.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Nearest(tt.word, tt.among); !slices.Equal(got, tt.want) {
+				t.Errorf("Nearest(%q) = %q, want %q", tt.word, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	if got, want := DidYouMean("stabel", []string{"stable"}), ` (did you mean "stable"?)`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := DidYouMean("kafka", []string{"etcd"}); got != "" {
+		t.Errorf("got %q, want nothing", got)
 	}
 }
