@@ -1,0 +1,129 @@
+// Package lockfile is the file that quayside writes: quayside.lock.
+//
+// The lock is the whole contract between resolving and rendering, so it holds
+// everything rendering needs and nothing that differs from machine to machine.
+// Its bytes are canonical and it is made of blocks, each with a checksum of its
+// own, so that pull requests read well, branches merge and a hand edit shows.
+// The package never resolves and never renders.
+//
+// Start from [New], [Parse] and [Format].
+package lockfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// APIVersion is the schema this package reads and writes.
+const APIVersion = "quayside.dev/v1alpha1"
+
+// Kind is the kind of the only document in a lock.
+const Kind = "Lock"
+
+// New returns a lock of these catalogs and pins, sorted, in canonical form:
+// lists sorted where their order says nothing, empty ones nil, JSON with its
+// keys sorted. The arguments are not modified. JSON that does not parse panics.
+func New(cats []Catalog, pins []Pin) *File {
+	f := &File{Catalogs: slices.Clone(cats), Pins: make([]Pin, len(pins))}
+	for i, p := range pins {
+		f.Pins[i] = canonical(p)
+	}
+	slices.SortStableFunc(f.Catalogs, func(a, b Catalog) int { return compareID(a.ID, b.ID) })
+	slices.SortStableFunc(f.Pins, comparePins)
+	return f
+}
+
+func compareID(a, b catalog.ID) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func comparePins(a, b Pin) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
+}
+
+func canonical(p Pin) Pin {
+	p.WatchNamespaces = sortedUnique(p.WatchNamespaces, strings.Compare)
+	p.RequestedBy = sortedUnique(p.RequestedBy, compareRequests)
+	p.RelatedImages = sortedUnique(p.RelatedImages, compareImages)
+	p.Skipped, p.RemainingHops = nonEmpty(p.Skipped), nonEmpty(p.RemainingHops)
+	if len(p.Config) > 0 {
+		p.Config = mustCanonical(p.Config)
+	} else {
+		p.Config = nil
+	}
+	p.Properties = nonEmpty(p.Properties)
+	for i := range p.Properties {
+		p.Properties[i].Value = mustCanonical(p.Properties[i].Value)
+	}
+	return p
+}
+
+func mustCanonical(raw []byte) []byte {
+	out, err := yamlnode.Canonical(raw)
+	if err != nil {
+		panic(fmt.Sprintf("lockfile: %q is not JSON: %v", raw, err))
+	}
+	return out
+}
+
+func nonEmpty[T any](in []T) []T {
+	if len(in) == 0 {
+		return nil
+	}
+	return slices.Clone(in)
+}
+
+func sortedUnique[T comparable](in []T, compare func(a, b T) int) []T {
+	out := nonEmpty(in)
+	slices.SortFunc(out, compare)
+	return slices.Compact(out)
+}
+
+func compareRequests(a, b Request) int {
+	return cmp.Or(strings.Compare(a.Subscription, b.Subscription), strings.Compare(a.Pin, b.Pin), strings.Compare(a.Requirement, b.Requirement))
+}
+
+func compareImages(a, b catalog.RelatedImage) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Image, b.Image))
+}
+
+// Key returns "namespace/package", the identity of an installed operator.
+func (p Pin) Key() string { return p.Namespace + "/" + p.Package }
+
+// Pin returns the pin of a package in a namespace.
+func (f *File) Pin(namespace, pkg string) (Pin, bool) {
+	i, ok := slices.BinarySearchFunc(f.Pins, Pin{Namespace: namespace, Package: pkg}, comparePins)
+	if !ok {
+		return Pin{}, false
+	}
+	return f.Pins[i], true
+}
+
+// Catalog returns the catalog with this identity.
+func (f *File) Catalog(id catalog.ID) (Catalog, bool) {
+	i, ok := slices.BinarySearchFunc(f.Catalogs, id, func(c Catalog, id catalog.ID) int { return compareID(c.ID, id) })
+	if !ok {
+		return Catalog{}, false
+	}
+	return f.Catalogs[i], true
+}
+
+// unique adds a fault for each block that names what an earlier one names.
+func unique(f *File, errs *diag.List) {
+	for i := 1; i < len(f.Catalogs); i++ {
+		if a, b := f.Catalogs[i-1], f.Catalogs[i]; a.ID == b.ID {
+			errs.Addf(b.Pos, "catalog %q stands twice, first on line %d: delete one block and run quayside resolve", b.ID, a.Pos.Line)
+		}
+	}
+	for i := 1; i < len(f.Pins); i++ {
+		if a, b := f.Pins[i-1], f.Pins[i]; a.Key() == b.Key() {
+			errs.Addf(b.Pos, "pin %q stands twice, first on line %d: delete one block and run quayside resolve", b.Key(), a.Pos.Line)
+		}
+	}
+}
