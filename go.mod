@@ -13,4 +13,7 @@ require (
 
 require go.yaml.in/yaml/v2 v2.4.4
 
-require pgregory.net/rapid v1.3.0 // indirect
+require (
+	golang.org/x/sys v0.47.0
+	pgregory.net/rapid v1.3.0
+)

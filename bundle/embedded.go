@@ -9,9 +9,9 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"testing/fstest"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/filetree"
 )
 
 // Digest returns the digest of a bundle's content: sha256 over the sorted
@@ -55,11 +55,16 @@ func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	fsys := fstest.MapFS{"metadata/annotations.yaml": {Data: annotations, Mode: 0o644}}
-	for i, data := range manifests {
-		fsys[fmt.Sprintf("manifests/%05d.yaml", i)] = &fstest.MapFile{Data: data, Mode: 0o644}
+	t := filetree.New()
+	if err := t.Add("metadata/annotations.yaml", annotations); err != nil {
+		return nil, err
 	}
-	return fsys, nil
+	for i, data := range manifests {
+		if err := t.Add(fmt.Sprintf("manifests/%05d.yaml", i), data); err != nil {
+			return nil, err
+		}
+	}
+	return t.FS(), nil
 }
 
 // FromObjects loads a bundle from manifests that a catalog embeds.

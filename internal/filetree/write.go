@@ -1,0 +1,430 @@
+package filetree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Write makes the program's own files in dir equal to want, and leaves the
+// user's files as they are.
+//
+// The new tree is built whole beside dir and then takes its place in one
+// step, so that dir holds the old tree or the new one at every moment. Files
+// that dir's index lists and that want has not are removed, unless they are
+// starters that the user changed. A starter that stands already is kept. A
+// file of want's that stands already, is not in the index and has other
+// content is the user's: an error that names it. After any error dir is as it
+// was. Where nothing would change, nothing is written.
+func Write(dir string, want *Tree) error {
+	real, err := realDir(dir)
+	if err != nil {
+		return err
+	}
+	parent := filepath.Dir(real)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(parent)
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", parent, err)
+	}
+	defer unlock()
+	if err := recoverTree(real); err != nil {
+		return err
+	}
+	p, err := newPlan(real, want)
+	if err != nil || p.done {
+		return err
+	}
+	return p.run()
+}
+
+// realDir returns the directory that dir names, symbolic links resolved, as
+// an absolute path. It need not exist.
+func realDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(abs); err == nil {
+			return "", fmt.Errorf("%s is a symbolic link to nothing", dir)
+		}
+		return abs, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if fi, err := os.Stat(real); err != nil || !fi.IsDir() {
+		return "", fmt.Errorf("%s is not a directory", dir)
+	}
+	if _, err := os.Lstat(filepath.Join(real, ".git")); err == nil {
+		return "", fmt.Errorf("%s is a Git work tree: rendering replaces the whole directory, choose one inside it", dir)
+	}
+	return real, nil
+}
+
+// sibling returns the name by which everything that Write makes beside dir begins.
+func sibling(dir string) string {
+	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".quayside-")
+}
+
+// recoverTree puts right what a killed Write left beside dir.
+func recoverTree(dir string) error {
+	old := sibling(dir) + "old"
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(old); err == nil {
+			if err := os.Rename(old, dir); err != nil {
+				return fmt.Errorf("restoring %s: %w", dir, err)
+			}
+		}
+	}
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(sibling(dir))) && e.IsDir() {
+			_ = os.RemoveAll(filepath.Join(filepath.Dir(dir), e.Name())) // what stays is tried again next time
+		}
+	}
+	return nil
+}
+
+// plan is what one Write does.
+type plan struct {
+	dir   string
+	want  *Tree
+	index []byte                 // the new index
+	disk  map[string]fs.FileMode // what is there: path → type and permissions
+	keep  []string               // files and empty directories of the user's, sorted
+	same  map[string]bool        // own files that stand as wanted
+	done  bool                   // nothing to do
+}
+
+func newPlan(dir string, want *Tree) (*plan, error) {
+	p := &plan{dir: dir, want: want, index: formatIndex(want), disk: map[string]fs.FileMode{}, same: map[string]bool{}}
+	if _, ok := want.files[Index]; ok {
+		return nil, fmt.Errorf("%q is a reserved name", Index)
+	}
+	if err := p.scan(); err != nil {
+		return nil, err
+	}
+	oldIndex, err := p.read(Index)
+	if err != nil {
+		return nil, err
+	}
+	own, err := parseIndex(oldIndex)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dir, err)
+	}
+	pruned, err := p.sort(own)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.conflicts(own); err != nil {
+		return nil, err
+	}
+	p.done = !pruned && len(p.same) == want.Len() && bytes.Equal(oldIndex, p.index)
+	return p, p.writable(own)
+}
+
+// scan lists what is on disk.
+func (p *plan) scan() error {
+	err := filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(p.dir, name)
+		if err != nil || rel == "." {
+			return err
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		p.disk[filepath.ToSlash(rel)] = fi.Mode()
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) && len(p.disk) == 0 {
+		return nil
+	}
+	return err
+}
+
+// read returns a regular file's content, nil where there is none.
+func (p *plan) read(name string) ([]byte, error) {
+	if mode, ok := p.disk[name]; !ok || !mode.IsRegular() {
+		return nil, nil
+	}
+	return os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
+}
+
+// sort tells the user's files from our own. It reports whether a file of ours
+// goes.
+func (p *plan) sort(own index) (pruned bool, err error) {
+	holds := map[string]bool{} // directories that hold anything
+	for name := range p.disk {
+		holds[path.Dir(name)] = true
+	}
+	for name, mode := range p.disk {
+		digest, listed := own[name]
+		data, wanted := p.want.files[name]
+		switch {
+		case name == Index:
+		case mode.IsDir():
+			if !holds[name] {
+				p.keep = append(p.keep, name)
+			}
+		case wanted && p.want.starters[name]:
+			p.keep, p.same[name] = append(p.keep, name), true
+		case wanted:
+			got, err := p.read(name)
+			if err != nil {
+				return false, err
+			}
+			p.same[name] = mode.IsRegular() && bytes.Equal(got, data)
+			if !p.same[name] {
+				delete(p.same, name)
+			}
+		case !listed:
+			p.keep = append(p.keep, name)
+		default:
+			got, err := p.read(name)
+			if err != nil {
+				return false, err
+			}
+			if digest != "" && digest != sum(got) {
+				p.keep = append(p.keep, name)
+			} else {
+				pruned = true
+			}
+		}
+	}
+	slices.Sort(p.keep)
+	return pruned, nil
+}
+
+// conflicts names every wanted file that would have to replace something of
+// the user's, and every file of the user's that cannot be carried over.
+func (p *plan) conflicts(own index) error {
+	var errs []error
+	at := func(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
+	for name := range p.want.All() {
+		mode, there := p.disk[name]
+		_, listed := own[name]
+		switch {
+		case there && mode.IsDir() && p.holdsUsers(name):
+			errs = append(errs, fmt.Errorf("%s is a directory of yours, a file of that name is to be written", at(name)))
+		case there && !mode.IsDir() && !listed && !p.same[name]:
+			errs = append(errs, fmt.Errorf("%s is a file of yours, another of that name is to be written", at(name)))
+		}
+		for d := path.Dir(name); d != "."; d = path.Dir(d) {
+			if _, listed := own[d]; !listed && p.disk[d] != 0 && !p.disk[d].IsDir() {
+				errs = append(errs, fmt.Errorf("%s is a file of yours, a directory of that name is to be written", at(d)))
+			}
+		}
+	}
+	for _, name := range p.keep {
+		if t := p.disk[name].Type(); t != 0 && t != fs.ModeDir && t != fs.ModeSymlink {
+			errs = append(errs, fmt.Errorf("%s is neither a file, a directory nor a symbolic link", at(name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// holdsUsers reports whether something of the user's lies in or at dir.
+func (p *plan) holdsUsers(dir string) bool {
+	return slices.ContainsFunc(p.keep, func(k string) bool { return k == dir || strings.HasPrefix(k, dir+"/") })
+}
+
+// writable refuses to change a directory that is marked read-only, even for a
+// process that could.
+func (p *plan) writable(own index) error {
+	if p.done {
+		return nil
+	}
+	if fi, err := os.Stat(p.dir); err == nil && fi.Mode().Perm()&0o200 == 0 {
+		return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, Index), fs.ErrPermission)
+	}
+	changed := func(name string) error {
+		dir := path.Dir(name)
+		if mode, ok := p.disk[dir]; ok && mode.IsDir() && mode.Perm()&0o200 == 0 {
+			return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), fs.ErrPermission)
+		}
+		return nil
+	}
+	for name := range p.want.All() {
+		if !p.same[name] {
+			if err := changed(name); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range own {
+		if _, wanted := p.want.files[name]; !wanted && p.disk[name] != 0 && !slices.Contains(p.keep, name) {
+			if err := changed(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// run builds the new tree and swaps it in.
+func (p *plan) run() error {
+	tmp, err := os.MkdirTemp(filepath.Dir(p.dir), filepath.Base(sibling(p.dir))+"new-")
+	if err != nil {
+		return fmt.Errorf("writing %s: making a directory beside it: %w", p.dir, err)
+	}
+	err = p.build(tmp)
+	if err == nil {
+		err = swap(tmp, p.dir)
+	}
+	if cleanErr := os.RemoveAll(tmp); err == nil && cleanErr != nil {
+		return nil // the tree is the new one; the next run clears what is left
+	}
+	return err
+}
+
+// build makes the new tree at tmp: own files written or, where unchanged,
+// linked; the user's linked or copied.
+func (p *plan) build(tmp string) error {
+	b := builder{from: p.dir, to: tmp, disk: p.disk}
+	for name, data := range p.want.All() {
+		if p.want.starters[name] && p.same[name] {
+			continue // among those kept
+		}
+		var err error
+		if p.same[name] {
+			err = b.carry(name)
+		} else {
+			err = b.write(name, data)
+		}
+		if err != nil {
+			return p.named(name, err)
+		}
+	}
+	for _, name := range p.keep {
+		if err := b.carry(name); err != nil {
+			return p.named(name, err)
+		}
+	}
+	if err := b.write(Index, p.index); err != nil {
+		return p.named(Index, err)
+	}
+	if err := b.modes(); err != nil {
+		return err
+	}
+	return syncTree(tmp)
+}
+
+// named says which file of the tree could not be written, without the name of
+// the temporary directory.
+func (p *plan) named(name string, err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), err)
+}
+
+// builder fills a new tree.
+type builder struct {
+	from, to string
+	disk     map[string]fs.FileMode
+}
+
+func (b builder) write(name string, data []byte) error {
+	to := filepath.Join(b.to, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
+}
+
+// carry takes a file over from the old tree.
+func (b builder) carry(name string) error {
+	from, to := filepath.Join(b.from, filepath.FromSlash(name)), filepath.Join(b.to, filepath.FromSlash(name))
+	mode := b.disk[name]
+	if mode.IsDir() {
+		return os.MkdirAll(to, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if mode.Type() == fs.ModeSymlink {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	return copyFile(from, to, mode.Perm())
+}
+
+func copyFile(from, to string, perm fs.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // read only
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	return out.Close()
+}
+
+// modes gives directories that were there the permissions that they had.
+func (b builder) modes() error {
+	root := fs.FileMode(0o755)
+	if fi, err := os.Stat(b.from); err == nil {
+		root = fi.Mode().Perm()
+	}
+	for name, mode := range b.disk {
+		to := filepath.Join(b.to, filepath.FromSlash(name))
+		if fi, err := os.Lstat(to); mode.IsDir() && err == nil && fi.IsDir() && fi.Mode().Perm() != mode.Perm() {
+			if err := os.Chmod(to, mode.Perm()); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Chmod(b.to, root)
+}
+
+// replace puts tmp in dir's place in two steps, for systems that cannot
+// exchange two directories in one. recoverTree finishes what a crash between
+// them leaves.
+func replace(tmp, dir string) error {
+	old := sibling(dir) + "old"
+	err := os.Rename(dir, old)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if renameErr := os.Rename(tmp, dir); renameErr != nil {
+		if err == nil {
+			return errors.Join(renameErr, os.Rename(old, dir))
+		}
+		return renameErr
+	}
+	if err == nil {
+		_ = os.RemoveAll(old) // the next run clears what is left
+	}
+	return nil
+}
