@@ -1,0 +1,161 @@
+// Package workspace is quayside.yaml, the settings of a workspace.
+//
+// The file is optional and every field has a default that works, so a
+// [Workspace] is always complete: what the file does not say is filled in. The
+// package reads bytes; it opens no file and follows no path it finds.
+//
+// Start from [Default] and [Parse].
+package workspace
+
+import (
+	"encoding/json"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/jsonschema"
+)
+
+// FileName is the name that a workspace is found by.
+const FileName = "quayside.yaml"
+
+// APIVersion and Kind are what the file has to begin with.
+const (
+	APIVersion = "quayside.dev/v1alpha1"
+	Kind       = "Workspace"
+)
+
+// Workspace is the spec of quayside.yaml with its defaults filled in.
+type Workspace struct {
+	Declarations       []string   `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. Other kinds found there are ignored."`
+	Catalogs           []Catalog  `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
+	KubernetesVersion  string     `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
+	OpenShiftVersion   string     `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Where unset, checks that need it are left out."`
+	Requirements       string     `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
+	SharedDependencies bool       `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
+	AllowOverlap       bool       `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
+	Output             string     `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
+	Profile            string     `json:"profile" default:"\"argocd\"" form:"enum=argocd|flux|plain" doc:"The tool that applies the tree."`
+	Certificates       string     `json:"certificates" default:"\"cert-manager\"" form:"enum=cert-manager|openshift-service-ca|secret" doc:"Who issues the certificates of webhooks."`
+	Proxy              Proxy      `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
+	Mirrors            []string   `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
+	ImagePullSecrets   []string   `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
+	GitOps             *GitOps    `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
+	Clusters           []Cluster  `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
+	Reporter           Reporter   `json:"reporter" doc:"The in-cluster reporter."`
+	Policy             Policy     `json:"policy" doc:"Which findings of a diff are refused."`
+	File               string     `json:"-"` // as given to Parse; empty for Default
+	Fields             positionOf `json:"-"` // "spec.catalogs[0].source" → where its value stands
+}
+
+type positionOf map[string]diag.Pos
+
+// Catalog is one catalog of the workspace's own.
+type Catalog struct {
+	Name      string `json:"name" form:"required nonempty" doc:"Name, as a CatalogSource's or ClusterCatalog's."`
+	Namespace string `json:"namespace" doc:"Namespace, as a CatalogSource's. Empty for a ClusterCatalog's."`
+	Source    string `json:"source" form:"required pattern=^(image|oci|oci-archive|docker-archive|dir|sqlite|bundles|package-manifests):.+" doc:"Where the catalog's content is, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
+	Priority  int32  `json:"priority" default:"0" doc:"Higher is preferred for dependencies."`
+}
+
+// ID returns the catalog's identity.
+func (c Catalog) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
+
+// Proxy is what operators get as HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
+type Proxy struct {
+	HTTPProxy  string `json:"httpProxy" default:"\"\"" doc:"HTTP_PROXY."`
+	HTTPSProxy string `json:"httpsProxy" default:"\"\"" doc:"HTTPS_PROXY."`
+	NoProxy    string `json:"noProxy" default:"\"\"" doc:"NO_PROXY."`
+}
+
+// GitOps says where the tree will live.
+type GitOps struct {
+	RepoURL   string    `json:"repoURL" doc:"The repository's URL. Needed by the argocd profile."`
+	Revision  string    `json:"revision" default:"\"main\"" doc:"Branch, tag or commit."`
+	Path      string    `json:"path" doc:"Path of the tree in the repository. Default: spec.output."`
+	Namespace string    `json:"namespace" doc:"Namespace of the Applications or Kustomizations. Default: argocd or flux-system, by profile."`
+	Project   string    `json:"project" default:"\"default\"" doc:"Argo CD project."`
+	SourceRef SourceRef `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
+}
+
+// SourceRef names a Flux source.
+type SourceRef struct {
+	Kind      string `json:"kind" default:"\"GitRepository\"" form:"enum=GitRepository|OCIRepository|Bucket" doc:"Kind of the source."`
+	Name      string `json:"name" doc:"Name of the source."`
+	Namespace string `json:"namespace" doc:"Namespace of the source. Default: spec.gitops.namespace."`
+}
+
+// Cluster is one overlay.
+type Cluster struct {
+	Name              string          `json:"name" form:"required nonempty" doc:"Name of the overlay."`
+	Server            string          `json:"server" doc:"URL of the API server, as Argo CD knows it. Default: the cluster that Argo CD runs in."`
+	KubernetesVersion string          `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of this cluster. Default: spec.kubernetesVersion."`
+	Operators         []string        `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Which operators the cluster gets: namespace/package, where * stands for any text."`
+	Config            json.RawMessage `json:"config" doc:"As a Subscription's spec.config: what the operators of this cluster get on top of their own."`
+}
+
+// Reporter is the in-cluster reporter.
+type Reporter struct {
+	Enabled bool `json:"enabled" default:"false" doc:"Whether the reporter is rendered."`
+}
+
+// Policy says which findings of a diff are refused.
+type Policy struct {
+	FailOn  string   `json:"failOn" default:"\"high\"" form:"enum=low|medium|high|none" doc:"The lowest risk that is refused."`
+	Waivers []Waiver `json:"waivers" doc:"Findings that are accepted."`
+}
+
+// Waiver accepts the findings of one rule for a while.
+type Waiver struct {
+	Rule     string `json:"rule" form:"required nonempty" doc:"Rule, such as rbac.wildcard."`
+	Operator string `json:"operator" doc:"namespace/package. Default: every operator."`
+	Reason   string `json:"reason" doc:"Why."`
+	Expires  string `json:"expires" form:"format=date" doc:"Last day that the waiver holds, such as 2027-01-01. Default: it always does."`
+}
+
+// Default returns the workspace of a directory without a quayside.yaml. The
+// caller may modify it.
+func Default() *Workspace {
+	return &Workspace{
+		Declarations: []string{"subscriptions"}, Requirements: "enforce", SharedDependencies: true, Output: "rendered",
+		Profile: "argocd", Certificates: "cert-manager", Clusters: []Cluster{{Name: "default", Operators: []string{"*"}}},
+		Policy: Policy{FailOn: "high"},
+	}
+}
+
+// At returns where a field's value stands: "spec.catalogs[0].source". Where
+// the file does not say the field, it is the nearest field around it that is
+// said, else the file.
+func (w *Workspace) At(field string) diag.Pos {
+	for f := field; f != ""; f = parent(f) {
+		if p, ok := w.Fields[f]; ok {
+			return p
+		}
+	}
+	return diag.Pos{File: w.File}
+}
+
+// parent cuts the last step off a path: "a.b[0]" → "a.b" → "a" → "".
+func parent(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '.' || path[i] == '[' {
+			return path[:i]
+		}
+	}
+	return ""
+}
+
+type file struct {
+	APIVersion string    `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string    `json:"kind" form:"required const=Workspace" doc:"Workspace"`
+	Metadata   metadata  `json:"metadata" yamlnode:"open" doc:"Free for the user."`
+	Spec       Workspace `json:"spec" doc:"The settings. Every field has a default."`
+}
+
+type metadata struct {
+	Name string `json:"name" doc:"Free for the user."`
+}
+
+// Schema returns the JSON schema of quayside.yaml, as it is shipped.
+func Schema() []byte {
+	return jsonschema.Of("https://quayside.dev/schema/workspace.schema.json", "quayside workspace", file{})
+}
