@@ -1,12 +1,11 @@
 package bundle
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -14,39 +13,73 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 )
 
-// Digest returns the digest of a bundle's content: sha256 over the sorted
-// sha256 digests of its manifests' bytes. File names and metadata do not
-// count, so that the same manifests have the same digest as a directory and
-// embedded in a catalog.
-func Digest(fsys fs.FS) (catalog.Digest, error) {
+// Manifest is one file of a bundle's manifests as it is.
+type Manifest struct {
+	Path string // "manifests/etcd.crd.yaml"
+	Data []byte
+}
+
+// Manifests returns the manifests of the bundle at the root of fsys, in the
+// order of their paths: the bytes that [Digest] counts.
+func Manifests(fsys fs.FS) ([]Manifest, error) {
 	meta, err := readMetadata(fsys)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	names, _, err := manifestFiles(fsys, meta.manifests)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	sums := make([]string, 0, len(names))
+	out := make([]Manifest, 0, len(names))
 	for _, name := range names {
 		data, err := readFile(fsys, name)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		sum := sha256.Sum256(data)
-		sums = append(sums, hex.EncodeToString(sum[:]))
+		out = append(out, Manifest{Path: name, Data: data})
+	}
+	return out, nil
+}
+
+// Digest returns the digest of a bundle's content: sha256 over [DigestList].
+// File names and metadata do not count, so that the same manifests have the
+// same digest as a directory and embedded in a catalog.
+func Digest(fsys fs.FS) (catalog.Digest, error) {
+	ms, err := Manifests(fsys)
+	if err != nil {
+		return "", err
+	}
+	return catalog.DigestOf(DigestList(ms)), nil
+}
+
+// DigestList returns the hexadecimal sha256 of each manifest, sorted, one a
+// line, without a line break at the end.
+func DigestList(ms []Manifest) []byte {
+	sums := make([]string, 0, len(ms))
+	for _, m := range ms {
+		sums = append(sums, catalog.DigestOf(m.Data).Hex())
 	}
 	slices.Sort(sums)
-	return catalog.DigestOf([]byte(strings.Join(sums, "\n"))), nil
+	return []byte(strings.Join(sums, "\n"))
 }
 
 // FSFromObjects returns a bundle directory that holds the manifests as given,
 // byte for byte, and just enough metadata to be read as a bundle of pkg.
 func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
+	ms := make([]Manifest, len(manifests))
+	for i, data := range manifests {
+		ms[i] = Manifest{Path: fmt.Sprintf("manifests/%05d.yaml", i), Data: data}
+	}
+	return FSFromManifests(ms, pkg)
+}
+
+// FSFromManifests is FSFromObjects for manifests with paths of their own, all
+// directly below manifests/.
+func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
 	if pkg == "" {
 		return nil, errors.New("bundle without a package")
 	}
-	if len(manifests) > maxFiles {
+	if len(ms) > maxFiles {
 		return nil, fmt.Errorf("more than %d manifests", maxFiles)
 	}
 	annotations, err := json.Marshal(map[string]any{"annotations": map[string]string{
@@ -59,8 +92,8 @@ func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	if err := t.Add("metadata/annotations.yaml", annotations); err != nil {
 		return nil, err
 	}
-	for i, data := range manifests {
-		if err := t.Add(fmt.Sprintf("manifests/%05d.yaml", i), data); err != nil {
+	for _, m := range ms {
+		if err := t.Add("manifests/"+path.Base(m.Path), m.Data); err != nil {
 			return nil, err
 		}
 	}

@@ -50,7 +50,7 @@ func table() map[string]rule {
 
 		"internal/diag":     {level: 0},
 		"internal/yamlnode": {level: 0, beside: []string{"internal/diag"}},
-		"internal/filetree": {level: 0, outside: []string{"os"}},
+		"internal/filetree": {level: 0, outside: []string{"os", "time"}},
 		"internal/store":    {level: 0, outside: []string{"os", "context"}},
 		"internal/layers":   {level: 0},
 

@@ -1,0 +1,62 @@
+// Package cli is the command line: it reads flags, opens files, catalogs and
+// stores, calls the pure packages, prints what they return and turns errors
+// into exit codes. It decides nothing about operators by itself.
+//
+// Start from [Main]; every command is one file with an options struct and a
+// run method.
+package cli
+
+import (
+	"io"
+	"strings"
+)
+
+// The exit codes of every command.
+const (
+	exitOK         = 0 // done, in step, no differences
+	exitDiffers    = 1 // something is out of step, or differs
+	exitError      = 2 // usage, input, registry, disk
+	exitNoSolution = 3 // the declarations cannot hold together
+)
+
+// app is what one run of the program was handed from outside.
+type app struct {
+	stdin   io.Reader
+	out     *terminal // data
+	talk    *talk     // everything else
+	env     environment
+	dir     string // -C; empty means: look for quayside.yaml upwards
+	version string // of this binary, as it was built
+}
+
+// Main runs one command and returns its exit code. Data goes to stdout, talk
+// and errors to stderr; environ holds "KEY=value" pairs, the last of a key
+// wins. Main reads no global state but the file system and the network.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	env := newEnvironment(environ)
+	a := &app{
+		stdin:   stdin,
+		out:     newTerminal(stdout, env),
+		talk:    newTalk(newTerminal(stderr, env)),
+		env:     env,
+		version: buildVersion(),
+	}
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.Execute()
+	a.talk.done()
+	return a.report(err)
+}
+
+// environment holds the variables that the program was started with.
+type environment map[string]string
+
+func newEnvironment(environ []string) environment {
+	env := make(environment, len(environ))
+	for _, kv := range environ {
+		if key, value, ok := strings.Cut(kv, "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}

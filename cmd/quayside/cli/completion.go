@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newCompletion(a *app) *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	cmd := &cobra.Command{
+		Use:   "completion {bash | zsh | fish | powershell}",
+		Short: "Print a completion script for a shell",
+		Long: doc(`
+			Print a script that completes quayside's commands, flags, packages and
+			namespaces in a shell.
+
+			To load it in every session:
+
+			  bash        quayside completion bash > ~/.local/share/bash-completion/completions/quayside
+			  zsh         quayside completion zsh > "${fpath[1]}/_quayside"
+			  fish        quayside completion fish > ~/.config/fish/completions/quayside.fish
+			  powershell  quayside completion powershell >> $PROFILE`),
+		Example:   examples(`quayside completion bash`),
+		ValidArgs: shells,
+		Args:      oneArg("a shell (bash, zsh, fish or powershell)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.out, true)
+			case "zsh":
+				return root.GenZshCompletion(a.out)
+			case "fish":
+				return root.GenFishCompletion(a.out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(a.out)
+			default:
+				return usagef(cmd, "unknown shell %q (have bash, zsh, fish, powershell)", args[0])
+			}
+		},
+	}
+	return cmd
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// format is the value of -o.
+type format struct {
+	value string
+	known []string // the first is the default
+}
+
+var _ pflag.Value = (*format)(nil)
+
+// String returns the format that was chosen.
+func (f *format) String() string { return f.value }
+
+// Type returns the formats to choose from, as the usage line shows them.
+func (f *format) Type() string { return strings.Join(f.known, "|") }
+
+// Set chooses a format.
+func (f *format) Set(s string) error {
+	if !slices.Contains(f.known, s) {
+		return fmt.Errorf("want one of %s", strings.Join(f.known, ", "))
+	}
+	f.value = s
+	return nil
+}
+
+// addOutput gives cmd the flag -o with text, json and yaml.
+func addOutput(cmd *cobra.Command, f *format) {
+	f.known = []string{"text", "json", "yaml"}
+	f.value = f.known[0]
+	cmd.Flags().VarP(f, "output", "o", "how to print")
+	complete(cmd, "output", f.known)
+}
+
+// complete offers words for a flag.
+func complete(cmd *cobra.Command, flag string, words []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
+}
+
+// print writes v as the format says; text is called for text.
+func (a *app) print(f format, v any, text func(w io.Writer) error) error {
+	switch f.value {
+	case "json":
+		enc := json.NewEncoder(a.out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	case "yaml":
+		data, err := yaml.Marshal(v)
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(data)
+		return err
+	default:
+		return text(a.out)
+	}
+}

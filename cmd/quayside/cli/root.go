@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot returns the whole tree of commands.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quayside",
+		Short: "Install Kubernetes operators from Git, without a lifecycle manager in the cluster",
+		Long: doc(`
+			quayside takes Kubernetes operators out of the cluster's control loop and puts
+			them into Git. It reads the declarations that you have (Subscription,
+			OperatorGroup, CatalogSource, ClusterExtension), resolves them into a lock
+			file, and renders the lock into plain manifests that Argo CD or Flux applies.
+
+			Exit codes: 0 done, in step, no differences; 1 something differs or is out of
+			step; 2 an error; 3 the declarations have no solution.`),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          group,
+	}
+	root.PersistentFlags().StringVarP(&a.dir, "directory", "C", "", "work in the workspace at `DIR` (default: the nearest quayside.yaml upwards)")
+	root.SetIn(a.stdin)
+	root.SetOut(a.out)
+	root.SetErr(a.talk)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef(cmd, "%w", err)
+	})
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(
+		newCompletion(a),
+		newVersion(a),
+	)
+	root.SetHelpCommand(newHelp())
+	return root
+}
+
+// group is what a command does that only holds other commands.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	msg := "unknown command %q for %q"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usagef(cmd, msg+" (did you mean %q?)", args[0], cmd.CommandPath(), near[0])
+	}
+	return usagef(cmd, msg, args[0], cmd.CommandPath())
+}
+
+// newHelp returns cobra's help command with an exit code for unknown topics.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef(cmd.Root(), "unknown help topic %q", strings.Join(args, " "))
+			}
+			return found.Help()
+		},
+	}
+}
+
+// noArgs refuses positional arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef(cmd, "unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// oneArg demands one positional argument, called name in messages.
+func oneArg(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return usagef(cmd, "missing argument: %s", name)
+		case len(args) > 1:
+			return usagef(cmd, "unexpected argument %q", args[1])
+		default:
+			return nil
+		}
+	}
+}
+
+// doc removes the indentation that a raw string has in the sources.
+func doc(s string) string {
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimLeft(line, "\t")
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\t\n ")
+}
+
+// examples is doc for examples, which are set in by two columns.
+func examples(s string) string {
+	return "  " + strings.ReplaceAll(doc(s), "\n", "\n  ")
+}

@@ -1,0 +1,187 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"quayside": func() {
+			os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+		},
+	})
+}
+
+// TestScripts runs testdata/script/<command>_<case>.txtar. Beside testscript's
+// own commands there are:
+//
+//	code N program args...  run a program that must exit with N
+//	quickstart              copy examples/quickstart into the work directory
+//	fixture name [dir]      copy a directory of the repository's testdata
+//	keep path...            remember files and directories
+//	kept                    fail if what was remembered has changed
+//	build dir...            build the kustomizations in and below dirs
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
+			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"code":       code,
+			"quickstart": func(ts *testscript.TestScript, _ bool, _ []string) { copyInto(ts, "../../../examples/quickstart", ".") },
+			"fixture":    fixture,
+			"keep":       keep,
+			"kept":       kept,
+			"build":      build,
+		},
+	})
+}
+
+func code(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func fixture(ts *testscript.TestScript, _ bool, args []string) {
+	to := args[0]
+	if len(args) > 1 {
+		to = args[1]
+	}
+	copyInto(ts, filepath.Join("../../../testdata", args[0]), to)
+}
+
+// copyInto copies a directory of the repository below the work directory.
+func copyInto(ts *testscript.TestScript, from, to string) {
+	// Scripts run in a directory of their own; the test process stays here.
+	ts.Check(filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(ts.MkAbs(to), rel)
+		if d.IsDir() {
+			return os.MkdirAll(target, 0o777)
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o666)
+	}))
+}
+
+const keptFile = ".kept"
+
+func keep(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(keptFile), []byte(strings.Join(args, "\n")+"\n"+fingerprint(ts, args)), 0o666))
+}
+
+func kept(ts *testscript.TestScript, _ bool, _ []string) {
+	data, err := os.ReadFile(ts.MkAbs(keptFile))
+	ts.Check(err)
+	names, want, _ := strings.Cut(string(data), "\n#\n")
+	got := fingerprint(ts, strings.Split(names, "\n"))
+	if _, got, _ = strings.Cut("\n"+got, "\n#\n"); got != want {
+		ts.Fatalf("changed\nbefore:\n%s\nafter:\n%s", want, got)
+	}
+}
+
+// fingerprint lists every file below names with its mode and content.
+func fingerprint(ts *testscript.TestScript, names []string) string {
+	var b bytes.Buffer
+	b.WriteString("#\n")
+	for _, name := range names {
+		err := filepath.WalkDir(ts.MkAbs(name), func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintf(&b, "%s absent\n", name)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "%s %v", path, info.Mode())
+			if d.Type().IsRegular() {
+				data, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(&b, " %q", data)
+			}
+			b.WriteByte('\n')
+			return nil
+		})
+		ts.Check(err)
+	}
+	return b.String()
+}
+
+// build builds every kustomization in and below the directories named.
+func build(ts *testscript.TestScript, _ bool, args []string) {
+	for _, arg := range args {
+		dirs, err := kustomizations(ts.MkAbs(arg))
+		ts.Check(err)
+		if len(dirs) == 0 {
+			ts.Fatalf("no kustomization in or below %s", arg)
+		}
+		for _, dir := range dirs {
+			if _, err := kustomize(dir); err != nil {
+				ts.Fatalf("%s: %v", dir, err)
+			}
+		}
+	}
+}
+
+// kustomizations returns the directories in and below dir that hold a
+// kustomization, sorted.
+func kustomizations(dir string) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "kustomization.yaml" {
+			out = append(out, filepath.Dir(path))
+		}
+		return err
+	})
+	slices.Sort(out)
+	return out, err
+}

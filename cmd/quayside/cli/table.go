@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// table prints rows. On a terminal they stand under a heading, aligned, and
+// the last column is cut where the line ends; elsewhere there is no heading
+// and a tab between columns, so that cut and awk have an easy time.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+// add appends a row. Control characters, which come from strangers' catalogs,
+// become blanks.
+func (t *table) add(cells ...string) {
+	for i, c := range cells {
+		cells[i] = oneLine(c)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// oneLine replaces line breaks and other control characters by blanks.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// write prints the table to the device that term describes.
+func (t *table) write(term *terminal) error {
+	if !term.tty {
+		return t.writePlain(term)
+	}
+	head := make([]string, len(t.head))
+	for i, h := range t.head {
+		head[i] = strings.ToUpper(h)
+	}
+	widths := make([]int, len(head))
+	for _, row := range append([][]string{head}, t.rows...) {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	if _, err := io.WriteString(term, term.paint(bold, aligned(head, widths, term.width))+"\n"); err != nil {
+		return err
+	}
+	for _, row := range t.rows {
+		if _, err := io.WriteString(term, aligned(row, widths, term.width)+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *table) writePlain(w io.Writer) error {
+	for _, row := range t.rows {
+		if _, err := io.WriteString(w, strings.Join(row, "\t")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aligned pads each cell but the last to its column's width and cuts the line
+// at limit.
+func aligned(cells []string, widths []int, limit int) string {
+	var b strings.Builder
+	for i, c := range cells {
+		b.WriteString(c)
+		if i < len(cells)-1 {
+			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)+2))
+		}
+	}
+	line := []rune(strings.TrimRight(b.String(), " "))
+	if len(line) > limit {
+		return string(line[:limit-1]) + "…"
+	}
+	return string(line)
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// terminal is a stream, and what is known of the device behind it.
+type terminal struct {
+	io.Writer
+	tty   bool
+	width int  // columns; 0 where there is no terminal
+	color bool // only on a terminal, and not against NO_COLOR
+}
+
+func newTerminal(w io.Writer, env environment) *terminal {
+	t := &terminal{Writer: w}
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return t
+	}
+	t.tty = true
+	t.width = 80
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		t.width = width
+	}
+	t.color = env["NO_COLOR"] == "" && env["TERM"] != "dumb"
+	return t
+}
+
+// The few colours that carry meaning.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	bold   = "1"
+)
+
+// paint returns s in a colour where t has colours.
+func (t *terminal) paint(code, s string) string {
+	if !t.color || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// talk is what goes to standard error: notes, warnings and, on a terminal
+// only, one line of progress that is wiped when it is no longer true.
+type talk struct {
+	*terminal
+	busy bool
+}
+
+func newTalk(t *terminal) *talk { return &talk{terminal: t} }
+
+// progress shows what is going on now.
+func (t *talk) progress(format string, args ...any) {
+	if !t.tty {
+		return
+	}
+	line := fmt.Sprintf(format, args...)
+	if runes := []rune(line); len(runes) >= t.width {
+		line = string(runes[:t.width-1])
+	}
+	fmt.Fprint(t, "\r\x1b[K"+line)
+	t.busy = true
+}
+
+// done wipes the line of progress.
+func (t *talk) done() {
+	if t.busy {
+		fmt.Fprint(t, "\r\x1b[K")
+		t.busy = false
+	}
+}
+
+// note prints a line.
+func (t *talk) note(format string, args ...any) {
+	t.done()
+	fmt.Fprintln(t, strings.TrimSuffix(fmt.Sprintf(format, args...), "\n"))
+}
+
+// warn prints one warning a line, in the order given.
+func (t *talk) warn(ws []diag.Warning) {
+	for _, w := range ws {
+		label := t.paint(yellow, "warning:")
+		if w.Pos.IsZero() {
+			t.note("%s %s", label, w.Msg)
+			continue
+		}
+		t.note("%s: %s %s", w.Pos, label, w.Msg)
+	}
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+type versionOptions struct {
+	*app
+	output format
+}
+
+func newVersion(a *app) *cobra.Command {
+	o := &versionOptions{app: a}
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of quayside",
+		Example: examples(`quayside version -o json`),
+		Args:    noArgs,
+		RunE:    func(*cobra.Command, []string) error { return o.run() },
+	}
+	addOutput(cmd, &o.output)
+	return cmd
+}
+
+func (o *versionOptions) run() error {
+	v := struct {
+		Version  string `json:"version"`
+		Go       string `json:"go"`
+		Platform string `json:"platform"`
+	}{o.version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	return o.print(o.output, v, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "quayside %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+		return err
+	})
+}
+
+// buildVersion returns the module version that the go command recorded, or
+// "devel".
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}

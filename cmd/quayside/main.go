@@ -1,0 +1,12 @@
+// Quayside resolves, locks and renders Kubernetes operators into Git.
+package main
+
+import (
+	"os"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+}
