@@ -40,6 +40,7 @@ type PackageData struct {
 	Channels       []ChannelData
 	Bundles        []BundleData
 	Deprecations   []DeprecationData
+	Undeclared     bool // there is no olm.package: only things that say they belong to it
 	Pos            diag.Pos
 }
 
@@ -106,4 +107,5 @@ type DeprecationData struct {
 	Schema  string // "olm.package", "olm.channel", "olm.bundle"
 	Name    string // the channel's or bundle's; empty for the package
 	Message string
+	Pos     diag.Pos
 }

@@ -1,0 +1,79 @@
+package catalog
+
+import (
+	"slices"
+)
+
+// Bundle is one version of a package.
+type Bundle struct {
+	pkg       *Package
+	data      *BundleData
+	version   Version
+	versioned bool // version could be read
+	provides  []GVK
+	labels    []string
+	requires  []Requirement
+	entries   []*Entry
+	unusable  string
+	maxOCP    string
+	dropped   bool   // olm.deprecated
+	message   string // olm.deprecations
+}
+
+// Name returns the bundle's name, unique in its package.
+func (b *Bundle) Name() string { return b.data.Name }
+
+// Version returns the version of the bundle's olm.package property.
+func (b *Bundle) Version() Version { return b.version }
+
+// Image returns the reference of the bundle's image, or "" where the catalog
+// holds the manifests themselves.
+func (b *Bundle) Image() string { return b.data.Image }
+
+// Package returns the package that the bundle belongs to.
+func (b *Bundle) Package() *Package { return b.pkg }
+
+// Entries returns the bundle's channel entries in the order of
+// Package.Channels; there is at least one.
+func (b *Bundle) Entries() []*Entry { return slices.Clone(b.entries) }
+
+// Properties returns the properties in file order. Their values are shared and
+// must not be modified.
+func (b *Bundle) Properties() []Property { return slices.Clone(b.data.Properties) }
+
+// Provides returns the APIs of the olm.gvk properties, sorted, each once.
+func (b *Bundle) Provides() []GVK { return slices.Clone(b.provides) }
+
+// Labels returns the labels of the olm.label properties, sorted, each once.
+func (b *Bundle) Labels() []string { return slices.Clone(b.labels) }
+
+// Requires returns what the bundle needs of others, in the order of the
+// properties that say so. It is nil for a bundle that is unusable.
+func (b *Bundle) Requires() []Requirement { return slices.Clone(b.requires) }
+
+// Unusable returns why the bundle's requirements cannot be read, or "". Such a
+// bundle is no candidate for anything (resolution.md section 0, rule 4).
+func (b *Bundle) Unusable() string { return b.unusable }
+
+// RelatedImages returns the images that the bundle needs at run time, in file
+// order.
+func (b *Bundle) RelatedImages() []RelatedImage { return slices.Clone(b.data.RelatedImages) }
+
+// Embedded reports whether the catalog holds the bundle's manifests.
+func (b *Bundle) Embedded() bool { return b.data.Embedded }
+
+// Metadata returns what the catalog tells of the bundle's ClusterServiceVersion.
+// Its slices and maps are shared and must not be modified.
+func (b *Bundle) Metadata() Metadata { return b.data.Metadata }
+
+// Deprecated reports whether the bundle has an olm.deprecated property: it must
+// not be installed anew.
+func (b *Bundle) Deprecated() bool { return b.dropped }
+
+// Deprecation returns the message of olm.deprecations for the bundle, or "".
+// It warns and forbids nothing.
+func (b *Bundle) Deprecation() string { return b.message }
+
+// MaxOpenShiftVersion returns the value of olm.maxOpenShiftVersion as written,
+// "4.9", or "" where there is none.
+func (b *Bundle) MaxOpenShiftVersion() string { return b.maxOCP }

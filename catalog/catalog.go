@@ -1,0 +1,129 @@
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Catalog is one valid catalog. It does not change after New.
+type Catalog struct {
+	id       ID
+	priority int
+	labels   map[string]string
+	source   string
+	digest   Digest
+	packages []*Package // by name
+	byName   map[string]*Package
+	channels []*Channel // default channels first, then by package, then by channel
+	provides map[GVK][]*Entry
+}
+
+// New checks c and returns it as a catalog. The error is a diag.List of every
+// broken invariant, sorted by position. A requirement that cannot be read does
+// not break the catalog: it makes its bundle unusable, see Bundle.Unusable.
+// New takes over the slices of c, which must not be modified afterwards.
+func New(c Content) (*Catalog, error) {
+	cat := &Catalog{
+		id: c.ID, priority: c.Priority, labels: maps.Clone(c.Labels), source: c.Source, digest: c.Digest,
+		byName: make(map[string]*Package, len(c.Packages)),
+	}
+	var faults diag.List
+	names := make([]string, 0, len(c.Packages))
+	for i := range c.Packages {
+		names = append(names, c.Packages[i].Name)
+	}
+	for i := range c.Packages {
+		data := &c.Packages[i]
+		p := newPackage(cat, data, names, &faults)
+		if first, ok := cat.byName[data.Name]; ok {
+			faults.Addf(data.Pos, "duplicate package %q%s", data.Name, elsewhere(first.data.Pos))
+			continue
+		}
+		cat.byName[data.Name] = p
+		cat.packages = append(cat.packages, p)
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(cat.packages, func(a, b *Package) int { return strings.Compare(a.Name(), b.Name()) })
+	cat.order()
+	return cat, nil
+}
+
+// order fills the lookup tables.
+func (c *Catalog) order() {
+	for _, p := range c.packages {
+		c.channels = append(c.channels, p.channels...)
+	}
+	slices.SortFunc(c.channels, func(a, b *Channel) int {
+		return cmp.Or(
+			-compareBool(a.IsDefault(), b.IsDefault()),
+			strings.Compare(a.pkg.Name(), b.pkg.Name()),
+			strings.Compare(a.Name(), b.Name()),
+		)
+	})
+	c.provides = map[GVK][]*Entry{}
+	for _, ch := range c.channels {
+		for _, e := range ch.walk {
+			for _, g := range e.bundle.provides {
+				c.provides[g] = append(c.provides[g], e)
+			}
+		}
+	}
+}
+
+// ID returns the catalog's namespace and name.
+func (c *Catalog) ID() ID { return c.id }
+
+// Priority returns the catalog's priority; the higher is preferred.
+func (c *Catalog) Priority() int { return c.priority }
+
+// Labels returns the labels of the catalog's object, nil when it has none.
+func (c *Catalog) Labels() map[string]string { return maps.Clone(c.labels) }
+
+// Source returns the reference as the lock records it.
+func (c *Catalog) Source() string { return c.source }
+
+// Digest returns the digest of what Source named when it was read.
+func (c *Catalog) Digest() Digest { return c.digest }
+
+// Packages returns the packages by name.
+func (c *Catalog) Packages() []*Package { return slices.Clone(c.packages) }
+
+// Package returns the package of that name.
+func (c *Catalog) Package(name string) (*Package, bool) {
+	p, ok := c.byName[name]
+	return p, ok
+}
+
+// Channels returns every channel in the order in which resolution prefers
+// them: default channels first, then by package name, then by channel name.
+func (c *Catalog) Channels() []*Channel { return slices.Clone(c.channels) }
+
+// Providers returns the entries whose bundle provides g: in the order of
+// Channels, and within a channel in the order of Channel.Walk. Skipped entries
+// are not among them. One bundle appears once for each channel that holds it.
+func (c *Catalog) Providers(g GVK) []*Entry { return slices.Clone(c.provides[g]) }
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// elsewhere tells where the first of two equal things stands, if that is known.
+func elsewhere(p diag.Pos) string {
+	if p.IsZero() {
+		return ""
+	}
+	return ": first at " + p.String()
+}
