@@ -1,0 +1,71 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+const maxRecord = 1 << 20
+
+// PutRecord keeps data below kind and key, in place of what was there. A
+// record is a note for next time, never evidence: nothing verifies it, and
+// what it says must be checked by its reader. The kind is a plain word; the
+// key may be any text.
+func (s *Store) PutRecord(kind, key string, data []byte) error {
+	if len(data) > maxRecord {
+		return fmt.Errorf("record %s %q is larger than %d bytes", kind, key, maxRecord)
+	}
+	path, err := s.recordPath(kind, key)
+	if err != nil {
+		return err
+	}
+	f, err := s.Temp("record-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // gone already where the rename succeeded
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		return fmt.Errorf("writing to the store: %w", err)
+	}
+	return s.commit(f, path)
+}
+
+// Record returns what was last kept below kind and key. The error is
+// [fs.ErrNotExist] where nothing was.
+func (s *Store) Record(kind, key string) ([]byte, error) {
+	path, err := s.recordPath(kind, key)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, fmt.Errorf("record %s %q: %w", kind, key, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err != nil {
+		return nil, fmt.Errorf("record %s %q: %w", kind, key, err)
+	}
+	if len(data) > maxRecord {
+		return nil, fmt.Errorf("record %s %q is larger than %d bytes", kind, key, maxRecord)
+	}
+	return data, nil
+}
+
+// recordPath returns where a record lies: the key is hashed, for it may hold
+// anything.
+func (s *Store) recordPath(kind, key string) (string, error) {
+	if kind == "" {
+		return "", errors.New("record without a kind")
+	}
+	for _, c := range []byte(kind) {
+		if (c < 'a' || c > 'z') && c != '-' {
+			return "", fmt.Errorf("record kind %q: want lower-case letters", kind)
+		}
+	}
+	return filepath.Join(s.dir, "records", kind, DigestOf([]byte(key))[len("sha256:"):]), nil
+}
