@@ -1,0 +1,209 @@
+package registry
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+const (
+	maxArchiveFiles = 100_000
+	maxArchiveLinks = 10
+)
+
+// tarFiles gives access to the files of a tar file by their paths.
+type tarFiles struct {
+	file *os.File
+	temp bool // the file is a decompressed copy, and ours to remove
+	at   map[string]span
+	link map[string]string // symbolic and hard links: docker save shares layers so
+}
+
+type span struct{ off, size int64 }
+
+// openTar indexes the tar file at p. One that is compressed is decompressed
+// to a temporary file first.
+func (c *Client) openTar(ctx context.Context, p string) (*tarFiles, error) {
+	f, err := os.Open(p)
+	if err != nil {
+		return nil, fmt.Errorf("opening the archive: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("opening the archive: %q is not a regular file", p)
+	}
+	t := &tarFiles{file: f, at: map[string]span{}, link: map[string]string{}}
+	if err := c.plain(ctx, t); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the archive: %w", err), t.Close())
+	}
+	if err := t.index(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("reading the archive: %w", err), t.Close())
+	}
+	return t, nil
+}
+
+// plain replaces a compressed file by a decompressed copy.
+func (c *Client) plain(ctx context.Context, t *tarFiles) error {
+	head := make([]byte, 2)
+	if _, err := t.file.ReadAt(head, 0); err != nil {
+		return err
+	}
+	if !(head[0] == 0x1f && head[1] == 0x8b) && !(head[0] == 0x28 && head[1] == 0xb5) {
+		return nil
+	}
+	packed := t.file
+	defer packed.Close()
+	temp, err := c.temp("archive-")
+	if err != nil {
+		return err
+	}
+	t.file, t.temp = temp, true
+	r, err := decompress(bufio.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	limit := c.Limits.withDefaults().ImageBytes
+	n, err := io.Copy(temp, io.LimitReader(ctxReader{ctx, r}, limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("more than %d bytes when decompressed", limit)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = temp.Seek(0, io.SeekStart)
+	return err
+}
+
+// temp makes a temporary file, in the store where there is one.
+func (c *Client) temp(prefix string) (*os.File, error) {
+	if c.Store != nil {
+		return c.Store.Temp(prefix)
+	}
+	return os.CreateTemp("", "quayside-"+prefix)
+}
+
+// index notes where each file begins.
+func (t *tarFiles) index(ctx context.Context) error {
+	tr := tar.NewReader(t.file)
+	for n := 0; ; n++ {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n >= maxArchiveFiles {
+			return fmt.Errorf("more than %d entries", maxArchiveFiles)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		name := path.Clean("/" + h.Name)[1:]
+		switch h.Typeflag {
+		case tar.TypeReg:
+			off, err := t.file.Seek(0, io.SeekCurrent)
+			if err != nil {
+				return err
+			}
+			t.at[name] = span{off, h.Size}
+			delete(t.link, name)
+		case tar.TypeSymlink:
+			t.link[name] = path.Clean("/" + path.Join(path.Dir(name), h.Linkname))[1:]
+		case tar.TypeLink:
+			t.link[name] = path.Clean("/" + h.Linkname)[1:]
+		}
+	}
+}
+
+// open returns one file, following links within the archive.
+func (t *tarFiles) open(p string) (io.ReadCloser, error) {
+	name := path.Clean("/" + p)[1:]
+	for range maxArchiveLinks {
+		if s, ok := t.at[name]; ok {
+			return io.NopCloser(io.NewSectionReader(t.file, s.off, s.size)), nil
+		}
+		next, ok := t.link[name]
+		if !ok {
+			break
+		}
+		name = next
+	}
+	return nil, fmt.Errorf("the archive has no file %q", p)
+}
+
+// Close releases the file.
+func (t *tarFiles) Close() error {
+	err := t.file.Close()
+	if t.temp {
+		err = errors.Join(err, os.Remove(t.file.Name()))
+	}
+	return err
+}
+
+// tagged returns the entry with that tag, or the only one where none is given.
+func tagged(all []dockerManifest, tag string) (dockerManifest, error) {
+	var have []string
+	for _, m := range all {
+		for _, t := range m.RepoTags {
+			if tag != "" && sameTag(t, tag) {
+				return m, nil
+			}
+			have = append(have, t)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return dockerManifest{}, errors.New("the archive holds no image")
+	case tag == "" && len(all) == 1:
+		return all[0], nil
+	case tag == "":
+		return dockerManifest{}, fmt.Errorf("the archive holds %d images: say which (%s)", len(all), listed(have))
+	default:
+		return dockerManifest{}, fmt.Errorf("no image tagged %q (have %s)", tag, listed(have))
+	}
+}
+
+// sameTag compares two references in their full form.
+func sameTag(a, b string) bool {
+	x, errX := parseRemote(a, a)
+	y, errY := parseRemote(b, b)
+	return errX == nil && errY == nil && x == y
+}
+
+// archiveLayer is a layer whose stored bytes have no digest of their own.
+func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
+	return Layer{Digest: diff, Size: -1, image: image, diff: diff,
+		open: func(context.Context) (*store.Verifier, error) {
+			if !store.ValidDigest(diff) {
+				return nil, errors.New("only sha256 is supported")
+			}
+			r, err := f.open(path)
+			if err != nil {
+				return nil, err
+			}
+			return store.NewUnverified(r), nil
+		}}
+}
+
+// ctxReader stops reading once ctx is done.
+type ctxReader struct {
+	ctx context.Context //nolint:containedctx // lives no longer than the call it belongs to
+	r   io.Reader
+}
+
+func (c ctxReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}

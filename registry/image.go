@@ -1,0 +1,305 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+// Image is an opened image. Its layers are read when they are asked for.
+type Image struct {
+	name     string
+	digest   string
+	manifest string
+	labels   map[string]string
+	layers   []Layer
+	fetch    func(context.Context) error // brings all layers near; nil where they are
+	closers  []io.Closer
+}
+
+// Name returns the reference in its full form, as errors name it.
+func (im *Image) Name() string { return im.name }
+
+// Digest returns the digest of what the reference names: of the index where
+// it is one, of the manifest otherwise, and of the configuration (the "image
+// ID") for a docker archive, which holds no manifest.
+func (im *Image) Digest() string { return im.digest }
+
+// ManifestDigest returns the digest of the manifest that was chosen. It
+// differs from Digest for a multi-platform index, and is empty for a docker
+// archive.
+func (im *Image) ManifestDigest() string { return im.manifest }
+
+// Labels returns a copy of the configuration's labels.
+func (im *Image) Labels() map[string]string { return maps.Clone(im.labels) }
+
+// Layers returns the layers, the lowest first.
+func (im *Image) Layers() []Layer { return slices.Clone(im.layers) }
+
+// Fetch brings all layers into the store, several at once. Layers fetched
+// before an error stay there.
+func (im *Image) Fetch(ctx context.Context) error {
+	if im.fetch == nil {
+		return nil
+	}
+	return wrap(im.name, im.fetch(ctx))
+}
+
+// Close releases an archive's file. Layers cannot be opened afterwards.
+func (im *Image) Close() error {
+	errs := make([]error, 0, len(im.closers))
+	for _, c := range im.closers {
+		errs = append(errs, c.Close())
+	}
+	im.closers = nil
+	return errors.Join(errs...)
+}
+
+// Layer is one layer of an image.
+type Layer struct {
+	Digest string // of the layer as it is stored; for a docker archive, of the uncompressed layer
+	Size   int64  // bytes as it is stored
+
+	image string
+	open  func(context.Context) (*store.Verifier, error)
+	diff  string // verified on the uncompressed bytes where the stored ones have no digest
+}
+
+// Open returns the layer's tar stream, uncompressed (gzip, zstd and plain
+// layers are told apart by their first bytes). io.EOF is only returned once
+// everything was verified; until then the content must not be trusted. A
+// [*store.CorruptError] says that the stored copy was damaged and is gone:
+// opening the layer again fetches it.
+func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
+	raw, err := l.open(ctx)
+	if err != nil {
+		return nil, l.wrap(err)
+	}
+	r, err := newTarStream(raw, l)
+	if err != nil {
+		raw.Close()
+		return nil, l.wrap(err)
+	}
+	return r, nil
+}
+
+func (l Layer) wrap(err error) error {
+	return wrap(l.image, fmt.Errorf("layer %s: %w", l.Digest, err))
+}
+
+// origin is where one image's parts come from.
+type origin interface {
+	// manifest returns a manifest or index, verified.
+	manifest(ctx context.Context, digest string) ([]byte, error)
+	// blob opens a layer or configuration, verified as it is read.
+	blob(ctx context.Context, digest string, size int64) (*store.Verifier, error)
+}
+
+const maxIndexDepth = 4
+
+// load fills im from the manifest or index with that digest and text.
+func (c *Client) load(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
+	im.digest = digest
+	for range maxIndexDepth {
+		kind, err := manifestKind(data)
+		if err != nil {
+			return fmt.Errorf("manifest %s: %w", digest, err)
+		}
+		if kind == "image" {
+			im.manifest = digest
+			return c.loadManifest(ctx, im, from, digest, data)
+		}
+		index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+		if err != nil {
+			return fmt.Errorf("index %s: %w", digest, err)
+		}
+		if digest, err = c.choose(index.Manifests); err != nil {
+			return fmt.Errorf("index %s: %w", im.digest, err)
+		}
+		if data, err = from.manifest(ctx, digest); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("index %s: nested more than %d deep", im.digest, maxIndexDepth)
+}
+
+// manifestKind tells an image from an index by what it holds, and refuses what
+// claims to be both (two readers could take it for different things).
+func manifestKind(data []byte) (string, error) {
+	var m struct {
+		SchemaVersion int             `json:"schemaVersion"`
+		Manifests     json.RawMessage `json:"manifests"`
+		Layers        json.RawMessage `json:"layers"`
+		Config        json.RawMessage `json:"config"`
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return "", fmt.Errorf("not a manifest: %w", err)
+	}
+	switch {
+	case m.SchemaVersion != 2:
+		return "", fmt.Errorf("manifest schema version %d is not supported, only 2 is", m.SchemaVersion)
+	case m.Manifests != nil && (m.Layers != nil || m.Config != nil):
+		return "", errors.New("claims to be an image and an index at once")
+	case m.Manifests != nil:
+		return "index", nil
+	case m.Config != nil:
+		return "image", nil
+	default:
+		return "", errors.New("neither an image nor an index")
+	}
+}
+
+// choose returns the digest of the image that Open's rule takes.
+func (c *Client) choose(ms []v1.Descriptor) (string, error) {
+	want := c.Platform
+	if want == "" {
+		want = "linux/amd64"
+	}
+	var have []string
+	var first, linux *v1.Descriptor
+	for i := range ms {
+		d := &ms[i]
+		if isAttestation(d) {
+			continue
+		}
+		p := platformOf(d)
+		if p == want || strings.HasPrefix(p, want+"/") {
+			return d.Digest.String(), nil
+		}
+		have = append(have, p)
+		if first == nil {
+			first = d
+		}
+		if linux == nil && strings.HasPrefix(p, "linux/") {
+			linux = d
+		}
+	}
+	switch {
+	case c.Platform != "" && first != nil:
+		return "", fmt.Errorf("no image for platform %q (have %s)", c.Platform, strings.Join(have, ", "))
+	case linux != nil:
+		return linux.Digest.String(), nil
+	case first != nil:
+		return first.Digest.String(), nil
+	default:
+		return "", errors.New("lists no image")
+	}
+}
+
+func platformOf(d *v1.Descriptor) string {
+	if d.Platform == nil {
+		return "unknown"
+	}
+	p := d.Platform.OS + "/" + d.Platform.Architecture
+	if d.Platform.Variant != "" {
+		p += "/" + d.Platform.Variant
+	}
+	return p
+}
+
+// isAttestation reports whether d is no image but a statement about one, as
+// build tools add them to an index.
+func isAttestation(d *v1.Descriptor) bool {
+	return d.Annotations["vnd.docker.reference.type"] != "" || platformOf(d) == "unknown/unknown"
+}
+
+// loadManifest fills im from one image's manifest.
+func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
+	m, err := v1.ParseManifest(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("manifest %s: %w", digest, err)
+	}
+	if err := c.checkManifest(m); err != nil {
+		return fmt.Errorf("manifest %s: %w", digest, err)
+	}
+	if im.labels, _, err = readConfig(ctx, from, m.Config, c.Limits.withDefaults().Config); err != nil {
+		return err
+	}
+	for _, d := range m.Layers {
+		im.layers = append(im.layers, Layer{
+			Digest: d.Digest.String(), Size: d.Size, image: im.name,
+			open: func(ctx context.Context) (*store.Verifier, error) { return from.blob(ctx, d.Digest.String(), d.Size) },
+		})
+	}
+	return nil
+}
+
+// checkManifest holds a manifest to the limits.
+func (c *Client) checkManifest(m *v1.Manifest) error {
+	lim := c.Limits.withDefaults()
+	if n := len(m.Layers); n > lim.Layers {
+		return fmt.Errorf("%d layers: at most %d are taken", n, lim.Layers)
+	}
+	if err := checkDescriptor("configuration", m.Config, lim.Config); err != nil {
+		return err
+	}
+	var sum int64
+	for _, d := range m.Layers {
+		if err := checkDescriptor("layer", d, lim.LayerBytes); err != nil {
+			return err
+		}
+		if t := string(d.MediaType); t != "" && (!strings.Contains(t, "tar") || strings.HasSuffix(t, "+encrypted")) {
+			return fmt.Errorf("layer %s is %q, not a file system layer", d.Digest, t)
+		}
+		if sum += d.Size; sum > lim.ImageBytes {
+			return fmt.Errorf("layers of more than %d bytes in all", lim.ImageBytes)
+		}
+	}
+	return nil
+}
+
+func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
+	switch {
+	case !store.ValidDigest(d.Digest.String()):
+		return fmt.Errorf("%s digest %q: only sha256 is supported", what, d.Digest.String())
+	case d.Size < 0:
+		return fmt.Errorf("%s %s: size %d", what, d.Digest, d.Size)
+	case d.Size > limit:
+		return fmt.Errorf("%s %s: %d bytes: at most %d are taken", what, d.Digest, d.Size, limit)
+	default:
+		return nil
+	}
+}
+
+// readConfig returns the labels and the digests of the uncompressed layers.
+func readConfig(ctx context.Context, from origin, d v1.Descriptor, limit int64) (map[string]string, []string, error) {
+	r, err := from.blob(ctx, d.Digest.String(), d.Size)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration %s: %w", d.Digest, err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	labels, diffs, err := parseConfig(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration %s: %w", d.Digest, err)
+	}
+	return labels, diffs, nil
+}
+
+func parseConfig(data []byte) (labels map[string]string, diffs []string, err error) {
+	var config struct {
+		Config struct {
+			Labels map[string]string
+		} `json:"config"`
+		RootFS struct {
+			DiffIDs []string `json:"diff_ids"`
+		} `json:"rootfs"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return nil, nil, fmt.Errorf("not an image configuration: %w", err)
+	}
+	return config.Config.Labels, config.RootFS.DiffIDs, nil
+}

@@ -1,0 +1,191 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+const refName = "org.opencontainers.image.ref.name"
+
+// files is a layout's or an archive's content.
+type files interface {
+	// open returns one file by its slash-separated path.
+	open(path string) (io.ReadCloser, error)
+	Close() error
+}
+
+// layout is the origin of images in an OCI layout, whatever carries it.
+type layout struct {
+	files files
+	limit int64 // bytes of a manifest
+}
+
+func (c *Client) path(p string) string {
+	if filepath.IsAbs(p) || c.Dir == "" {
+		return p
+	}
+	return filepath.Join(c.Dir, p)
+}
+
+func (c *Client) openLayout(ctx context.Context, im *Image, src Source) error {
+	root, err := os.OpenRoot(c.path(src.Name))
+	if err != nil {
+		return fmt.Errorf("opening the layout: %w", err)
+	}
+	return c.openFiles(ctx, im, src, dirFiles{root})
+}
+
+func (c *Client) openLayoutArchive(ctx context.Context, im *Image, src Source) error {
+	archive, err := c.openTar(ctx, c.path(src.Name))
+	if err != nil {
+		return err
+	}
+	return c.openFiles(ctx, im, src, archive)
+}
+
+// openFiles opens the image that src names in a layout.
+func (c *Client) openFiles(ctx context.Context, im *Image, src Source, f files) error {
+	im.closers = append(im.closers, f)
+	l := &layout{files: f, limit: c.Limits.withDefaults().Manifest}
+	if src.Digest != "" {
+		data, err := l.manifest(ctx, src.Digest)
+		if err != nil {
+			return err
+		}
+		return c.load(ctx, im, l, src.Digest, data)
+	}
+	data, err := l.read("index.json")
+	if err != nil {
+		return fmt.Errorf("not an OCI layout: %w", err)
+	}
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("index.json: %w", err)
+	}
+	digest, err := named(index.Manifests, src.Tag)
+	if err != nil {
+		return fmt.Errorf("index.json: %w", err)
+	}
+	if data, err = l.manifest(ctx, digest); err != nil {
+		return err
+	}
+	return c.load(ctx, im, l, digest, data)
+}
+
+// named returns the digest of the entry with that name, or of the only entry
+// where no name is given.
+func named(ms []v1.Descriptor, tag string) (string, error) {
+	var names []string
+	for _, d := range ms {
+		if tag != "" && d.Annotations[refName] == tag {
+			return d.Digest.String(), nil
+		}
+		names = append(names, d.Annotations[refName])
+	}
+	switch {
+	case tag == "" && len(ms) == 1:
+		return ms[0].Digest.String(), nil
+	case len(ms) == 0:
+		return "", errors.New("the layout holds no image")
+	case tag == "":
+		return "", fmt.Errorf("the layout holds %d images: say which (%s)", len(ms), listed(names))
+	default:
+		return "", fmt.Errorf("no image named %q (have %s)", tag, listed(names))
+	}
+}
+
+// read returns a small file.
+func (l *layout) read(path string) ([]byte, error) {
+	f, err := l.files.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, l.limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > l.limit {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, l.limit)
+	}
+	return data, nil
+}
+
+func (l *layout) manifest(_ context.Context, digest string) ([]byte, error) {
+	path, err := blobPath(digest)
+	if err != nil {
+		return nil, err
+	}
+	data, err := l.read(path)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", digest, err)
+	}
+	if got := store.DigestOf(data); got != digest {
+		return nil, fmt.Errorf("manifest %s: %w", digest, &store.MismatchError{Want: digest, Got: got, WantSize: -1})
+	}
+	return data, nil
+}
+
+func (l *layout) blob(_ context.Context, digest string, size int64) (*store.Verifier, error) {
+	path, err := blobPath(digest)
+	if err != nil {
+		return nil, err
+	}
+	f, err := l.files.open(path)
+	if err != nil {
+		return nil, err
+	}
+	return store.NewVerifier(f, digest, size), nil
+}
+
+// blobPath returns where a layout keeps a blob. The digest becomes a path, so
+// its form is checked.
+func blobPath(digest string) (string, error) {
+	if !store.ValidDigest(digest) {
+		return "", fmt.Errorf("digest %q: only sha256 is supported", digest)
+	}
+	return "blobs/sha256/" + strings.TrimPrefix(digest, "sha256:"), nil
+}
+
+// dirFiles is a directory, out of which no symbolic link leads.
+type dirFiles struct{ *os.Root }
+
+func (d dirFiles) open(path string) (io.ReadCloser, error) {
+	f, err := d.Open(filepath.FromSlash(path))
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return f, nil
+}
+
+// listed joins names for an error, the empty and the superfluous left out.
+func listed(names []string) string {
+	const most = 10
+	var some []string
+	for _, n := range names {
+		if n != "" {
+			some = append(some, n)
+		}
+	}
+	if len(some) == 0 {
+		return "none has a name"
+	}
+	if len(some) > most {
+		some = append(some[:most:most], fmt.Sprintf("and %d more", len(some)-most))
+	}
+	return strings.Join(some, ", ")
+}

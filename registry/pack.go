@@ -1,0 +1,145 @@
+package registry
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+// PackOptions says what image a directory becomes.
+type PackOptions struct {
+	Labels      map[string]string // of the image's configuration
+	Annotations map[string]string // of its manifest
+	Prefix      string            // "configs": the directory of the image that the files go to; default: its root
+	Platform    string            // "linux/amd64", the default
+}
+
+// Packed is an image made of one directory: a manifest, a configuration and
+// one layer. It is held in memory, compressed.
+type Packed struct {
+	manifest, config, layer       []byte
+	digest, configDigest, layerID string
+}
+
+// Pack makes an image with one gzip layer of what fsys holds. The same files
+// and options give the same bytes: entries are sorted, owned by root, dated
+// 1970, and their modes are 0644 and 0755. Symbolic links and special files
+// are refused.
+func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
+	var buf bytes.Buffer
+	diff, err := packLayer(&buf, fsys, opt.Prefix)
+	if err != nil {
+		return nil, fmt.Errorf("packing the image: %w", err)
+	}
+	p := &Packed{layer: buf.Bytes(), layerID: store.DigestOf(buf.Bytes())}
+	system, arch, _ := strings.Cut(opt.Platform, "/")
+	if opt.Platform == "" {
+		system, arch = "linux", "amd64"
+	}
+	p.config, err = json.Marshal(map[string]any{
+		"architecture": arch, "os": system,
+		"config":  map[string]any{"Labels": opt.Labels},
+		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{diff}},
+		"history": []any{map[string]any{"created_by": "quayside"}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("packing the image: %w", err)
+	}
+	p.configDigest = store.DigestOf(p.config)
+	manifest := map[string]any{
+		"schemaVersion": 2,
+		"mediaType":     types.OCIManifestSchema1,
+		"config":        descriptor(types.OCIConfigJSON, p.config, p.configDigest),
+		"layers":        []any{descriptor(types.OCILayer, p.layer, p.layerID)},
+	}
+	if len(opt.Annotations) > 0 {
+		manifest["annotations"] = opt.Annotations
+	}
+	if p.manifest, err = json.Marshal(manifest); err != nil {
+		return nil, fmt.Errorf("packing the image: %w", err)
+	}
+	p.digest = store.DigestOf(p.manifest)
+	return p, nil
+}
+
+// Digest returns the digest of the manifest.
+func (p *Packed) Digest() string { return p.digest }
+
+func descriptor(t types.MediaType, data []byte, digest string) map[string]any {
+	return map[string]any{"mediaType": t, "digest": digest, "size": len(data)}
+}
+
+// packLayer writes the layer and returns the digest of its uncompressed bytes.
+func packLayer(w io.Writer, fsys fs.FS, prefix string) (string, error) {
+	if prefix != "" && !fs.ValidPath(prefix) {
+		return "", fmt.Errorf("prefix %q: want a path without a leading slash", prefix)
+	}
+	zw := gzip.NewWriter(w)
+	h := sha256.New()
+	tw := tar.NewWriter(io.MultiWriter(zw, h))
+	if err := packParents(tw, prefix); err != nil {
+		return "", err
+	}
+	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == ".":
+			return nil
+		case e.IsDir():
+			return packDir(tw, path.Join(prefix, name))
+		case !e.Type().IsRegular():
+			return fmt.Errorf("%s is neither a file nor a directory", name)
+		default:
+			return packFile(tw, fsys, name, path.Join(prefix, name))
+		}
+	})
+	if err := errors.Join(err, tw.Close(), zw.Close()); err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func packParents(tw *tar.Writer, prefix string) error {
+	if prefix == "" || prefix == "." {
+		return nil
+	}
+	if err := packParents(tw, path.Dir(prefix)); err != nil {
+		return err
+	}
+	return packDir(tw, prefix)
+}
+
+func packDir(tw *tar.Writer, name string) error {
+	return tw.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, Format: tar.FormatPAX})
+}
+
+func packFile(tw *tar.Writer, fsys fs.FS, from, to string) error {
+	f, err := fsys.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: to, Size: info.Size(), Mode: 0o644, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	_, err = io.Copy(tw, f)
+	return err
+}

@@ -1,0 +1,254 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+// tagRecords is the kind of record that remembers what a tag last meant.
+const tagRecords = "tag"
+
+// upstream is an image's origin in a registry, with the store in front of it.
+type upstream struct {
+	client *Client
+	image  string // as errors and progress name it
+	repos  []name.Repository
+	tag    string
+}
+
+func (c *Client) openRemote(ctx context.Context, im *Image, src Source) error {
+	if c.Store == nil {
+		return errors.New("no store to keep what the registry sends")
+	}
+	repos, err := c.candidates(src)
+	if err != nil {
+		return err
+	}
+	r := &upstream{client: c, image: im.name, repos: repos, tag: src.Tag}
+	digest, data, err := r.resolve(ctx, src)
+	if err != nil {
+		return err
+	}
+	im.fetch = func(ctx context.Context) error { return r.fetchAll(ctx, im.layers) }
+	return c.load(ctx, im, r, digest, data)
+}
+
+// candidates returns the repositories to ask, in order.
+func (c *Client) candidates(src Source) ([]name.Repository, error) {
+	repo, err := c.repository(src.Name)
+	if err != nil {
+		return nil, err
+	}
+	return []name.Repository{repo}, nil
+}
+
+// repository parses a repository's name; a host of c.Insecure may speak HTTP.
+func (c *Client) repository(s string) (name.Repository, error) {
+	repo, err := name.NewRepository(s)
+	if err != nil {
+		return name.Repository{}, fmt.Errorf("repository %q: %w", s, err)
+	}
+	if slices.Contains(c.Insecure, repo.RegistryStr()) {
+		return name.NewRepository(s, name.Insecure)
+	}
+	return repo, nil
+}
+
+// resolve returns the digest and the text of what src names.
+func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, error) {
+	if src.Digest != "" {
+		data, err := r.manifest(ctx, src.Digest)
+		return src.Digest, data, err
+	}
+	if r.client.Offline {
+		known, err := r.client.Store.Record(tagRecords, src.String())
+		if err != nil || !store.ValidDigest(string(known)) {
+			return "", nil, &OfflineError{Missing: fmt.Sprintf("what tag %q stands for", src.Tag)}
+		}
+		data, err := r.manifest(ctx, string(known))
+		return string(known), data, err
+	}
+	data, err := r.getManifest(ctx, src.Tag, "")
+	if err != nil {
+		return "", nil, err
+	}
+	digest := store.DigestOf(data)
+	if err := r.keep(ctx, digest, data); err != nil {
+		return "", nil, err
+	}
+	return digest, data, r.client.Store.PutRecord(tagRecords, src.String(), []byte(digest))
+}
+
+// manifest returns the manifest of that digest, from the store where it is
+// there.
+func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) {
+	if !store.ValidDigest(digest) {
+		return nil, fmt.Errorf("manifest digest %q: only sha256 is supported", digest)
+	}
+	data, err := r.client.Store.Read(digest, r.client.Limits.withDefaults().Manifest)
+	if err == nil || !refetchable(err) {
+		return data, err
+	}
+	if r.client.Offline {
+		return nil, &OfflineError{Missing: "manifest " + digest}
+	}
+	if data, err = r.getManifest(ctx, digest, digest); err != nil {
+		return nil, err
+	}
+	return data, r.keep(ctx, digest, data)
+}
+
+// blob opens a blob of the store, which is fetched first where it is missing.
+func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
+	if err := r.ensure(ctx, digest, size); err != nil {
+		return nil, err
+	}
+	return r.client.Store.Get(digest)
+}
+
+// refetchable reports whether fetching anew is the remedy for a store's error.
+func refetchable(err error) bool {
+	var corrupt *store.CorruptError
+	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &corrupt)
+}
+
+func (r *upstream) keep(ctx context.Context, digest string, data []byte) error {
+	return r.client.Store.Put(ctx, digest, bytes.NewReader(data), int64(len(data)))
+}
+
+// getManifest asks each candidate in turn.
+func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte, error) {
+	var errs []error
+	for _, repo := range r.repos {
+		data, err := r.client.fetchManifest(ctx, repo, ref)
+		if err == nil && digest != "" {
+			if got := store.DigestOf(data); got != digest {
+				err = fmt.Errorf("manifest %s: %w", digest, &store.MismatchError{Want: digest, Got: got, WantSize: -1, GotSize: int64(len(data))})
+			}
+		}
+		if err == nil {
+			return data, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		errs = append(errs, err)
+	}
+	return nil, joinTries(errs)
+}
+
+// ensure fetches a blob that the store does not hold, or holds with another
+// size. Within one client each blob is fetched once.
+func (r *upstream) ensure(ctx context.Context, digest string, size int64) error {
+	lock := r.client.lockFor(digest)
+	lock.Lock()
+	defer lock.Unlock()
+	if have, err := r.client.Store.Size(digest); err == nil {
+		if have == size {
+			return nil
+		}
+		if err := r.client.Store.Remove(digest); err != nil { // cut short by a failing disk
+			return err
+		}
+	}
+	if r.client.Offline {
+		return &OfflineError{Missing: "blob " + digest}
+	}
+	var errs []error
+	for _, repo := range r.repos {
+		err := r.download(ctx, repo, digest, size)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		errs = append(errs, err)
+	}
+	return joinTries(errs)
+}
+
+// download streams one blob into the store.
+func (r *upstream) download(ctx context.Context, repo name.Repository, digest string, size int64) error {
+	body := &resumingReader{ctx: ctx, client: r.client, repo: repo, digest: digest, size: size,
+		progress: func(n int64) {
+			r.client.report(Progress{Image: r.image, Digest: digest, Done: n, Total: size})
+		}}
+	defer body.Close()
+	return r.client.Store.Put(ctx, digest, store.NewVerifier(body, digest, size), size)
+}
+
+// joinTries reports on several candidates; the last one is the registry that
+// the reference names.
+func joinTries(errs []error) error {
+	if len(errs) == 0 {
+		return errors.New("nowhere to fetch it from")
+	}
+	last := errs[len(errs)-1]
+	if len(errs) == 1 {
+		return last
+	}
+	return fmt.Errorf("%w (and %d mirrors before it failed, the first: %v)", last, len(errs)-1, errs[0])
+}
+
+// fetchAll brings the layers into the store, a few at once. The error is that
+// of the lowest layer that failed.
+func (r *upstream) fetchAll(ctx context.Context, layers []Layer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slots := make(chan struct{}, r.client.Retry.withDefaults().Parallel)
+	errs := make([]error, len(layers))
+	var wg sync.WaitGroup
+	for i, l := range layers {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := r.ensure(ctx, l.Digest, l.Size); err != nil {
+				errs[i] = fmt.Errorf("layer %s: %w", l.Digest, err)
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return firstReal(errs)
+}
+
+// firstReal returns the first error that is not the echo of another's
+// cancellation, else the first.
+func firstReal(errs []error) error {
+	var first error
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, context.Canceled) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// lockFor returns the lock under which what a key names is made, once.
+func (c *Client) lockFor(key string) *sync.Mutex {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.locks == nil {
+		c.locks = map[string]*sync.Mutex{}
+	}
+	if c.locks[key] == nil {
+		c.locks[key] = new(sync.Mutex)
+	}
+	return c.locks[key]
+}

@@ -1,0 +1,141 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+// goodProgress is how much an attempt must bring for the patience to start
+// anew.
+const goodProgress = 1 << 20
+
+// resumingReader reads one blob, and goes on where it was where the connection
+// drops or stalls. It does not verify.
+type resumingReader struct {
+	ctx      context.Context //nolint:containedctx // lives no longer than the call it belongs to
+	client   *Client
+	repo     name.Repository
+	digest   string
+	size     int64
+	progress func(done int64)
+
+	body    io.ReadCloser
+	bodyCtx context.Context //nolint:containedctx // of the request whose body this is
+	cancel  context.CancelCauseFunc
+	off     int64 // bytes handed out
+	from    int64 // where this attempt began
+	tries   int   // attempts without good progress
+	err     error
+}
+
+// Read implements io.Reader.
+func (r *resumingReader) Read(p []byte) (int, error) {
+	for {
+		if r.err != nil {
+			return 0, r.err
+		}
+		if r.body == nil {
+			r.err = r.open()
+			continue
+		}
+		n, err := r.body.Read(p)
+		r.off += int64(n)
+		switch {
+		case err == io.EOF && r.off >= r.size:
+			r.err = io.EOF
+		case err != nil:
+			r.fail(err)
+		}
+		if n > 0 {
+			r.progress(min(r.off, r.size))
+			return n, nil
+		}
+	}
+}
+
+// Close ends the transfer.
+func (r *resumingReader) Close() error {
+	r.drop()
+	r.err = errors.New("closed")
+	return nil
+}
+
+// fail judges a broken body: the next Read resumes, or returns the error.
+func (r *resumingReader) fail(err error) {
+	err = stalledOr(r.bodyCtx, err, r.repo.RegistryStr())
+	if r.off-r.from >= goodProgress {
+		r.tries = 0
+	}
+	r.drop()
+	r.tries++
+	retry := r.client.Retry.withDefaults()
+	switch {
+	case r.ctx.Err() != nil:
+		r.err = r.ctx.Err()
+	case r.tries >= retry.Attempts && (err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)):
+		r.err = fmt.Errorf("%s sent it %w", r.repo.RegistryStr(),
+			&store.MismatchError{Want: r.digest, WantSize: r.size, GotSize: r.off})
+	case r.tries >= retry.Attempts:
+		r.err = fmt.Errorf("the transfer broke off %d times, last after %d of %d bytes: %w", r.tries, r.off, r.size, clean(err, r.repo.RegistryStr(), credential{}))
+	default:
+		r.err = sleep(r.ctx, min(retry.Wait<<(r.tries-1), retry.MaxWait))
+	}
+}
+
+// open sends the request for what is still missing.
+func (r *resumingReader) open() error {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	header := http.Header{}
+	if r.off > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", r.off))
+	}
+	res, err := r.client.get(ctx, r.repo, "blobs", r.digest, header)
+	if err != nil {
+		cancel(nil)
+		return r.openFault(err)
+	}
+	r.bodyCtx, r.cancel, r.from = ctx, cancel, r.off
+	r.body = watch(res.Body, r.client.Retry.withDefaults().Stall, cancel)
+	if r.off == 0 {
+		return nil
+	}
+	if res.StatusCode != http.StatusPartialContent { // it sends everything again
+		if _, err := io.CopyN(io.Discard, r.body, r.off); err != nil {
+			r.fail(err)
+			return r.err
+		}
+		return nil
+	}
+	if !strings.HasPrefix(res.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.off)) {
+		return fmt.Errorf("%s resumed the transfer at another place than byte %d", r.repo.RegistryStr(), r.off)
+	}
+	return nil
+}
+
+// openFault explains why a transfer could not be resumed: a registry that has
+// no such bytes holds less than the manifest says.
+func (r *resumingReader) openFault(err error) error {
+	var status *statusError
+	if r.off > 0 && errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable {
+		return fmt.Errorf("%s sent it %w", r.repo.RegistryStr(),
+			&store.MismatchError{Want: r.digest, WantSize: r.size, GotSize: r.off})
+	}
+	return err
+}
+
+// drop ends the current attempt.
+func (r *resumingReader) drop() {
+	if r.body != nil {
+		r.cancel(nil)
+		r.body.Close()
+		r.body = nil
+	}
+}

@@ -1,0 +1,101 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// retryTransport sends a request again where the fault may pass. Only requests
+// without a body are repeated.
+type retryTransport struct {
+	inner http.RoundTripper
+	retry Retry
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		res, err := t.inner.RoundTrip(req)
+		if req.Body != nil || attempt >= t.retry.Attempts || !passing(res, err) {
+			return res, err
+		}
+		wait := t.retry.Wait << (attempt - 1)
+		if res != nil {
+			asked, ok := retryAfter(res)
+			if asked > t.retry.MaxWait {
+				return res, nil // the caller reports the status
+			}
+			if ok {
+				wait = asked
+			}
+			_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // so that the connection can be used again
+			res.Body.Close()
+		}
+		if err := sleep(req.Context(), min(wait, t.retry.MaxWait)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// passing reports whether a fault may be gone the next time.
+func passing(res *http.Response, err error) bool {
+	if err != nil {
+		return passingError(err)
+	}
+	switch res.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+func passingError(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var timeout net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// retryAfter returns what the registry asks for, and whether it asks.
+func retryAfter(res *http.Response) (time.Duration, bool) {
+	text := res.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
+		return time.Duration(min(seconds, 1<<30)) * time.Second, true
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at)), true
+	}
+	return 0, false
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// describeWait adds to a 429's or 503's hint how long the registry wants to be
+// left alone.
+func describeWait(res *http.Response) string {
+	if asked, ok := retryAfter(res); ok {
+		return fmt.Sprintf("it asks to be left alone for %s", asked.Round(time.Second))
+	}
+	return ""
+}

@@ -1,0 +1,119 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+// Kind says where an image comes from.
+type Kind string
+
+// The kinds of source, each as it is written before the colon.
+const (
+	Remote        Kind = "image"
+	Layout        Kind = "oci"
+	LayoutArchive Kind = "oci-archive"
+	DockerArchive Kind = "docker-archive"
+)
+
+const maxSource = 4096
+
+// Source is a parsed reference to an image.
+type Source struct {
+	Kind   Kind
+	Name   string // a repository with its registry, or the path of a layout or archive
+	Tag    string // of a registry, or the name within a layout or archive; may be empty
+	Digest string // "sha256:…"; may be empty
+}
+
+// ParseSource reads one of
+//
+//	image:quay.io/org/name:tag           a registry, by tag (default: latest);
+//	image:quay.io/org/name@sha256:…      by digest, which a tag before it does not change;
+//	quay.io/org/name@sha256:…            the same;
+//	oci:path[:tag | @sha256:…]           an OCI layout directory;
+//	oci-archive:path[:tag | @sha256:…]   a tar file of one;
+//	docker-archive:path[:name:tag]       what docker save writes.
+//
+// A layout or archive that holds one image needs no tag.
+func ParseSource(s string) (Source, error) {
+	if len(s) > maxSource {
+		return Source{}, fmt.Errorf("image reference of %d bytes: at most %d are taken", len(s), maxSource)
+	}
+	kind, rest, ok := strings.Cut(s, ":")
+	switch k := Kind(kind); {
+	case ok && (k == Layout || k == LayoutArchive):
+		return parsePath(s, k, rest)
+	case ok && k == DockerArchive:
+		path, tag, _ := strings.Cut(rest, ":")
+		if path == "" {
+			return Source{}, fmt.Errorf("image reference %q: no path", s)
+		}
+		return Source{Kind: k, Name: path, Tag: tag}, nil
+	case ok && k == Remote:
+		return parseRemote(s, strings.TrimPrefix(rest, "//"))
+	default:
+		return parseRemote(s, strings.TrimPrefix(s, "docker://"))
+	}
+}
+
+func parsePath(s string, kind Kind, rest string) (Source, error) {
+	src := Source{Kind: kind, Name: rest}
+	if path, digest, ok := strings.Cut(rest, "@sha256:"); ok {
+		src.Name, src.Digest = path, "sha256:"+digest
+		if !store.ValidDigest(src.Digest) {
+			return Source{}, fmt.Errorf("image reference %q: want sha256: and 64 hexadecimal digits after the @", s)
+		}
+	} else if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.ContainsAny(rest[i:], `/\`) {
+		src.Name, src.Tag = rest[:i], rest[i+1:]
+	}
+	if src.Name == "" {
+		return Source{}, fmt.Errorf("image reference %q: no path", s)
+	}
+	return src, nil
+}
+
+func parseRemote(s, rest string) (Source, error) {
+	ref, err := name.ParseReference(rest)
+	if err != nil {
+		return Source{}, fmt.Errorf("image reference %q: %w", s, err)
+	}
+	src := Source{Kind: Remote, Name: ref.Context().Name()}
+	switch r := ref.(type) {
+	case name.Digest:
+		src.Digest = r.DigestStr()
+		if !store.ValidDigest(src.Digest) {
+			return Source{}, fmt.Errorf("image reference %q: want sha256: and 64 hexadecimal digits after the @", s)
+		}
+	default:
+		src.Tag = ref.Identifier()
+	}
+	return src, nil
+}
+
+// String returns the source in the form that [ParseSource] reads; for a
+// registry that is the plain reference with its registry and tag or digest.
+func (s Source) String() string {
+	text := s.Name
+	if s.Kind != Remote {
+		text = string(s.Kind) + ":" + text
+	}
+	if s.Tag != "" {
+		text += ":" + s.Tag
+	}
+	if s.Digest != "" {
+		text += "@" + s.Digest
+	}
+	return text
+}
+
+// Registry returns the host that a reference of kind [Remote] is asked from:
+// "quay.io", "127.0.0.1:5000".
+func (s Source) Registry() string {
+	host, _, _ := strings.Cut(s.Name, "/")
+	return host
+}

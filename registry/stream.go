@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+const maxZstdWindow = 128 << 20
+
+// tarStream is a layer's uncompressed bytes. A fault of the stored bytes
+// explains a fault of the compression, so it is the one that is told.
+type tarStream struct {
+	layer Layer
+	raw   *store.Verifier
+	dec   io.ReadCloser
+	err   error // sticky
+}
+
+func newTarStream(raw *store.Verifier, l Layer) (*tarStream, error) {
+	dec, err := decompress(raw)
+	if err != nil {
+		return nil, blame(raw, err)
+	}
+	if l.diff != "" {
+		dec = store.NewVerifier(dec, l.diff, -1)
+	}
+	return &tarStream{layer: l, raw: raw, dec: dec}, nil
+}
+
+// Read implements io.Reader.
+func (t *tarStream) Read(p []byte) (int, error) {
+	if t.err != nil {
+		return 0, t.err
+	}
+	n, err := t.dec.Read(p)
+	if err != nil {
+		if err = blame(t.raw, err); err != io.EOF {
+			err = t.layer.wrap(err)
+		}
+		t.err = err
+	}
+	return n, err
+}
+
+// Close releases the layer. It does not verify.
+func (t *tarStream) Close() error { return errors.Join(t.dec.Close(), t.raw.Close()) }
+
+// blame returns the fault of the stored bytes where they have one, else err,
+// which may be io.EOF.
+func blame(raw *store.Verifier, err error) error {
+	if under := raw.Drain(); under != nil {
+		return under
+	}
+	if err == io.EOF {
+		return err
+	}
+	var mismatch *store.MismatchError
+	if errors.As(err, &mismatch) {
+		return err
+	}
+	return fmt.Errorf("reading the compressed layer: %w", err)
+}
+
+// decompress returns the uncompressed bytes of r, judging by how it begins.
+func decompress(r io.Reader) (io.ReadCloser, error) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	head, err := br.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(br)
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	default:
+		return io.NopCloser(br), nil
+	}
+}
