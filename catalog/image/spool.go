@@ -1,0 +1,112 @@
+package image
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// spoolFile is what a spool needs of a file.
+type spoolFile = *os.File
+
+func tempFile() (spoolFile, error) { return os.CreateTemp("", "quayside-files-") }
+
+// spool keeps the content of files one after the other: in memory, and once
+// that is too much in one temporary file, so that the names in an image never
+// reach the file system.
+type spool struct {
+	memory int64 // at most this much stays in memory
+	temp   func() (spoolFile, error)
+	buf    bytes.Buffer // all of it, or what is not yet in the file
+	file   spoolFile
+	size   int64
+}
+
+const spoolBlock = 1 << 20
+
+func newSpool(memory int64, temp func() (spoolFile, error)) *spool {
+	return &spool{memory: memory, temp: temp}
+}
+
+// append copies n bytes of r and returns where they begin.
+func (s *spool) append(r io.Reader, n int64) (int64, error) {
+	off := s.size
+	for left := n; left > 0; {
+		part := min(left, spoolBlock)
+		if _, err := io.CopyN(&s.buf, r, part); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+		left -= part
+		s.size += part
+		if err := s.spill(); err != nil {
+			return 0, err
+		}
+	}
+	return off, nil
+}
+
+// spill moves to the file what is too much for the memory.
+func (s *spool) spill() error {
+	if s.file == nil {
+		if int64(s.buf.Len()) <= s.memory {
+			return nil
+		}
+		f, err := s.temp()
+		if err != nil {
+			return err
+		}
+		s.file = f
+		return s.flush()
+	}
+	if s.buf.Len() < spoolBlock {
+		return nil
+	}
+	return s.flush()
+}
+
+// flush writes what is left, where there is a file. Afterwards the spool can
+// be read.
+func (s *spool) flush() error {
+	if s.file == nil {
+		return nil
+	}
+	if _, err := s.buf.WriteTo(s.file); err != nil {
+		return fmt.Errorf("writing a temporary file: %w", err)
+	}
+	if s.buf.Cap() > 2*spoolBlock {
+		s.buf = bytes.Buffer{}
+	}
+	return nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *spool) ReadAt(p []byte, off int64) (int, error) {
+	if s.file != nil {
+		return s.file.ReadAt(p, off)
+	}
+	data := s.buf.Bytes()
+	if off < 0 || off >= int64(len(data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// close releases the spool.
+func (s *spool) close() error {
+	s.buf = bytes.Buffer{}
+	if s.file == nil {
+		return nil
+	}
+	f := s.file
+	s.file = nil
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

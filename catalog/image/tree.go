@@ -1,0 +1,355 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tree is the files of an image that are kept, and an fs.FS of them.
+type tree struct {
+	root  *node
+	count int // nodes, the root left out
+	spool *spool
+	moved map[string]string // where a directory lies that was asked for, behind symbolic links
+}
+
+// node is a directory, a file, or a symbolic link.
+type node struct {
+	layer     int              // the highest that brought it
+	children  map[string]*node // of a directory; nil otherwise
+	off, size int64            // of a file, in the spool
+	isLink    bool
+	link      string
+}
+
+func (n *node) isDir() bool { return n.children != nil }
+
+func newTree(s *spool) *tree {
+	return &tree{root: &node{children: map[string]*node{}}, spool: s}
+}
+
+// at returns where the directory that was asked for lies.
+func (t *tree) at(dir string) string {
+	if real, ok := t.moved[dir]; ok {
+		return real
+	}
+	return dir
+}
+
+// find returns the node of a clean path, nil where there is none. Symbolic
+// links are not followed.
+func (t *tree) find(name string) *node {
+	n := t.root
+	if name == "." {
+		return n
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if n = n.children[part]; n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func (t *tree) isDir(name string) bool {
+	n := t.find(name)
+	return n != nil && n.isDir()
+}
+
+// mkdir makes a directory and those above it. What is there and is none gives
+// way.
+func (t *tree) mkdir(name string, layer int) *node {
+	n := t.root
+	if name == "." {
+		return n
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		next := n.children[part]
+		if next == nil || !next.isDir() {
+			if next == nil {
+				t.count++
+			}
+			next = &node{children: map[string]*node{}}
+			n.children[part] = next
+		}
+		next.layer = max(next.layer, layer)
+		n = next
+	}
+	return n
+}
+
+// put places a file or link. What is there gives way.
+func (t *tree) put(name string, n *node) {
+	t.remove(name)
+	t.mkdir(path.Dir(name), n.layer).children[path.Base(name)] = n
+	t.count++
+}
+
+// remove takes away a node and all below it.
+func (t *tree) remove(name string) {
+	dir := t.find(path.Dir(name))
+	if dir == nil || dir.children[path.Base(name)] == nil {
+		return
+	}
+	t.count -= size(dir.children[path.Base(name)])
+	delete(dir.children, path.Base(name))
+}
+
+func size(n *node) int {
+	total := 1
+	for _, c := range n.children {
+		total += size(c)
+	}
+	return total
+}
+
+// clear takes away what layers below this one brought at name: all of it, or
+// what is in the directory only.
+func (t *tree) clear(name string, layer int, inside bool) {
+	n := t.find(name)
+	if n == nil {
+		return
+	}
+	t.prune(n, layer)
+	if !inside && n.layer < layer && len(n.children) == 0 && n != t.root {
+		t.remove(name)
+	}
+}
+
+// prune takes away what is below n and older than layer.
+func (t *tree) prune(n *node, layer int) {
+	for name, c := range n.children {
+		t.prune(c, layer)
+		if c.layer < layer && len(c.children) == 0 {
+			delete(n.children, name)
+			t.count--
+		}
+	}
+}
+
+// follow returns the path of the directory that name leads to through symbolic
+// links: name itself where there are none.
+func (t *tree) follow(name string) (string, error) {
+	if name == "." {
+		return name, nil
+	}
+	n, at := t.root, "."
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		next := n.children[part]
+		if next == nil {
+			return name, nil // the caller finds it missing
+		}
+		if next.isLink {
+			to, err := target(at, next.link)
+			if err != nil {
+				return "", err
+			}
+			return path.Join(append([]string{to}, parts[i+1:]...)...), nil
+		}
+		n, at = next, path.Join(at, part)
+	}
+	return name, nil
+}
+
+// target returns where a symbolic link in dir points, as a path below the
+// image's root.
+func target(dir, link string) (string, error) {
+	if strings.HasPrefix(link, "/") {
+		return path.Join(".", path.Clean(link)[1:]), nil
+	}
+	to := path.Join(dir, link)
+	if to == ".." || strings.HasPrefix(to, "../") {
+		return "", fmt.Errorf("symbolic link to %q leads out of the image", shorten(link))
+	}
+	return to, nil
+}
+
+// resolve puts the file that it names in the place of each symbolic link. One
+// that leads out of the directory it is in (one of dirs), to a directory, or
+// nowhere, is refused.
+func (t *tree) resolve(dirs []string) error {
+	for _, dir := range dirs {
+		if n := t.find(dir); n != nil {
+			if err := t.resolveIn(n, dir, dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *tree) resolveIn(n *node, at, dir string) error {
+	for _, name := range slices.Sorted(maps.Keys(n.children)) {
+		c, here := n.children[name], path.Join(at, name)
+		switch {
+		case c.isDir():
+			if err := t.resolveIn(c, here, dir); err != nil {
+				return err
+			}
+		case c.isLink:
+			file, err := t.linked(here, c, dir)
+			if err != nil {
+				return fmt.Errorf("symbolic link %q to %q: %w", "/"+shorten(here), shorten(c.link), err)
+			}
+			n.children[name] = file
+		}
+	}
+	return nil
+}
+
+// linked returns the file that the link at name leads to.
+func (t *tree) linked(name string, n *node, dir string) (*node, error) {
+	for range maxLinks {
+		to, err := target(path.Dir(name), n.link)
+		if err != nil || !within(to, dir) {
+			return nil, fmt.Errorf("it leads out of %q", "/"+dir)
+		}
+		if n = t.find(to); n == nil {
+			return nil, errors.New("it leads to nothing")
+		}
+		if n.isDir() {
+			return nil, errors.New("it leads to a directory, which is not supported")
+		}
+		if !n.isLink {
+			return n, nil
+		}
+		name = to
+	}
+	return nil, errors.New("it leads through too many links")
+}
+
+// Open implements fs.FS.
+func (t *tree) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	n := t.find(name)
+	if n == nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	if n.isDir() {
+		return &openDir{info: info{path.Base(name), n}, entries: n.list()}, nil
+	}
+	return &openFile{SectionReader: io.NewSectionReader(t.spool, n.off, n.size), info: info{path.Base(name), n}}, nil
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
+	}
+	n := t.find(name)
+	if n == nil || !n.isDir() {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
+	}
+	return n.list(), nil
+}
+
+// list returns a directory's entries by name.
+func (n *node) list() []fs.DirEntry {
+	entries := make([]fs.DirEntry, 0, len(n.children))
+	for _, name := range slices.Sorted(maps.Keys(n.children)) {
+		entries = append(entries, fs.FileInfoToDirEntry(info{name, n.children[name]}))
+	}
+	return entries
+}
+
+// info describes a node.
+type info struct {
+	name string
+	node *node
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.node.size }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) IsDir() bool        { return i.node.isDir() }
+func (i info) Sys() any           { return nil }
+func (i info) Mode() fs.FileMode {
+	if i.IsDir() {
+		return fs.ModeDir | 0o555
+	}
+	return 0o444
+}
+
+// openFile is an open file. It can be read at any place.
+type openFile struct {
+	*io.SectionReader
+	info info
+}
+
+func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *openFile) Close() error               { return nil }
+
+// openDir is an open directory.
+type openDir struct {
+	info    info
+	entries []fs.DirEntry
+}
+
+func (d *openDir) Stat() (fs.FileInfo, error) { return d.info, nil }
+func (d *openDir) Close() error               { return nil }
+func (d *openDir) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: d.info.name, Err: errors.New("is a directory")}
+}
+
+// ReadDir implements fs.ReadDirFile.
+func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		rest := d.entries
+		d.entries = nil
+		return rest, nil
+	}
+	if len(d.entries) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(d.entries))
+	some := d.entries[:n]
+	d.entries = d.entries[n:]
+	return some, nil
+}
+
+// renamed shows some directories of a tree as the only ones, below other
+// names. One that the tree has not is left out.
+type renamed struct {
+	tree *tree
+	dirs map[string]string
+}
+
+// Open implements fs.FS.
+func (r renamed) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	if name == "." {
+		root := &node{children: map[string]*node{}}
+		for as, dir := range r.dirs {
+			if n := r.tree.find(dir); n != nil && n.isDir() {
+				root.children[as] = n
+			}
+		}
+		return &openDir{info: info{".", root}, entries: root.list()}, nil
+	}
+	first, rest, _ := strings.Cut(name, "/")
+	dir, ok := r.dirs[first]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	f, err := r.tree.Open(path.Join(dir, rest))
+	if d, ok := f.(*openDir); ok && rest == "" {
+		d.info.name = first
+	}
+	var perr *fs.PathError
+	if errors.As(err, &perr) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: perr.Err}
+	}
+	return f, err
+}
