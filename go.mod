@@ -51,3 +51,5 @@ require (
 	gotest.tools/v3 v3.5.2 // indirect
 	k8s.io/kube-openapi v0.0.0-20241212222426-2c72e554b1e7 // indirect
 )
+
+require github.com/Masterminds/semver/v3 v3.5.0 // indirect

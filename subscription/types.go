@@ -91,6 +91,7 @@ type OperatorGroup struct {
 	UpgradeStrategy    string
 	ExcludeGlobal      bool // annotation olm.operatorframework.io/exclude-global-namespace-resolution
 	Pos                diag.Pos
+	Fields             map[string]diag.Pos // "spec.selector" → where it stands
 	Digest             catalog.Digest
 }
 

@@ -3,7 +3,6 @@ package yamlnode
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -36,18 +35,30 @@ func Quote(s string) string {
 	return b.String()
 }
 
+// bare reports whether s needs no quotes. It is stricter than it would have to
+// be, for readers of other make.
 func bare(s string) bool {
-	switch {
-	case !regexp.MustCompile(`^[A-Za-z0-9/_.]([A-Za-z0-9._/@:+= -]*[A-Za-z0-9._/@+=-])?$`).MatchString(s):
-		return false
-	case strings.Contains(s, ": "), strings.Contains(s, "  "):
-		return false
-	case regexp.MustCompile(`^[0-9][0-9_]*(:[0-9]+)+|^[0-9]{4}-[0-9]`).MatchString(s): // base 60 and dates, to other readers
-		return false
-	case strings.HasPrefix(s, "---"), strings.HasPrefix(s, "..."):
+	if s == "" || !bareByte(s[0], "/_.") || !bareByte(s[len(s)-1], "/_.@+=-") {
 		return false
 	}
-	return plain(s).kind == kindString
+	for i := range len(s) {
+		if !bareByte(s[i], "/_.:@+= -") {
+			return false
+		}
+	}
+	if strings.Contains(s, ": ") || strings.Contains(s, "  ") || strings.HasPrefix(s, "...") {
+		return false
+	}
+	return plain(s).kind == kindString && !looksNumeric(s)
+}
+
+func bareByte(c byte, others string) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(others, c) >= 0
+}
+
+// looksNumeric reports whether s is a date, or a number in base 60, to some.
+func looksNumeric(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != ':' && r != '-' && r != '_' && r != ' ' })
 }
 
 // FromJSON returns the canonical form of any JSON value: keys sorted, numbers
@@ -102,7 +113,8 @@ func Flow(b *bytes.Buffer, n *yaml.Node) {
 }
 
 // Block writes n as the value of a key that was just written, colon included,
-// indented by indent blanks, newline included.
+// newline included. Its lines are indented by indent blanks, at least two; the
+// dashes of a list stand two blanks less, under the key.
 func Block(b *bytes.Buffer, n *yaml.Node, indent int) {
 	pad := strings.Repeat(" ", indent)
 	switch {
@@ -115,8 +127,8 @@ func Block(b *bytes.Buffer, n *yaml.Node, indent int) {
 	case n.Kind == yaml.SequenceNode && len(n.Content) > 0:
 		b.WriteByte('\n')
 		for _, c := range n.Content {
-			b.WriteString(pad + "-")
-			item(b, c, indent)
+			b.WriteString(pad[2:] + "-")
+			item(b, c, indent-2)
 		}
 	default:
 		b.WriteByte(' ')
@@ -128,7 +140,7 @@ func Block(b *bytes.Buffer, n *yaml.Node, indent int) {
 // item writes a member of a list whose dash stands at indent.
 func item(b *bytes.Buffer, n *yaml.Node, indent int) {
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		Block(b, n, indent+2)
+		Block(b, n, indent+4)
 		return
 	}
 	var inner bytes.Buffer

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -104,16 +103,37 @@ func number(text string) (scalar, bool) {
 	if u, err := strconv.ParseUint(digits, 0, 64); err == nil {
 		return scalar{kindInt, strconv.FormatUint(u, 10)}, true
 	}
-	if regexp.MustCompile(`^[-+]?[1-9][0-9]{18,400}$`).MatchString(digits) {
+	unsigned := strings.TrimLeft(digits[:1], "+-") + digits[1:]
+	if isDigits(unsigned) && unsigned[0] != '0' && len(unsigned) <= 400 {
 		if b, ok := new(big.Int).SetString(digits, 10); ok {
 			return scalar{kindInt, b.String()}, true
 		}
 	}
-	if regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`).MatchString(digits) {
+	if isDecimal(unsigned) {
 		f, err := strconv.ParseFloat(digits, 64)
 		return floating(f), err == nil
 	}
 	return scalar{}, false
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isDecimal reports whether s is digits with a point, an exponent or both:
+// what strconv takes beyond that, such as 0x1p4 or infinity, is text in YAML.
+func isDecimal(s string) bool {
+	mantissa, exponent, found := strings.Cut(strings.ReplaceAll(s, "E", "e"), "e")
+	if found && !isDigits(strings.TrimPrefix(strings.TrimPrefix(exponent, "-"), "+")) {
+		return false
+	}
+	whole, part, _ := strings.Cut(mantissa, ".")
+	return isDigits(whole) && (part == "" || isDigits(part)) || whole == "" && isDigits(part)
 }
 
 // floating formats as encoding/json does. NaN and infinities keep a text that

@@ -1,0 +1,144 @@
+package subscription
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// propertiesAnnotation replaces all that could be read from the rest of a
+// ClusterServiceVersion (resolution.md section 3.2).
+const propertiesAnnotation = "operatorframework.io/properties"
+
+// csv is what is read of a ClusterServiceVersion. It is state, not a wish, so
+// the rest is passed over.
+type csv struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		Version  string   `json:"version"`
+		Replaces string   `json:"replaces"`
+		CRDs     apiLists `json:"customresourcedefinitions"`
+		Services apiLists `json:"apiservicedefinitions"`
+	} `json:"spec" yamlnode:"open"`
+	Status struct {
+		Phase  string `json:"phase"`
+		Reason string `json:"reason"`
+	} `json:"status" yamlnode:"open"`
+}
+
+type apiLists struct {
+	Owned    []apiRef `json:"owned"`
+	Required []apiRef `json:"required"`
+}
+
+type apiRef struct {
+	Name    string `json:"name"`
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+func (r *reader) clusterServiceVersion(n *yaml.Node) {
+	var o csv
+	c := r.decode(n, &o)
+	c.name("metadata.name", o.Metadata.Name)
+	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	_, copied := o.Metadata.Labels["olm.copiedFrom"]
+	v := ClusterServiceVersion{
+		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, Version: o.Spec.Version, Replaces: o.Spec.Replaces,
+		Phase: o.Status.Phase, Copied: copied || o.Status.Reason == "Copied", Pos: c.pos,
+	}
+	if text, ok := o.Metadata.Annotations[propertiesAnnotation]; ok {
+		v.Properties, v.Annotated = c.annotated(text), true
+	} else {
+		v.Properties = derived(o)
+	}
+	r.set.CSVs = append(r.set.CSVs, v)
+}
+
+// annotated reads the annotation's JSON.
+func (c checker) annotated(text string) []catalog.Property {
+	var list struct {
+		Properties []struct {
+			Type  string          `json:"type"`
+			Value json.RawMessage `json:"value"`
+		} `json:"properties"`
+	}
+	field := "metadata.annotations." + propertiesAnnotation
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		c.addf(field, "not a JSON object with properties: %w", err)
+		return nil
+	}
+	var out []catalog.Property
+	for i, p := range list.Properties {
+		value, err := yamlnode.Canonical(p.Value)
+		if p.Type == "" || err != nil {
+			c.addf(field, "property %d has no type or no value", i)
+			continue
+		}
+		out = append(out, catalog.Property{Type: p.Type, Value: value})
+	}
+	return out
+}
+
+// derived returns the properties that the owned and required APIs stand for.
+func derived(o csv) []catalog.Property {
+	var out []catalog.Property
+	add := func(kind, group string, a apiRef) {
+		out = append(out, property(kind, map[string]string{"group": group, "kind": a.Kind, "version": a.Version}))
+	}
+	groupOf := func(a apiRef) string {
+		_, group, _ := strings.Cut(a.Name, ".")
+		return group
+	}
+	for _, a := range o.Spec.CRDs.Owned {
+		add("olm.gvk", groupOf(a), a)
+	}
+	for _, a := range o.Spec.Services.Owned {
+		add("olm.gvk", a.Group, a)
+	}
+	for _, a := range o.Spec.CRDs.Required {
+		add("olm.gvk.required", groupOf(a), a)
+	}
+	for _, a := range o.Spec.Services.Required {
+		add("olm.gvk.required", a.Group, a)
+	}
+	return out
+}
+
+func property(kind string, value map[string]string) catalog.Property {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("subscription: %v: %v", value, err))
+	}
+	return catalog.Property{Type: kind, Value: raw}
+}
+
+// inferPackages adds olm.package to each ClusterServiceVersion without the
+// annotation that Subscriptions to exactly one package call installed.
+func (s *Set) inferPackages() {
+	for i, c := range s.CSVs {
+		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p catalog.Property) bool { return p.Type == "olm.package" }) {
+			continue
+		}
+		var packages []string
+		for _, sub := range s.Subscriptions {
+			if sub.Namespace == c.Namespace && sub.InstalledCSV == c.Name && sub.Package != "" {
+				packages = append(packages, sub.Package)
+			}
+		}
+		slices.Sort(packages)
+		if packages = slices.Compact(packages); len(packages) == 1 {
+			own := property("olm.package", map[string]string{"packageName": packages[0], "version": c.Version})
+			s.CSVs[i].Properties = append(slices.Clone(c.Properties), own)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package subscription
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// subscriptionOwn is quayside's own Subscription.
+type subscriptionOwn struct {
+	APIVersion string   `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string   `json:"kind" form:"required const=Subscription" doc:"Subscription"`
+	Metadata   metadata `json:"metadata" yamlnode:"open" form:"required"`
+	Spec       specOwn  `json:"spec" form:"required" doc:"What is asked for."`
+}
+
+type specOwn struct {
+	Package         string    `json:"package" doc:"Name of the package. Needed unless bundle is given."`
+	Channel         string    `json:"channel" doc:"The only channel to take versions from. Default: any, the package's default channel first."`
+	Version         string    `json:"version" doc:"Range of versions, such as \">=0.9.2 <0.10\". Default: any."`
+	Catalog         string    `json:"catalog" doc:"The catalog: namespace/name of a CatalogSource, or the name of a ClusterCatalog. Default: the only one that has the package."`
+	WatchNamespaces []string  `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches; \"*\" alone asks for all. Default: an OperatorGroup's, else all namespaces if the bundle can, else its own."`
+	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: moved only when named."`
+	Hold            string    `json:"hold" default:"\"\"" doc:"A reason; a held operator does not move."`
+	Config          *configV0 `json:"config" doc:"As spec.config of OLM's Subscription."`
+	Bundle          string    `json:"bundle" form:"pattern=^(image|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:… or dir:bundle/"`
+}
+
+// Schema returns the JSON schema of quayside's own Subscription, as it is
+// shipped.
+func Schema() []byte {
+	return jsonschema.Of("https://quayside.dev/schema/subscription.schema.json", "quayside subscription", subscriptionOwn{})
+}
+
+func (r *reader) subscriptionOwn(n *yaml.Node) {
+	var o subscriptionOwn
+	c := r.decode(n, &o)
+	c.name("metadata.name", o.Metadata.Name)
+	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	c.versions("spec.version", o.Spec.Version)
+	c.enum("spec.approval", o.Spec.Approval, string(Automatic), string(Manual))
+	s := Subscription{
+		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,
+		Channels: one(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.catalog(o.Spec.Catalog),
+		Approval: orAutomatic(o.Spec.Approval), Policy: CatalogProvided, Hold: strings.TrimSpace(o.Spec.Hold),
+		Config: c.config(n, o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.pos, Fields: c.fields,
+	}
+	c.watch(&s, o.Spec.WatchNamespaces)
+	c.what(o.Spec)
+	s.Digest = s.digest()
+	r.set.Subscriptions = append(r.set.Subscriptions, s)
+}
+
+// what checks that either a package or a bundle is asked for.
+func (c checker) what(spec specOwn) {
+	if spec.Bundle == "" {
+		c.name("spec.package", spec.Package)
+		return
+	}
+	scheme, rest, _ := strings.Cut(spec.Bundle, ":")
+	if !slices.Contains([]string{"image", "dir"}, scheme) || rest == "" {
+		c.addf("spec.bundle", "%q is neither image:reference nor dir:directory", spec.Bundle)
+	}
+	for _, f := range [][2]string{{"package", spec.Package}, {"channel", spec.Channel}, {"version", spec.Version}, {"catalog", spec.Catalog}} {
+		if f[1] != "" {
+			c.addf("spec."+f[0], "not beside spec.bundle, which says exactly what to install")
+		}
+	}
+}
+
+// catalog reads "namespace/name" or "name".
+func (c checker) catalog(s string) *catalog.ID {
+	if s == "" {
+		return nil
+	}
+	id := catalog.ID{Name: s}
+	if ns, name, found := strings.Cut(s, "/"); found {
+		id = catalog.ID{Namespace: ns, Name: name}
+		if !yamlnode.IsDNS1123Label(ns) {
+			c.addf("spec.catalog", "%q is not namespace/name", s)
+			return &id
+		}
+	}
+	if !yamlnode.IsDNS1123Subdomain(id.Name) {
+		c.addf("spec.catalog", "%q is not namespace/name", s)
+	}
+	return &id
+}
+
+func (c checker) watch(s *Subscription, names []string) {
+	switch {
+	case names == nil:
+		return
+	case len(names) == 0:
+		c.addf("spec.watchNamespaces", "empty: name namespaces, or \"*\" for all, or leave the field out")
+	case len(names) == 1 && names[0] == "*":
+		s.WatchAll = true
+	default:
+		for i, ns := range names {
+			c.namespace(index("spec.watchNamespaces", i), ns)
+		}
+		s.Watch = slices.Compact(slices.Sorted(slices.Values(names)))
+	}
+}

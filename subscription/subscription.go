@@ -1,0 +1,252 @@
+// Package subscription reads what the user declares.
+//
+// Declarations come in three dialects that mix freely: OLM v0's Subscription,
+// OLM v1's ClusterExtension, and quayside's own Subscription. The objects that
+// stand around them are read as well: CatalogSource, ClusterCatalog,
+// OperatorGroup, Namespace, and ClusterServiceVersion as state taken over from
+// a cluster. Every other kind is passed over. The package reads bytes and an
+// fs.FS; it chooses nothing and resolves nothing.
+//
+// Start from [Parse], [LoadFS] and [Set].
+package subscription
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// limits caps one file: a dump of a large cluster fits.
+func limits() yamlnode.Limits { return yamlnode.Limits{Bytes: 64 << 20, Depth: 100, Nodes: 2_000_000} }
+
+// Parse reads every declaration in one file of YAML or JSON documents. Unknown
+// fields, wrong types, values that cannot be, objects declared twice and
+// contradictions are all found, each with its place; the error is a diag.List.
+func Parse(file string, data []byte) (*Set, error) {
+	set, err := collect(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return Merge(set)
+}
+
+// Merge returns all that the sets hold as one, sorted and checked as a whole.
+// The sets are not modified. The error is a diag.List.
+func Merge(sets ...*Set) (*Set, error) {
+	out := &Set{}
+	for _, s := range sets {
+		out.Subscriptions = append(out.Subscriptions, s.Subscriptions...)
+		out.OperatorGroups = append(out.OperatorGroups, s.OperatorGroups...)
+		out.CatalogSources = append(out.CatalogSources, s.CatalogSources...)
+		out.CSVs = append(out.CSVs, s.CSVs...)
+		out.Namespaces = append(out.Namespaces, s.Namespaces...)
+		out.Warnings = append(out.Warnings, s.Warnings...)
+	}
+	out.sort()
+	var errs diag.List
+	out.unique(&errs)
+	out.contradictions(&errs)
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	out.inferPackages()
+	return out, nil
+}
+
+// sort orders by namespace, then name; equal ones by position.
+func (s *Set) sort() {
+	slices.SortStableFunc(s.Subscriptions, func(a, b Subscription) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
+	})
+	slices.SortStableFunc(s.OperatorGroups, func(a, b OperatorGroup) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
+	})
+	slices.SortStableFunc(s.CatalogSources, func(a, b CatalogSource) int {
+		return cmp.Or(strings.Compare(a.ID.Namespace, b.ID.Namespace), strings.Compare(a.ID.Name, b.ID.Name), a.Pos.Compare(b.Pos))
+	})
+	slices.SortStableFunc(s.CSVs, func(a, b ClusterServiceVersion) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
+	})
+	slices.SortStableFunc(s.Namespaces, func(a, b Namespace) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
+	})
+	s.Warnings = diag.SortWarnings(s.Warnings)
+}
+
+// OperatorGroupsIn returns the OperatorGroups of a namespace by name: OLM
+// demands exactly one.
+func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
+	var out []OperatorGroup
+	for _, g := range s.OperatorGroups {
+		if g.Namespace == namespace {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// CSVsIn returns the ClusterServiceVersions of a namespace by name, without
+// the copies that OLM made.
+func (s *Set) CSVsIn(namespace string) []ClusterServiceVersion {
+	var out []ClusterServiceVersion
+	for _, c := range s.CSVs {
+		if c.Namespace == namespace && !c.Copied {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// NamespacesMatching returns the names of the declared Namespaces that sel
+// matches, sorted.
+func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
+	var out []string
+	for _, n := range s.Namespaces {
+		if sel.Matches(n.Labels) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// Empty reports whether nothing at all was declared.
+func (s *Set) Empty() bool {
+	return len(s.Subscriptions)+len(s.OperatorGroups)+len(s.CatalogSources)+len(s.CSVs)+len(s.Namespaces) == 0
+}
+
+// collect reads one file without looking at how its objects fit together.
+func collect(file string, data []byte) (*Set, error) {
+	docs, err := yamlnode.Documents(file, data, limits())
+	if err != nil {
+		return nil, err
+	}
+	r := reader{file: file, set: &Set{}}
+	for _, n := range docs {
+		r.object(n)
+	}
+	if err := r.errs.Err(); err != nil {
+		return nil, err
+	}
+	return r.set, nil
+}
+
+// reader fills a Set from the objects of one file.
+type reader struct {
+	file string
+	set  *Set
+	errs diag.List
+}
+
+func (r *reader) at(n *yaml.Node) diag.Pos { return yamlnode.At(r.file, n) }
+
+// object reads one object, or the items of a List.
+func (r *reader) object(n *yaml.Node) {
+	apiVersion, kind := text(n, "apiVersion"), text(n, "kind")
+	group, _, _ := strings.Cut(apiVersion, "/")
+	_, items := yamlnode.Field(n, "items")
+	if items != nil && strings.HasSuffix(kind, "List") && (apiVersion == "v1" || isOurs(group)) {
+		r.items(items)
+		return
+	}
+	for _, k := range kinds() {
+		if k.kind != kind || k.group != group {
+			continue
+		}
+		if !slices.Contains(k.versions, apiVersion) {
+			_, v := yamlnode.Field(n, "apiVersion")
+			r.errs.Addf(r.at(v), "apiVersion %q is not known for %s (want %s)", apiVersion, kind, strings.Join(k.versions, " or "))
+			return
+		}
+		k.read(r, n)
+		return
+	}
+	r.stranger(n, group, apiVersion, kind)
+}
+
+func text(n *yaml.Node, field string) string {
+	_, v := yamlnode.Field(n, field)
+	s, _ := yamlnode.Text(v)
+	return s
+}
+
+func (r *reader) items(items *yaml.Node) {
+	if items.Kind != yaml.SequenceNode {
+		if s, ok := yamlnode.Text(items); ok || items.Kind == yaml.MappingNode {
+			r.errs.Addf(r.at(items), "items: want a list, got %s", map[bool]string{true: "\"" + s + "\"", false: "a mapping"}[ok])
+		}
+		return
+	}
+	for _, it := range items.Content {
+		if it.Kind != yaml.MappingNode {
+			r.errs.Addf(r.at(it), "items: want an object")
+			continue
+		}
+		r.object(it)
+	}
+}
+
+// known is one kind that is read.
+type known struct {
+	group    string
+	kind     string
+	versions []string
+	read     func(r *reader, n *yaml.Node)
+}
+
+func kinds() []known {
+	return []known{
+		{"operators.coreos.com", "Subscription", []string{"operators.coreos.com/v1alpha1"}, (*reader).subscriptionV0},
+		{"operators.coreos.com", "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).catalogSource},
+		{"operators.coreos.com", "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).operatorGroup},
+		{"operators.coreos.com", "ClusterServiceVersion", []string{"operators.coreos.com/v1alpha1"}, (*reader).clusterServiceVersion},
+		{"olm.operatorframework.io", "ClusterExtension", []string{"olm.operatorframework.io/v1"}, (*reader).clusterExtension},
+		{"olm.operatorframework.io", "ClusterCatalog", []string{"olm.operatorframework.io/v1"}, (*reader).clusterCatalog},
+		{"quayside.dev", "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).subscriptionOwn},
+		{"v1", "Namespace", []string{"v1"}, (*reader).namespace},
+	}
+}
+
+func isOurs(group string) bool {
+	return group == string(V0) || group == string(V1) || group == string(Quayside)
+}
+
+// otherKinds are those of the known groups that declare nothing.
+func otherKinds() []string {
+	return []string{
+		"InstallPlan", "OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",
+		"Workspace", "Lock", "Installation", "PackageManifest",
+	}
+}
+
+// stranger passes over what is of no concern, but for slips of the keyboard:
+// a declaration that is silently left out would be the worst answer.
+func (r *reader) stranger(n *yaml.Node, group, apiVersion, kind string) {
+	var inGroup, withKind []string
+	for _, k := range kinds() {
+		if k.group == group {
+			inGroup = append(inGroup, k.kind)
+		}
+		if k.kind == kind {
+			withKind = append(withKind, k.versions...)
+		}
+	}
+	if isOurs(group) && !slices.Contains(otherKinds(), kind) {
+		if hint := yamlnode.DidYouMean(kind, inGroup); hint != "" || group == string(Quayside) {
+			key, v := yamlnode.Field(n, "kind")
+			if key == nil {
+				v = n
+			}
+			r.errs.Addf(r.at(v), "kind %q is not known in %s%s", kind, apiVersion, hint)
+		}
+		return
+	}
+	if hint := yamlnode.DidYouMean(apiVersion, withKind); hint != "" && kind != "Namespace" {
+		_, v := yamlnode.Field(n, "apiVersion")
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(v), Code: "unknown-api", Msg: kind + " of " + apiVersion + " is passed over" + hint})
+	}
+}

@@ -1,0 +1,300 @@
+package subscription
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// The structs below list every field of the published CRDs' specs, so that a
+// field they do not have is a slip.
+
+type subscriptionV0 struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		Source              string    `json:"source"`
+		SourceNamespace     string    `json:"sourceNamespace"`
+		Name                string    `json:"name"`
+		Channel             string    `json:"channel"`
+		StartingCSV         string    `json:"startingCSV"`
+		InstallPlanApproval string    `json:"installPlanApproval"`
+		Config              *configV0 `json:"config"`
+	} `json:"spec"`
+	Status struct {
+		InstalledCSV string `json:"installedCSV"`
+		CurrentCSV   string `json:"currentCSV"`
+	} `json:"status" yamlnode:"open"`
+}
+
+// configV0 is OLM's SubscriptionConfig. Only its shape is checked here; the
+// values go into the lock as they are.
+type configV0 struct {
+	Selector     *selector         `json:"selector"`
+	NodeSelector map[string]string `json:"nodeSelector"`
+	Tolerations  []toleration      `json:"tolerations"`
+	Resources    *resources        `json:"resources"`
+	EnvFrom      []envFrom         `json:"envFrom"`
+	Env          []envVar          `json:"env"`
+	Volumes      []volume          `json:"volumes" yamlnode:"open"`
+	VolumeMounts []volumeMount     `json:"volumeMounts"`
+	Affinity     *affinity         `json:"affinity"`
+	Annotations  map[string]string `json:"annotations"`
+}
+
+type toleration struct {
+	Key               string `json:"key"`
+	Operator          string `json:"operator"`
+	Value             string `json:"value"`
+	Effect            string `json:"effect"`
+	TolerationSeconds *int64 `json:"tolerationSeconds"`
+}
+
+type resources struct {
+	Limits   map[string]json.RawMessage `json:"limits"`
+	Requests map[string]json.RawMessage `json:"requests"`
+	Claims   []json.RawMessage          `json:"claims"`
+}
+
+type envFrom struct {
+	Prefix       string   `json:"prefix"`
+	ConfigMapRef *nameRef `json:"configMapRef"`
+	SecretRef    *nameRef `json:"secretRef"`
+}
+
+type nameRef struct {
+	Name     string `json:"name"`
+	Optional *bool  `json:"optional"`
+}
+
+type envVar struct {
+	Name      string          `json:"name"`
+	Value     string          `json:"value"`
+	ValueFrom json.RawMessage `json:"valueFrom"`
+}
+
+// volume is open: its sources are many and none of them matters here.
+type volume struct {
+	Name string `json:"name"`
+}
+
+type volumeMount struct {
+	Name              string `json:"name"`
+	MountPath         string `json:"mountPath"`
+	ReadOnly          bool   `json:"readOnly"`
+	RecursiveReadOnly string `json:"recursiveReadOnly"`
+	SubPath           string `json:"subPath"`
+	SubPathExpr       string `json:"subPathExpr"`
+	MountPropagation  string `json:"mountPropagation"`
+}
+
+type affinity struct {
+	NodeAffinity    json.RawMessage `json:"nodeAffinity"`
+	PodAffinity     json.RawMessage `json:"podAffinity"`
+	PodAntiAffinity json.RawMessage `json:"podAntiAffinity"`
+}
+
+func (r *reader) subscriptionV0(n *yaml.Node) {
+	var o subscriptionV0
+	c := r.decode(n, &o)
+	c.name("metadata.name", o.Metadata.Name)
+	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	c.name("spec.name", o.Spec.Name)
+	c.name("spec.source", o.Spec.Source)
+	c.namespace("spec.sourceNamespace", o.Spec.SourceNamespace)
+	c.enum("spec.installPlanApproval", o.Spec.InstallPlanApproval, string(Automatic), string(Manual))
+	s := Subscription{
+		Dialect: V0, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Name,
+		Channels: one(o.Spec.Channel), Catalog: &catalog.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
+		StartingCSV: o.Spec.StartingCSV, Approval: orAutomatic(o.Spec.InstallPlanApproval), Policy: CatalogProvided,
+		Config: c.config(n, o.Spec.Config), InstalledCSV: o.Status.InstalledCSV, CurrentCSV: o.Status.CurrentCSV,
+		Pos: c.pos, Fields: c.fields,
+	}
+	s.Digest = s.digest()
+	r.set.Subscriptions = append(r.set.Subscriptions, s)
+}
+
+func one(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+func orAutomatic(s string) Approval {
+	if s == "" {
+		return Automatic
+	}
+	return Approval(s)
+}
+
+// config checks spec.config and returns it as canonical JSON, nil where it is
+// absent or empty.
+func (c checker) config(n *yaml.Node, o *configV0) []byte {
+	if o == nil {
+		return nil
+	}
+	for i, e := range o.Env {
+		c.given(index("spec.config.env", i)+".name", e.Name)
+	}
+	c.selector("spec.config.selector", o.Selector)
+	_, spec := yamlnode.Field(n, "spec")
+	_, value := yamlnode.Field(spec, "config")
+	return c.json("spec.config", value)
+}
+
+// json returns a mapping as canonical JSON, nil where it is empty.
+func (c checker) json(field string, n *yaml.Node) []byte {
+	raw, err := yamlnode.JSON(n)
+	if err != nil {
+		if !c.faulty(c.at(field)) {
+			c.addf(field, "%w", err)
+		}
+		return nil
+	}
+	if s := string(raw); s == "{}" || s == "null" {
+		return nil
+	}
+	return raw
+}
+
+type catalogSource struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		SourceType     string          `json:"sourceType"`
+		Priority       int32           `json:"priority"`
+		ConfigMap      string          `json:"configMap"`
+		Address        string          `json:"address"`
+		Image          string          `json:"image"`
+		GRPCPodConfig  *grpcPodConfig  `json:"grpcPodConfig"`
+		UpdateStrategy *updateStrategy `json:"updateStrategy"`
+		Secrets        []string        `json:"secrets"`
+		DisplayName    string          `json:"displayName"`
+		Description    string          `json:"description"`
+		Publisher      string          `json:"publisher"`
+		Icon           *icon           `json:"icon"`
+		RunAsRoot      bool            `json:"runAsRoot"`
+	} `json:"spec"`
+	Status json.RawMessage `json:"status"`
+}
+
+type grpcPodConfig struct {
+	NodeSelector          map[string]string `json:"nodeSelector"`
+	Tolerations           []toleration      `json:"tolerations"`
+	Affinity              *affinity         `json:"affinity"`
+	PriorityClassName     string            `json:"priorityClassName"`
+	SecurityContextConfig string            `json:"securityContextConfig"`
+	MemoryTarget          json.RawMessage   `json:"memoryTarget"`
+	ExtractContent        *struct {
+		CacheDir     string `json:"cacheDir"`
+		CatalogDir   string `json:"catalogDir"`
+		ConfigDir    string `json:"configDir"`
+		ExtractCache bool   `json:"extractCache"`
+	} `json:"extractContent"`
+}
+
+type updateStrategy struct {
+	RegistryPoll *struct {
+		Interval string `json:"interval"`
+	} `json:"registryPoll"`
+}
+
+type icon struct {
+	Data      string `json:"base64data"`
+	MediaType string `json:"mediatype"`
+}
+
+func (r *reader) catalogSource(n *yaml.Node) {
+	var o catalogSource
+	c := r.decode(n, &o)
+	c.name("metadata.name", o.Metadata.Name)
+	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	if c.given("spec.sourceType", o.Spec.SourceType) {
+		c.enum("spec.sourceType", o.Spec.SourceType, "grpc", "configmap", "internal")
+	}
+	r.set.CatalogSources = append(r.set.CatalogSources, CatalogSource{
+		Dialect: V0, ID: catalog.ID{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name},
+		Image: o.Spec.Image, Address: o.Spec.Address, Priority: int(o.Spec.Priority), Labels: o.Metadata.Labels, Pos: c.pos,
+	})
+}
+
+type operatorGroup struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		TargetNamespaces   []string  `json:"targetNamespaces"`
+		Selector           *selector `json:"selector"`
+		ServiceAccountName string    `json:"serviceAccountName"`
+		StaticProvidedAPIs bool      `json:"staticProvidedAPIs"`
+		UpgradeStrategy    string    `json:"upgradeStrategy"`
+	} `json:"spec"`
+	Status json.RawMessage `json:"status"`
+}
+
+func (r *reader) operatorGroup(n *yaml.Node) {
+	var o operatorGroup
+	c := r.decode(n, &o)
+	c.name("metadata.name", o.Metadata.Name)
+	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	c.enum("spec.upgradeStrategy", o.Spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")
+	g := OperatorGroup{
+		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, ServiceAccountName: o.Spec.ServiceAccountName, UpgradeStrategy: o.Spec.UpgradeStrategy,
+		ExcludeGlobal: o.Metadata.Annotations["olm.operatorframework.io/exclude-global-namespace-resolution"] == "true", Pos: c.pos, Fields: c.fields,
+	}
+	g.TargetNamespaces = c.targets("spec.targetNamespaces", o.Spec.TargetNamespaces)
+	switch sel := c.selector("spec.selector", o.Spec.Selector); {
+	case sel.Empty():
+	case len(o.Spec.TargetNamespaces) > 0:
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: c.at("spec.selector"), Code: "selector-ignored", Msg: "spec.selector does nothing beside spec.targetNamespaces"})
+	default:
+		g.Selector = sel
+	}
+	g.Digest = meaning(map[string]any{
+		"name": g.Name, "namespace": g.Namespace, "targetNamespaces": g.TargetNamespaces, "selector": g.Selector,
+		"serviceAccountName": g.ServiceAccountName, "upgradeStrategy": g.UpgradeStrategy, "excludeGlobal": g.ExcludeGlobal,
+	})
+	r.set.OperatorGroups = append(r.set.OperatorGroups, g)
+}
+
+// targets returns namespaces sorted, each once; nil stands for all, which an
+// empty name asks for.
+func (c checker) targets(field string, names []string) []string {
+	var out []string
+	for i, ns := range names {
+		if ns == "" {
+			return nil
+		}
+		c.namespace(index(field, i), ns)
+		out = append(out, ns)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+
+func (r *reader) namespace(n *yaml.Node) {
+	var o struct {
+		APIVersion string          `json:"apiVersion"`
+		Kind       string          `json:"kind"`
+		Metadata   metadata        `json:"metadata" yamlnode:"open"`
+		Spec       json.RawMessage `json:"spec"`
+		Status     json.RawMessage `json:"status"`
+	}
+	c := r.decode(n, &o)
+	c.namespace("metadata.name", o.Metadata.Name)
+	labels := map[string]string{"kubernetes.io/metadata.name": o.Metadata.Name} // as the API server sets it
+	maps.Copy(labels, o.Metadata.Labels)
+	r.set.Namespaces = append(r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Pos: c.pos})
+}

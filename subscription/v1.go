@@ -1,0 +1,186 @@
+package subscription
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+type clusterExtension struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		Namespace      string `json:"namespace"`
+		ServiceAccount struct {
+			Name string `json:"name"`
+		} `json:"serviceAccount"`
+		Source struct {
+			SourceType string         `json:"sourceType"`
+			Catalog    *catalogFilter `json:"catalog"`
+			OCIImage   *struct {
+				Ref string `json:"ref"`
+			} `json:"ociImage"`
+		} `json:"source"`
+		Install *struct {
+			Preflight *struct {
+				CRDUpgradeSafety *struct {
+					Enforcement string `json:"enforcement"`
+				} `json:"crdUpgradeSafety"`
+			} `json:"preflight"`
+		} `json:"install"`
+		Config *struct {
+			ConfigType string        `json:"configType"`
+			Inline     *inlineConfig `json:"inline"`
+		} `json:"config"`
+		ProgressDeadlineMinutes int32 `json:"progressDeadlineMinutes"`
+	} `json:"spec"`
+	Status struct {
+		Install struct {
+			Bundle struct {
+				Name string `json:"name"`
+			} `json:"bundle"`
+		} `json:"install"`
+	} `json:"status" yamlnode:"open"`
+}
+
+type catalogFilter struct {
+	PackageName             string    `json:"packageName"`
+	Version                 string    `json:"version"`
+	Channels                []string  `json:"channels"`
+	Selector                *selector `json:"selector"`
+	UpgradeConstraintPolicy string    `json:"upgradeConstraintPolicy"`
+}
+
+// inlineConfig is what registry+v1 bundles take.
+type inlineConfig struct {
+	WatchNamespace   string    `json:"watchNamespace"`
+	DeploymentConfig *configV0 `json:"deploymentConfig"`
+}
+
+func (r *reader) clusterExtension(n *yaml.Node) {
+	var o clusterExtension
+	c := r.decode(n, &o)
+	c.name("metadata.name", o.Metadata.Name)
+	c.namespace("spec.namespace", o.Spec.Namespace)
+	s := Subscription{
+		Dialect: V1, Name: o.Metadata.Name, Namespace: o.Spec.Namespace, Approval: Automatic, Policy: CatalogProvided,
+		InstalledCSV: o.Status.Install.Bundle.Name, Pos: c.pos, Fields: c.fields,
+	}
+	if c.given("spec.source.sourceType", o.Spec.Source.SourceType) {
+		c.enum("spec.source.sourceType", o.Spec.Source.SourceType, "Catalog", "OCIImage")
+	}
+	switch src := o.Spec.Source; src.SourceType {
+	case "Catalog":
+		c.filter(&s, src.Catalog)
+		if src.OCIImage != nil {
+			c.addf("spec.source.ociImage", "only with sourceType OCIImage")
+		}
+	case "OCIImage":
+		if src.OCIImage == nil || src.OCIImage.Ref == "" {
+			c.addf("spec.source.ociImage.ref", "missing")
+		} else {
+			s.Bundle = "image:" + src.OCIImage.Ref
+		}
+		if src.Catalog != nil {
+			c.addf("spec.source.catalog", "only with sourceType Catalog")
+		}
+	}
+	if i := o.Spec.Install; i != nil && i.Preflight != nil && i.Preflight.CRDUpgradeSafety != nil {
+		c.enum("spec.install.preflight.crdUpgradeSafety.enforcement", i.Preflight.CRDUpgradeSafety.Enforcement, "None", "Strict")
+	}
+	c.inline(&s, n, o)
+	s.Digest = s.digest()
+	r.set.Subscriptions = append(r.set.Subscriptions, s)
+}
+
+func (c checker) filter(s *Subscription, f *catalogFilter) {
+	if f == nil {
+		c.addf("spec.source.catalog", "missing")
+		return
+	}
+	const at = "spec.source.catalog"
+	c.name(at+".packageName", f.PackageName)
+	c.versions(at+".version", f.Version)
+	c.enum(at+".upgradeConstraintPolicy", f.UpgradeConstraintPolicy, string(CatalogProvided), string(SelfCertified))
+	for i, ch := range f.Channels {
+		if !yamlnode.IsDNS1123Subdomain(ch) {
+			c.addf(index(at+".channels", i), "%q is not a channel's name in OLM v1 (lower case letters, digits, - and .)", ch)
+		}
+	}
+	s.Package, s.Range, s.Channels, s.Selector = f.PackageName, f.Version, f.Channels, c.selector(at+".selector", f.Selector)
+	if f.UpgradeConstraintPolicy != "" {
+		s.Policy = UpgradePolicy(f.UpgradeConstraintPolicy)
+	}
+}
+
+// inline reads spec.config.
+func (c checker) inline(s *Subscription, n *yaml.Node, o clusterExtension) {
+	cfg := o.Spec.Config
+	if cfg == nil {
+		return
+	}
+	if c.given("spec.config.configType", cfg.ConfigType) {
+		c.enum("spec.config.configType", cfg.ConfigType, "Inline")
+	}
+	if cfg.Inline == nil {
+		c.addf("spec.config.inline", "missing")
+		return
+	}
+	if w := cfg.Inline.WatchNamespace; w != "" {
+		c.namespace("spec.config.inline.watchNamespace", w)
+		s.Watch = []string{w}
+	}
+	if cfg.Inline.DeploymentConfig != nil {
+		value := n
+		for _, step := range strings.Split("spec.config.inline.deploymentConfig", ".") {
+			_, value = yamlnode.Field(value, step)
+		}
+		s.Config = c.json("spec.config.inline.deploymentConfig", value)
+	}
+}
+
+type clusterCatalog struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       struct {
+		Source struct {
+			Type  string `json:"type"`
+			Image *struct {
+				Ref                 string `json:"ref"`
+				PollIntervalMinutes *int32 `json:"pollIntervalMinutes"`
+			} `json:"image"`
+		} `json:"source"`
+		Priority         int32  `json:"priority"`
+		AvailabilityMode string `json:"availabilityMode"`
+	} `json:"spec"`
+	Status json.RawMessage `json:"status"`
+}
+
+func (r *reader) clusterCatalog(n *yaml.Node) {
+	var o clusterCatalog
+	c := r.decode(n, &o)
+	c.name("metadata.name", o.Metadata.Name)
+	if c.given("spec.source.type", o.Spec.Source.Type) {
+		c.enum("spec.source.type", o.Spec.Source.Type, "Image")
+	}
+	c.enum("spec.availabilityMode", o.Spec.AvailabilityMode, "Available", "Unavailable")
+	image := ""
+	if o.Spec.Source.Image != nil {
+		image = o.Spec.Source.Image.Ref
+	}
+	c.given("spec.source.image.ref", image)
+	labels := map[string]string{}
+	maps.Copy(labels, o.Metadata.Labels)
+	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // as catalogd sets it
+	r.set.CatalogSources = append(r.set.CatalogSources, CatalogSource{
+		Dialect: V1, ID: catalog.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
+		Disabled: o.Spec.AvailabilityMode == "Unavailable", Pos: c.pos,
+	})
+}
