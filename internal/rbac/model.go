@@ -1,0 +1,213 @@
+package rbac
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MaxGrants bounds what a model may hold: rules are products of lists, and
+// their author may be a stranger.
+const MaxGrants = 500_000
+
+// ErrTooMany says that the roles multiply to more than MaxGrants grants.
+var ErrTooMany = errors.New("too many permissions")
+
+// Model is what every subject of a set of objects may do.
+type Model struct {
+	direct map[Subject][]Grant
+	known  []Subject // ServiceAccounts that exist, sorted
+}
+
+// roleID names a role; Namespace is empty for a ClusterRole.
+type roleID struct{ namespace, name string }
+
+type role struct {
+	rules  []rule
+	labels map[string]string
+	adds   []selector // aggregation
+	ready  bool
+	open   bool // being resolved: cuts cycles
+}
+
+type rule struct{ verbs, groups, resources, names, urls []string }
+
+// New reads the ServiceAccounts, Roles, ClusterRoles and bindings among
+// objects, each as decoded from JSON. Other kinds are ignored, order does not
+// matter, and nothing is modified. The error is ErrTooMany, with the binding.
+func New(objects []map[string]any) (*Model, error) {
+	m := &Model{direct: map[Subject][]Grant{}}
+	roles := map[roleID]*role{}
+	var bindings []map[string]any
+	for _, o := range objects {
+		group, _, _ := strings.Cut(str(o["apiVersion"]), "/")
+		meta, _ := o["metadata"].(map[string]any)
+		kind, ns, name := str(o["kind"]), str(meta["namespace"]), str(meta["name"])
+		switch {
+		case kind == "ServiceAccount" && group == "v1":
+			m.known = append(m.known, Subject{"ServiceAccount", ns, name})
+		case group != "rbac.authorization.k8s.io":
+		case kind == "ClusterRole":
+			roles[roleID{"", name}] = newRole(o, meta)
+		case kind == "Role":
+			roles[roleID{ns, name}] = newRole(o, meta)
+		case kind == "RoleBinding" || kind == "ClusterRoleBinding":
+			bindings = append(bindings, o)
+		}
+	}
+	slices.SortFunc(m.known, Subject.Compare)
+	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
+		resolve(roles, roles[id])
+	}
+	total := 0
+	for _, b := range bindings {
+		if err := m.bind(roles, b, &total); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.builtIn(roles, &total); err != nil {
+		return nil, err
+	}
+	for s, grants := range m.direct {
+		m.direct[s] = Reduce(grants)
+	}
+	return m, nil
+}
+
+func compareIDs(a, b roleID) int {
+	return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
+}
+
+// resolve fills a role from those that it aggregates.
+func resolve(roles map[roleID]*role, r *role) {
+	if r.ready || r.open {
+		return
+	}
+	r.open = true
+	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
+		other := roles[id]
+		if id.namespace != "" || other == r || !slices.ContainsFunc(r.adds, func(s selector) bool { return s.matches(other.labels) }) {
+			continue
+		}
+		resolve(roles, other)
+		r.rules = append(r.rules, other.rules...)
+	}
+	r.open, r.ready = false, true
+}
+
+// bind adds what a binding gives to its subjects.
+func (m *Model) bind(roles map[roleID]*role, b map[string]any, total *int) error {
+	meta, _ := b["metadata"].(map[string]any)
+	ref, _ := b["roleRef"].(map[string]any)
+	scope := ""
+	if str(b["kind"]) == "RoleBinding" {
+		scope = str(meta["namespace"])
+	}
+	id := roleID{"", str(ref["name"])}
+	if str(ref["kind"]) == "Role" {
+		id.namespace = scope
+	}
+	grants := granted(roles, id, str(ref["kind"]), scope)
+	for _, s := range subjects(b, str(meta["namespace"])) {
+		if *total += len(grants); *total > MaxGrants {
+			return fmt.Errorf("%s %q: %w", str(b["kind"]), str(meta["name"]), ErrTooMany)
+		}
+		m.direct[s] = append(m.direct[s], grants...)
+	}
+	return nil
+}
+
+// granted returns what a role gives in a scope ("" is everywhere).
+func granted(roles map[roleID]*role, id roleID, kind, scope string) []Grant {
+	if r := roles[id]; r != nil {
+		return expand(r.rules, scope)
+	}
+	if rules, ok := wellKnown(id); ok {
+		return expand(rules, scope)
+	}
+	return []Grant{{Namespace: scope, Role: strings.TrimSpace(kind + " " + id.name)}}
+}
+
+// expand multiplies rules out. Non-resource URLs count only cluster-wide, as
+// the API server has it. A product beyond the bound is cut just above it, so
+// that the caller's count trips.
+func expand(rules []rule, scope string) []Grant {
+	var out []Grant
+	for _, r := range rules {
+		for _, verb := range r.verbs {
+			for _, url := range r.urls {
+				if scope == "" {
+					out = append(out, Grant{Verb: verb, URL: url})
+				}
+			}
+			for _, group := range r.groups {
+				for _, res := range r.resources {
+					for _, name := range r.names {
+						out = append(out, Grant{Namespace: scope, Verb: verb, Group: group, Resource: res, Name: name})
+					}
+					if len(out) > MaxGrants {
+						return out
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// builtIn adds the pseudo-subjects: everybody who is bound to a role of the API
+// server that ClusterRoles of the set aggregate into.
+func (m *Model) builtIn(roles map[roleID]*role, total *int) error {
+	for _, name := range []string{"admin", "edit", "view", "cluster-reader"} {
+		label := "rbac.authorization.k8s.io/aggregate-to-" + name
+		s := Subject{Kind: "ClusterRole", Name: name}
+		for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
+			if r := roles[id]; id.namespace == "" && r.labels[label] == "true" {
+				grants := expand(r.rules, "")
+				if *total += len(grants); *total > MaxGrants {
+					return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooMany)
+				}
+				m.direct[s] = append(m.direct[s], grants...)
+			}
+		}
+	}
+	return nil
+}
+
+// Subjects returns everybody who is granted something and every ServiceAccount
+// of the set, sorted. Groups that only ServiceAccounts can be in are subjects too.
+func (m *Model) Subjects() []Subject {
+	all := slices.AppendSeq(slices.Clone(m.known), maps.Keys(m.direct))
+	slices.SortFunc(all, Subject.Compare)
+	return slices.Compact(all)
+}
+
+// Direct returns what bindings give to exactly this subject, reduced and sorted.
+func (m *Model) Direct(s Subject) []Grant { return slices.Clone(m.direct[s]) }
+
+// Of returns all that the subject may do, reduced and sorted: what is bound to
+// it, to its user name and to the groups that it is always in.
+func (m *Model) Of(s Subject) []Grant {
+	all := m.Direct(s)
+	for _, also := range alsoKnownAs(s) {
+		all = append(all, m.direct[also]...)
+	}
+	return Reduce(all)
+}
+
+// alsoKnownAs returns the user and the groups of a subject.
+func alsoKnownAs(s Subject) []Subject {
+	group := func(name string) Subject { return Subject{Kind: "Group", Name: name} }
+	switch s.Kind {
+	case "ServiceAccount":
+		return []Subject{
+			{Kind: "User", Name: "system:serviceaccount:" + s.Namespace + ":" + s.Name},
+			group("system:serviceaccounts"), group("system:serviceaccounts:" + s.Namespace), group("system:authenticated"),
+		}
+	case "User":
+		return []Subject{group("system:authenticated")}
+	}
+	return nil
+}
