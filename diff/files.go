@@ -1,0 +1,146 @@
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// File is one file of a tree.
+type File struct {
+	Path string
+	Data []byte
+}
+
+// Caps on one state: its files may come from any revision.
+const (
+	maxFiles  = 200_000
+	maxBytes  = 2 << 30
+	maxFaults = 20
+)
+
+// Objects reads the Kubernetes objects of files, in order. Files that are not
+// YAML or JSON by their name, and documents without apiVersion and kind, are
+// left out. The operator of each object is read from its owner labels; pins
+// tell the namespace of definitions, which carry none. All broken files are
+// reported at once.
+//
+// known may hold the objects of another state: those of a file with the same
+// path and bytes are taken over as they are, so that comparing two states costs
+// what differs between them.
+func Objects(files []File, pins []lockfile.Pin, known []Object) ([]Object, error) {
+	have := map[string][]Object{}
+	for _, o := range known {
+		have[o.Path] = append(have[o.Path], o)
+	}
+	var out []Object
+	var faults diag.List
+	total := 0
+	if len(files) > maxFiles {
+		return nil, fmt.Errorf("%d files: more than the %d allowed", len(files), maxFiles)
+	}
+	for _, f := range files {
+		if !isManifest(f.Path) {
+			continue
+		}
+		if total += len(f.Data); total > maxBytes {
+			return nil, fmt.Errorf("more than the %d bytes allowed in all", maxBytes)
+		}
+		if same := have[f.Path]; len(same) > 0 && bytes.Equal(same[0].Raw, f.Data) {
+			out = append(out, same...)
+			continue
+		}
+		objects, err := read(f, pins)
+		if faults.Add(diag.Pos{File: f.Path}, err); len(faults) >= maxFaults {
+			break
+		}
+		out = append(out, objects...)
+	}
+	return out, faults.Err()
+}
+
+func isManifest(path string) bool {
+	if strings.HasSuffix(path, "/kustomization.yaml") || path == "kustomization.yaml" {
+		return false
+	}
+	return strings.HasSuffix(path, ".yaml") || strings.HasSuffix(path, ".yml") || strings.HasSuffix(path, ".json")
+}
+
+func read(f File, pins []lockfile.Pin) ([]Object, error) {
+	docs, err := yamlnode.Documents(f.Path, f.Data, yamlnode.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var out []Object
+	for i, doc := range docs {
+		data, err := yamlnode.JSON(doc)
+		if err != nil {
+			return nil, err
+		}
+		content, err := Content(data)
+		if err != nil {
+			return nil, err
+		}
+		if text(content, "apiVersion") == "" || text(content, "kind") == "" || text(content, "metadata", "name") == "" {
+			continue
+		}
+		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content})
+	}
+	return out, nil
+}
+
+// Content decodes one JSON object the way Object.Content wants it: integers
+// that fit are int64, other numbers float64.
+func Content(data []byte) (map[string]any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var m map[string]any
+	if err := dec.Decode(&m); err != nil {
+		return nil, err
+	}
+	return numbers(m).(map[string]any), nil
+}
+
+// numbers turns json.Number into int64 or float64, in place.
+func numbers(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, e := range x {
+			x[k] = numbers(e)
+		}
+	case []any:
+		for i, e := range x {
+			x[i] = numbers(e)
+		}
+	case json.Number:
+		if n, err := x.Int64(); err == nil {
+			return n
+		}
+		f, _ := x.Float64() // what overflows is infinite, as in the API server's reader
+		return f
+	}
+	return v
+}
+
+// owner returns "namespace/package" by the labels of an object.
+func owner(content map[string]any, pins []lockfile.Pin) string {
+	pkg := text(content, "metadata", "labels", "quayside.dev/package")
+	ns := text(content, "metadata", "labels", "quayside.dev/install-namespace")
+	if pkg == "" {
+		return ""
+	}
+	for _, p := range sortedPins(pins) {
+		if ns == "" && p.Package == pkg {
+			return operatorOf(p)
+		}
+	}
+	if ns == "" {
+		return pkg
+	}
+	return ns + "/" + pkg
+}

@@ -1,0 +1,64 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Finding is one thing that a reviewer should know.
+type Finding struct {
+	Rule     string   `json:"rule"`               // stable: "crd.field-removed"
+	Severity Severity `json:"severity"`           // "high"
+	Operator string   `json:"operator,omitempty"` // "namespace/package"; empty where no pin is to blame
+	Object   Ref      `json:"object,omitzero"`    // zero where the finding is about the pin itself
+	Field    string   `json:"field,omitempty"`    // "v1 spec.storage.size", "spec.selector", "create secrets"
+	Before   string   `json:"before,omitempty"`   // empty: absent
+	After    string   `json:"after,omitempty"`    // empty: absent
+	Message  string   `json:"message"`            // one line, without the object's name
+	Why      string   `json:"why"`                // why it matters
+	Place    Place    `json:"place,omitzero"`     // where to look
+	Waiver   string   `json:"waiver,omitempty"`   // the reason, where the policy waives it
+
+	where *Object // holds the file that Place names
+	steps []step  // to Field, in the file
+}
+
+// Place is a region of a file of one of the two states.
+type Place struct {
+	Path    string `json:"path"`
+	Removed bool   `json:"removed,omitempty"` // the file is of the state before
+	Line    int    `json:"line,omitempty"`    // from 1; 0 means the file as a whole
+	Column  int    `json:"column,omitempty"`
+	EndLine int    `json:"endLine,omitempty"`
+	EndCol  int    `json:"endColumn,omitempty"`
+}
+
+// compareFindings orders by severity (worst first), operator, rule, object, field, values.
+func compareFindings(a, b Finding) int {
+	return cmp.Or(cmp.Compare(b.Severity, a.Severity), strings.Compare(a.Operator, b.Operator),
+		strings.Compare(a.Rule, b.Rule), a.Object.Compare(b.Object), strings.Compare(a.Field, b.Field),
+		strings.Compare(a.Before, b.Before), strings.Compare(a.After, b.After), strings.Compare(a.Message, b.Message))
+}
+
+// Family returns the part of the rule before the dot: "crd".
+func (f Finding) Family() string {
+	family, _, _ := strings.Cut(f.Rule, ".")
+	return family
+}
+
+// Rule describes one kind of finding.
+type Rule struct {
+	ID       string
+	Severity Severity // unless Options.Severity says otherwise; a single finding may be milder
+	Title    string   // "field removed from a custom resource definition"
+	Why      string
+}
+
+// Rules returns every rule, by ID.
+func Rules() []Rule {
+	all := slices.Concat(crdRules(), resourceRules(), rbacRules(), imageRules(), webhookRules(),
+		apiRules(), podRules(), dataRules(), upgradeRules())
+	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}

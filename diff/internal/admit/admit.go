@@ -1,0 +1,196 @@
+// Package admit does to a custom resource what the API server does when one is
+// written: pruning, defaulting, schema validation, list invariants and CEL.
+//
+// It is the only package that knows the API server's extension code; it takes
+// and returns plain values.
+//
+// Start from [Open] and [Kind.Write].
+package admit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Kind is a custom resource definition, ready to admit objects.
+type Kind struct {
+	versions map[string]version
+	status   map[string]bool // versions whose status is a subresource
+}
+
+// version is one that is served.
+type version struct {
+	structural *schema.Structural
+	validator  validation.SchemaValidator
+	cel        *cel.Validator
+	preserve   bool
+}
+
+// Result is what becomes of one object. Fields are paths as the API server
+// writes them: "spec.listeners[0].port".
+type Result struct {
+	Rejected  []Fault  // why the object is refused; empty where it is admitted
+	Dropped   []string // unknown fields, which are lost; sorted
+	Defaulted []Value  // fields filled in, sorted; the topmost where a whole object is
+}
+
+// Fault is one reason to refuse an object.
+type Fault struct{ Field, Message string }
+
+// Value is a field and its value.
+type Value struct {
+	Field string
+	Value any
+}
+
+// Limits of the API server on one rule and on one object (apiserver/pkg/apis/cel).
+const (
+	perCallLimit = 1_000_000
+	costBudget   = 10_000_000
+)
+
+// Open reads a definition (apiextensions.k8s.io/v1), as decoded from JSON.
+// Versions that are not served are left out. The error names the version whose
+// schema the API server would not accept.
+func Open(crd map[string]any) (*Kind, error) {
+	data, err := json.Marshal(crd)
+	if err != nil {
+		return nil, err
+	}
+	var ext apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(data, &ext); err != nil {
+		return nil, fmt.Errorf("reading the definition: %w", err)
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&ext)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&ext.Spec)
+	k := &Kind{versions: map[string]version{}, status: map[string]bool{}}
+	for i := range ext.Spec.Versions {
+		v := &ext.Spec.Versions[i]
+		if !v.Served {
+			continue
+		}
+		k.status[v.Name] = v.Subresources != nil && v.Subresources.Status != nil
+		if k.versions[v.Name], err = open(v); err != nil {
+			return nil, fmt.Errorf("version %s: %w", v.Name, err)
+		}
+		if ext.Spec.PreserveUnknownFields {
+			one := k.versions[v.Name]
+			one.preserve = true
+			k.versions[v.Name] = one
+		}
+	}
+	return k, nil
+}
+
+func open(v *apiextensionsv1.CustomResourceDefinitionVersion) (version, error) {
+	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return version{preserve: true}, nil
+	}
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+		return version{}, err
+	}
+	s, err := schema.NewStructural(&internal)
+	if err != nil {
+		return version{}, err
+	}
+	if faults := schema.ValidateStructural(nil, s); len(faults) > 0 {
+		return version{}, faults.ToAggregate()
+	}
+	validator, _, err := validation.NewSchemaValidator(&internal)
+	if err != nil {
+		return version{}, err
+	}
+	return version{structural: s, validator: validator, cel: cel.NewValidator(s, true, perCallLimit)}, nil
+}
+
+// ErrNotServed says that the definition does not serve the object's version.
+var ErrNotServed = errors.New("version is not served")
+
+// Write does what a create of the object does. The object is not modified. The
+// error is ErrNotServed, or says that the object is not JSON.
+func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
+	v, ok := k.versions[apiVersion]
+	if !ok {
+		return Result{}, ErrNotServed
+	}
+	obj, err := plain(object)
+	if err != nil {
+		return Result{}, err
+	}
+	if k.status[apiVersion] {
+		delete(obj, "status") // a create ignores it
+	}
+	var out Result
+	if v.structural == nil {
+		return out, nil
+	}
+	if !v.preserve {
+		out.Dropped = pruning.PruneWithOptions(obj, v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+		slices.Sort(out.Dropped)
+		defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.structural)
+	}
+	before := runtime.DeepCopyJSON(obj)
+	defaulting.Default(obj, v.structural)
+	out.Defaulted = filled("", before, obj)
+	out.Rejected = v.validate(obj)
+	return out, nil
+}
+
+// plain copies an object into the types that the API server's code expects.
+func plain(object map[string]any) (map[string]any, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, utiljson.Unmarshal(data, &out)
+}
+
+// validate runs the checks in the order of the API server; CEL only where the
+// rest holds, as there.
+func (v version) validate(obj map[string]any) []Fault {
+	ctx := context.Background()
+	faults := validation.ValidateCustomResource(nil, obj, v.validator)
+	faults = append(faults, objectmeta.Validate(ctx, nil, obj, v.structural, false)...)
+	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, v.structural, obj)...)
+	if v.cel != nil && len(faults) == 0 {
+		found, _ := v.cel.Validate(ctx, nil, v.structural, obj, nil, costBudget)
+		faults = append(faults, found...)
+	}
+	return inWords(faults)
+}
+
+func inWords(faults field.ErrorList) []Fault {
+	var out []Fault
+	for _, f := range faults {
+		name := f.Field
+		if name == "<nil>" {
+			name = ""
+		}
+		out = append(out, Fault{Field: name, Message: f.ErrorBody()})
+	}
+	slices.SortFunc(out, func(a, b Fault) int {
+		if a.Field != b.Field {
+			return cmpText(a.Field, b.Field)
+		}
+		return cmpText(a.Message, b.Message)
+	})
+	return slices.Compact(out)
+}

@@ -1,0 +1,89 @@
+package diff
+
+import (
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// step is one step into a document: the field key of a mapping; or the element
+// of a list whose field by is key; with by ".", the element that is the scalar
+// key itself; with by "#", the element at index key.
+type step struct{ key, by string }
+
+// path returns steps into mappings.
+func path(names ...string) []step {
+	out := make([]step, len(names))
+	for i, n := range names {
+		out[i] = step{key: n}
+	}
+	return out
+}
+
+// locate fills in the line of each finding. Files are parsed only where a
+// finding needs them, each once; one that does not parse leaves lines at zero.
+func locate(c *comparison) {
+	parsed := map[*Object][]*yaml.Node{}
+	for i := range c.found {
+		f := &c.found[i]
+		o := f.where
+		if o == nil || o.Raw == nil {
+			continue
+		}
+		docs, ok := parsed[o]
+		if !ok {
+			docs, _ = yamlnode.Documents(o.Path, o.Raw, yamlnode.Limits{})
+			parsed[o] = docs
+		}
+		if o.Document < len(docs) {
+			fill(&f.Place, docs[o.Document], f.steps)
+		}
+	}
+}
+
+// fill sets the region of p to the last step that exists: a field's from its
+// key to the end of the line that its value starts on.
+func fill(p *Place, doc *yaml.Node, steps []step) {
+	n := doc
+	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
+		n = n.Content[0]
+	}
+	mark := n
+	for _, s := range steps {
+		key, value := enter(n, s)
+		if value == nil {
+			break
+		}
+		mark, n = key, value
+	}
+	p.Line, p.Column = mark.Line, mark.Column
+	p.EndLine, p.EndCol = mark.Line, mark.Column+len(mark.Value)
+	if n != mark && n.Kind == yaml.ScalarNode && n.Line == mark.Line && !strings.Contains(n.Value, "\n") {
+		p.EndCol = n.Column + len(n.Value)
+	}
+	if p.EndCol <= p.Column {
+		p.EndCol = p.Column + 1
+	}
+}
+
+// enter follows one step; mark is what to point at, nil where there is nothing.
+func enter(n *yaml.Node, s step) (mark, value *yaml.Node) {
+	if n.Kind == yaml.MappingNode && s.by == "" {
+		return yamlnode.Field(n, s.key)
+	}
+	if n.Kind != yaml.SequenceNode {
+		return nil, nil
+	}
+	for i, e := range n.Content {
+		if s.by == "." && e.Value == s.key || s.by == "#" && strconv.Itoa(i) == s.key {
+			return e, e
+		}
+		if _, v := yamlnode.Field(e, s.by); v != nil && v.Value == s.key {
+			return e, e
+		}
+	}
+	return nil, nil
+}

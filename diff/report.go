@@ -1,0 +1,118 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+)
+
+// SchemaVersion names the form of the JSON report.
+const SchemaVersion = "quayside.dev/diff/v1alpha1"
+
+// Report is the outcome of a comparison. All lists are sorted.
+type Report struct {
+	Before    string     // name of the state before
+	After     string     // name of the state after
+	Operators []Operator // those that something happened to, by name; the last may have no name
+	Findings  []Finding  // worst first, then by operator, rule, object, field
+	Removals  []Removal  // what to do for each operator that goes
+	Notes     []string   // what was not checked, and why
+}
+
+// Operator is one operator in a report.
+type Operator struct {
+	Name    string `json:"name"`           // "namespace/package"; empty for objects that no pin owns
+	From    string `json:"from,omitempty"` // version before; empty where it was not installed
+	To      string `json:"to,omitempty"`   // version after; empty where it goes
+	Added   []Ref  `json:"added,omitempty"`
+	Changed []Ref  `json:"changed,omitempty"`
+	Removed []Ref  `json:"removed,omitempty"`
+}
+
+// Empty reports whether nothing differs.
+func (r *Report) Empty() bool { return len(r.Operators) == 0 && len(r.Findings) == 0 }
+
+// Count returns the findings of one severity that no waiver covers.
+func (r *Report) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s && f.Waiver == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Worst returns the highest severity that no waiver covers, or Off.
+func (r *Report) Worst() Severity {
+	worst := Off
+	for _, f := range r.Findings {
+		if f.Waiver == "" {
+			worst = max(worst, f.Severity)
+		}
+	}
+	return worst
+}
+
+// Of returns the findings of one operator, in report order.
+func (r *Report) Of(operator string) []Finding {
+	var out []Finding
+	for _, f := range r.Findings {
+		if f.Operator == operator {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (c *comparison) report() *Report {
+	slices.SortFunc(c.found, compareFindings)
+	c.found = slices.CompactFunc(c.found, func(a, b Finding) bool { return compareFindings(a, b) == 0 })
+	slices.Sort(c.notes)
+	return &Report{
+		Before: c.before.Name, After: c.after.Name,
+		Operators: c.operators(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
+	}
+}
+
+func (c *comparison) operators() []Operator {
+	all := map[string]*Operator{}
+	of := func(name string) *Operator {
+		if all[name] == nil {
+			all[name] = &Operator{Name: name}
+			if p, ok := c.before.pin(name); ok {
+				all[name].From = p.Version
+			}
+			if p, ok := c.after.pin(name); ok {
+				all[name].To = p.Version
+			}
+		}
+		return all[name]
+	}
+	for _, p := range c.changed {
+		op, ref := of(p.object().Operator), p.object().Ref()
+		switch {
+		case p.both():
+			op.Changed = append(op.Changed, ref)
+		case p.after != nil:
+			op.Added = append(op.Added, ref)
+		default:
+			op.Removed = append(op.Removed, ref)
+		}
+	}
+	for _, f := range c.found {
+		of(f.Operator)
+	}
+	out := make([]Operator, 0, len(all))
+	for _, name := range names(all) {
+		out = append(out, *all[name])
+	}
+	slices.SortStableFunc(out, func(a, b Operator) int { return strings.Compare(lastIfEmpty(a.Name), lastIfEmpty(b.Name)) })
+	return out
+}
+
+func lastIfEmpty(s string) string {
+	if s == "" {
+		return "\uffff"
+	}
+	return s
+}

@@ -1,0 +1,243 @@
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/diff/internal/admit"
+)
+
+func resourceRules() []Rule {
+	return []Rule{
+		{"resources.rejected", High, "custom resource in the repository is refused", "the next sync or apply of this file fails"},
+		{"resources.already-rejected", Low, "custom resource in the repository is refused, as before", "it could not be applied before the upgrade either"},
+		{"resources.version-not-served", High, "custom resource in the repository is at a version that is not served", "the next sync or apply of this file fails until its apiVersion is changed"},
+		{"resources.field-dropped", High, "field of a custom resource in the repository is dropped", "the API server removes what the schema does not name, without a word: what the field asked for no longer happens"},
+		{"resources.field-defaulted", Low, "custom resource in the repository gets another default", "the object means something else without an edit"},
+		{"resources.schema-invalid", High, "schema that the API server does not accept", "the definition cannot be applied"},
+	}
+}
+
+// compareResources writes every custom resource of the repository against the
+// definitions of both sides and reports what comes out differently. Only kinds
+// whose definition changed, and objects that changed, are looked at.
+func compareResources(c *comparison) {
+	kinds := kindCache{}
+	old := map[key]*Object{}
+	for i := range c.before.Resources {
+		o := &c.before.Resources[i]
+		old[o.Ref().key()] = o
+	}
+	for _, o := range customResources(c.after) {
+		ref := o.Ref()
+		of := key{group: ref.Group, kind: ref.Kind}
+		crd := c.after.crds[of]
+		if crd == nil {
+			continue // none: the object goes with the definition, which is another finding
+		}
+		was := c.before.crds[of]
+		same := was != nil && same(was, crd)
+		if prev := old[ref.key()]; same && (prev != nil && equalContent(prev, o) || c.before.byKey[ref.key()] != nil && equalContent(c.before.byKey[ref.key()], o)) {
+			continue
+		}
+		d := resourceDiff{c: c, o: o, crd: crd}
+		d.now, d.err = kinds.open(crd)
+		if was != nil {
+			d.old, _ = kinds.open(was)
+		}
+		d.run()
+	}
+}
+
+func equalContent(a, b *Object) bool { return same(a, b) }
+
+// customResources returns the objects that a definition on either side is for:
+// the repository's and those that operators ship.
+func customResources(v *view) []*Object {
+	var out []*Object
+	for i := range v.Resources {
+		out = append(out, &v.Resources[i])
+	}
+	out = append(out, v.order...)
+	return slices.DeleteFunc(out, func(o *Object) bool {
+		ref := o.Ref()
+		return ref.Kind == "" || v.crds[key{group: ref.Group, kind: ref.Kind}] == nil
+	})
+}
+
+// kindCache opens each definition once.
+type kindCache map[*Object]opened
+
+type opened struct {
+	kind *admit.Kind
+	err  error
+}
+
+func (k kindCache) open(crd *Object) (*admit.Kind, error) {
+	if got, ok := k[crd]; ok {
+		return got.kind, got.err
+	}
+	kind, err := admit.Open(crd.Content)
+	k[crd] = opened{kind, err}
+	return kind, err
+}
+
+// resourceDiff is one custom resource.
+type resourceDiff struct {
+	c        *comparison
+	o, crd   *Object
+	old, now *admit.Kind // old is nil where there was no definition, or one that cannot be read
+	err      error
+}
+
+func (d resourceDiff) add(rule string, f Finding) {
+	f.Operator = or(d.o.Operator, d.crd.Operator)
+	f.steps = fieldSteps(f.Field)
+	d.c.add(rule, d.o, f)
+}
+
+func (d resourceDiff) run() {
+	if d.err != nil {
+		d.c.add("resources.schema-invalid", d.crd, Finding{Message: d.err.Error(), steps: path("spec", "versions")})
+		return
+	}
+	version := d.o.Ref().Version
+	var before admit.Result
+	hadBefore := false
+	if d.old != nil {
+		got, err := d.old.Write(version, d.o.Content)
+		before, hadBefore = got, err == nil
+	}
+	after, err := d.now.Write(version, d.o.Content)
+	if errors.Is(err, admit.ErrNotServed) {
+		if hadBefore || d.old == nil {
+			d.add("resources.version-not-served", Finding{
+				Field: "apiVersion", Before: version, After: some(servedVersions(d.crd.Content), 8),
+				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(servedVersions(d.crd.Content), 8)),
+			})
+		}
+		return
+	}
+	if err != nil {
+		d.c.note("%s in %s was not checked: %v", d.o.Ref(), d.o.Path, err)
+		return
+	}
+	d.rejected(before, after)
+	d.dropped(before, after)
+	if hadBefore {
+		d.defaulted(before, after)
+	}
+}
+
+func servedVersions(crd map[string]any) []string {
+	var out []string
+	for _, v := range crdVersions(crd) {
+		if v.served {
+			out = append(out, v.name)
+		}
+	}
+	return out
+}
+
+func (d resourceDiff) rejected(before, after admit.Result) {
+	for _, f := range after.Rejected {
+		rule := "resources.rejected"
+		if slices.Contains(before.Rejected, f) {
+			rule = "resources.already-rejected"
+		}
+		d.add(rule, Finding{Field: f.Field, Before: show(valueAt(d.o.Content, f.Field)), Message: cut(oneLine(f.Message), 300)})
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func (d resourceDiff) dropped(before, after admit.Result) {
+	for _, name := range after.Dropped {
+		if !slices.Contains(before.Dropped, name) {
+			d.add("resources.field-dropped", Finding{
+				Field: name, Before: show(valueAt(d.o.Content, name)), Message: fmt.Sprintf("%s is not in the schema and is dropped", name),
+			})
+		}
+	}
+}
+
+func (d resourceDiff) defaulted(before, after admit.Result) {
+	had := map[string]admit.Value{}
+	for _, v := range before.Defaulted {
+		had[v.Field] = v
+	}
+	for _, v := range after.Defaulted {
+		was, ok := had[v.Field]
+		delete(had, v.Field)
+		if ok && show(was.Value) == show(v.Value) {
+			continue
+		}
+		f := Finding{Field: v.Field, After: show(v.Value), Message: fmt.Sprintf("%s defaults to %s", v.Field, quoted(v.Value))}
+		if ok {
+			f.Before = show(was.Value)
+			f.Message += ", not " + quoted(was.Value)
+		}
+		d.add("resources.field-defaulted", f)
+	}
+	for _, name := range names(had) {
+		d.add("resources.field-defaulted", Finding{
+			Field: name, Before: show(had[name].Value), Message: fmt.Sprintf("%s no longer defaults to %s", name, quoted(had[name].Value)),
+		})
+	}
+}
+
+// fieldSteps turns the API server's words for a field ("spec.a[0].b",
+// "spec.labels[app]") into steps.
+func fieldSteps(field string) []step {
+	var out []step
+	for field != "" {
+		i := strings.IndexAny(field, ".[")
+		switch {
+		case i < 0:
+			return append(out, step{key: field})
+		case field[i] == '.':
+			if i > 0 {
+				out = append(out, step{key: field[:i]})
+			}
+			field = field[i+1:]
+		default:
+			if i > 0 {
+				out = append(out, step{key: field[:i]})
+			}
+			end := strings.IndexByte(field[i:], ']')
+			if end < 0 {
+				return out
+			}
+			index := field[i+1 : i+end]
+			if strings.Trim(index, "0123456789") == "" {
+				out = append(out, step{key: index, by: "#"})
+			} else {
+				out = append(out, step{key: strings.Trim(index, `"`)})
+			}
+			field = field[i+end+1:]
+		}
+	}
+	return out
+}
+
+// valueAt returns the value of a field in the API server's words, or nil.
+func valueAt(content map[string]any, field string) any {
+	var v any = content
+	for _, s := range fieldSteps(field) {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[s.key]
+		case []any:
+			i := 0
+			if _, err := fmt.Sscanf(s.key, "%d", &i); err != nil || i < 0 || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}

@@ -1,0 +1,242 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+func (w *schemaWalk) required(n node) {
+	old, now := texts(n.old, "required"), texts(n.now, "required")
+	for _, name := range now {
+		if slices.Contains(old, name) {
+			continue
+		}
+		p := n.property(name)
+		f := Finding{Before: "optional", After: "required", Message: "field becomes required"}
+		p.steps = append(slices.Clone(n.steps), path("required")...)
+		if def, ok := p.now["default"]; ok {
+			f.Message = "field becomes required, with the default " + quoted(def)
+			w.note("crd.required-defaulted", p, f)
+			continue
+		}
+		w.note("crd.required-added", p, f)
+	}
+	for _, name := range old {
+		if !slices.Contains(now, name) && fields(n.now, "properties", name) != nil {
+			w.note("crd.required-removed", n.property(name), Finding{
+				Before: "required", After: "optional", Message: "field is no longer required",
+			})
+		}
+	}
+}
+
+func (w *schemaWalk) enum(n node) {
+	old, had := n.old["enum"].([]any)
+	now, has := n.now["enum"].([]any)
+	switch {
+	case !had && has:
+		w.changed("crd.enum-added", n, "enum", "values are limited to %s", cut(show(now), 120))
+		return
+	case had && !has:
+		w.changed("crd.enum-removed", n, "enum", "values are no longer limited to %s", cut(show(old), 120))
+		return
+	}
+	if gone := lacking(old, now); len(gone) > 0 {
+		w.changed("crd.enum-value-removed", n, "enum", "no longer allowed: %s", strings.Join(gone, ", "))
+	}
+	if come := lacking(now, old); len(come) > 0 {
+		w.changed("crd.enum-value-added", n, "enum", "now allowed: %s", strings.Join(come, ", "))
+	}
+}
+
+// lacking returns the values of a that are not in b, as text.
+func lacking(a, b []any) []string {
+	var out []string
+	for _, v := range a {
+		if !slices.ContainsFunc(b, func(o any) bool { return reflect.DeepEqual(v, o) }) {
+			out = append(out, quoted(v))
+		}
+	}
+	return out
+}
+
+// bounds compares minimum, maximum and their kin.
+func (w *schemaWalk) bounds(n node) {
+	for _, keyword := range []string{"minimum", "minLength", "minItems", "minProperties", "maximum", "maxLength", "maxItems", "maxProperties"} {
+		a, b := bound(n.old, keyword), bound(n.now, keyword)
+		switch {
+		case a == b:
+		case b > a == strings.HasPrefix(keyword, "min"):
+			w.changed("crd.bound-tightened", n, keyword, "%s tightened from %s to %s", keyword, quoted(n.old[keyword]), quoted(n.now[keyword]))
+		default:
+			w.changed("crd.bound-loosened", n, keyword, "%s loosened from %s to %s", keyword, quoted(n.old[keyword]), quoted(n.now[keyword]))
+		}
+	}
+	for _, keyword := range []string{"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"} {
+		a, b := flag(n.old, keyword), flag(n.now, keyword)
+		if !a && b {
+			w.changed("crd.bound-tightened", n, keyword, "%s set", keyword)
+		} else if a && !b {
+			w.changed("crd.bound-loosened", n, keyword, "%s no longer set", keyword)
+		}
+	}
+	w.multiple(n)
+}
+
+// bound returns a limit; where there is none, the limit that nothing breaks.
+func bound(s map[string]any, keyword string) float64 {
+	if f, ok := number(s[keyword]); ok {
+		return f
+	}
+	switch keyword {
+	case "minLength", "minItems", "minProperties":
+		return 0
+	case "minimum":
+		return math.Inf(-1)
+	}
+	return math.Inf(1)
+}
+
+func (w *schemaWalk) multiple(n node) {
+	a, had := number(n.old["multipleOf"])
+	b, has := number(n.now["multipleOf"])
+	switch {
+	case had && has && a == b || !had && !has:
+	case !has || had && b != 0 && math.Mod(a, b) == 0:
+		w.changed("crd.bound-loosened", n, "multipleOf", "multipleOf loosened from %s to %s", quoted(n.old["multipleOf"]), quoted(n.now["multipleOf"]))
+	default:
+		w.changed("crd.bound-tightened", n, "multipleOf", "multipleOf changed from %s to %s", quoted(n.old["multipleOf"]), quoted(n.now["multipleOf"]))
+	}
+}
+
+func (w *schemaWalk) patternAndFormat(n node) {
+	a, b := text(n.old, "pattern"), text(n.now, "pattern")
+	switch {
+	case a == b:
+	case b == "":
+		w.changed("crd.pattern-removed", n, "pattern", "pattern removed")
+	default:
+		w.changed("crd.pattern-changed", n, "pattern", "must match %s", cut(b, 120))
+	}
+	a, b = enforced(text(n.old, "format")), enforced(text(n.now, "format"))
+	switch {
+	case a == b:
+	case b == "" || b == "int64" && a == "int32" || b == "double" && a == "float":
+		w.changed("crd.format-removed", n, "format", "format %s no longer required", a)
+	default:
+		w.changed("crd.format-changed", n, "format", "must be a valid %s", b)
+	}
+}
+
+// enforced returns the format if the API server checks it: it ignores those
+// that it does not know (apiextensions-apiserver, supportedFormats, and the
+// ranges of numbers).
+func enforced(format string) string {
+	known := []string{
+		"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13",
+		"creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date", "duration", "date-time", "datetime",
+		"k8s-short-name", "k8s-long-name", "int32", "int64", "float", "double",
+	}
+	if slices.Contains(known, format) {
+		return format
+	}
+	return ""
+}
+
+func (w *schemaWalk) nullable(n node) {
+	a, b := flag(n.old, "nullable"), flag(n.now, "nullable")
+	if a && !b {
+		w.changed("crd.nullable-removed", n, "nullable", "null is no longer allowed")
+	} else if !a && b {
+		w.changed("crd.nullable-added", n, "nullable", "null is allowed")
+	}
+}
+
+func (w *schemaWalk) defaults(n node) {
+	a, had := n.old["default"]
+	b, has := n.now["default"]
+	switch {
+	case !had && has:
+		w.changed("crd.default-added", n, "default", "defaults to %s from now on", quoted(b))
+	case had && !has:
+		w.changed("crd.default-removed", n, "default", "no longer defaults to %s", quoted(a))
+	case had && !reflect.DeepEqual(a, b):
+		w.changed("crd.default-changed", n, "default", "defaults to %s, not %s", quoted(b), quoted(a))
+	}
+}
+
+const celKeyword = "x-kubernetes-validations"
+
+// celRules compares validation rules by their text. A new rule whose message or
+// field a lost rule had is a change of that one.
+func (w *schemaWalk) celRules(n node) {
+	old, now := items(n.old, celKeyword), items(n.now, celKeyword)
+	have := func(list []map[string]any, r map[string]any) bool {
+		return slices.ContainsFunc(list, func(o map[string]any) bool { return text(o, "rule") == text(r, "rule") })
+	}
+	var gone []map[string]any
+	for _, r := range old {
+		if !have(now, r) {
+			gone = append(gone, r)
+		}
+	}
+	for _, r := range now {
+		if have(old, r) {
+			continue
+		}
+		f := Finding{After: text(r, "rule"), Message: "must hold: " + cut(or(text(r, "message"), text(r, "rule")), 160)}
+		i := slices.IndexFunc(gone, func(o map[string]any) bool {
+			return text(o, "message") != "" && text(o, "message") == text(r, "message")
+		})
+		if i < 0 {
+			w.note("crd.rule-added", n, f, celKeyword)
+			continue
+		}
+		f.Before = text(gone[i], "rule")
+		gone = slices.Delete(gone, i, i+1)
+		w.note("crd.rule-changed", n, f, celKeyword)
+	}
+	for _, r := range gone {
+		w.note("crd.rule-removed", n, Finding{
+			Before: text(r, "rule"), Message: "need no longer hold: " + cut(or(text(r, "message"), text(r, "rule")), 160),
+		})
+	}
+}
+
+func (w *schemaWalk) combinations(n node) {
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "not"} {
+		a, b := n.old[keyword], n.now[keyword]
+		switch {
+		case reflect.DeepEqual(a, b) || flag(n.now, "x-kubernetes-int-or-string"):
+		case b == nil:
+			w.changed("crd.combination-removed", n, keyword, "%s no longer has to hold", keyword)
+		default:
+			w.changed("crd.combination-changed", n, keyword, "%s changed", keyword)
+		}
+	}
+}
+
+// topology compares how server-side apply sees lists and maps.
+func (w *schemaWalk) topology(n node) {
+	list := func(s map[string]any) string {
+		kind := or(text(s, "x-kubernetes-list-type"), "atomic")
+		if kind == "map" {
+			return fmt.Sprintf("map by %s", strings.Join(texts(s, "x-kubernetes-list-map-keys"), ", "))
+		}
+		return kind
+	}
+	if a, b := list(n.old), list(n.now); a != b {
+		w.note("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a)}, "x-kubernetes-list-type")
+	}
+	kind := func(s map[string]any) string { return or(text(s, "x-kubernetes-map-type"), "granular") }
+	if a, b := kind(n.old), kind(n.now); a != b {
+		w.note("crd.map-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("map is %s, was %s", b, a)}, "x-kubernetes-map-type")
+	}
+	const embedded = "x-kubernetes-embedded-resource"
+	if a, b := flag(n.old, embedded), flag(n.now, embedded); a != b {
+		w.changed("crd.embedded-changed", n, embedded, "embedded resource: %t, was %t", b, a)
+	}
+}

@@ -1,0 +1,233 @@
+package diff
+
+import (
+	"bytes"
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// State is one side of a comparison: what a revision renders to, and what else
+// of Kubernetes lies in the repository. Compare does not modify it.
+type State struct {
+	Name              string         // as the user would name it: "HEAD~1:quayside.lock"
+	KubernetesVersion string         // target: "1.34"; empty means unknown, and checks that need it are left out
+	Pins              []lockfile.Pin // any order
+	Objects           []Object       // rendered; any order
+	Resources         []Object       // the user's own objects in the repository: custom resources, Namespaces; any order
+}
+
+// Object is one Kubernetes object and the file it stands in.
+type Object struct {
+	Operator string         // "namespace/package" of the pin it belongs to; empty where no pin owns it
+	Path     string         // "rendered/operators/…/deployment-etcd.yaml", slash-separated
+	Document int            // index of the YAML document in the file
+	Raw      []byte         // the whole file, for line numbers; nil where there is none
+	Content  map[string]any // as decoded from JSON: string, bool, int64, float64, []any, map[string]any, nil
+}
+
+// Ref names an object of a cluster.
+type Ref struct {
+	Group     string `json:"group"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Ref returns the object's name in the cluster.
+func (o *Object) Ref() Ref {
+	group, version := splitAPIVersion(text(o.Content, "apiVersion"))
+	return Ref{
+		Group: group, Version: version, Kind: text(o.Content, "kind"),
+		Namespace: text(o.Content, "metadata", "namespace"), Name: text(o.Content, "metadata", "name"),
+	}
+}
+
+// IsZero reports whether r names nothing.
+func (r Ref) IsZero() bool { return r == Ref{} }
+
+// String returns "Kind namespace/name", without the parts that are empty.
+func (r Ref) String() string {
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + r.Name
+	}
+	return strings.TrimSpace(r.Kind + " " + name)
+}
+
+// Compare orders by kind, group, namespace, name, version.
+func (r Ref) Compare(s Ref) int {
+	return cmp.Or(strings.Compare(r.Kind, s.Kind), strings.Compare(r.Group, s.Group),
+		strings.Compare(r.Namespace, s.Namespace), strings.Compare(r.Name, s.Name), strings.Compare(r.Version, s.Version))
+}
+
+// is reports whether r is of one of these "Kind.group" kinds; the core group is
+// written as "Kind" alone.
+func (r Ref) is(kinds ...string) bool {
+	return slices.Contains(kinds, groupKind(r.Group, r.Kind))
+}
+
+func groupKind(group, kind string) string {
+	if group == "" {
+		return kind
+	}
+	return kind + "." + group
+}
+
+func splitAPIVersion(s string) (group, version string) {
+	if group, version, ok := strings.Cut(s, "/"); ok {
+		return group, version
+	}
+	return "", s
+}
+
+// key is the identity of an object across versions of its API.
+type key struct{ group, kind, namespace, name string }
+
+func (r Ref) key() key { return key{r.Group, r.Kind, r.Namespace, r.Name} }
+
+// view is a state, indexed.
+type view struct {
+	State
+	byKey map[key]*Object
+	order []*Object // by Ref
+	crds  map[key]*Object
+}
+
+// newView indexes s. Two different objects with one identity are an error that
+// names both files and the state.
+func newView(s State) (*view, error) {
+	v := &view{State: s, byKey: make(map[key]*Object, len(s.Objects)), crds: map[key]*Object{}}
+	var faults diag.List
+	for i := range s.Objects {
+		o := &s.Objects[i]
+		ref := o.Ref()
+		if ref.Kind == "" || ref.Version == "" {
+			faults.Addf(diag.Pos{File: o.Path}, "%s: no apiVersion or kind", s.Name)
+			continue
+		}
+		if other, dup := v.byKey[ref.key()]; dup {
+			if !reflect.DeepEqual(other.Content, o.Content) {
+				faults.Addf(diag.Pos{File: o.Path}, "%s: %s stands in %s too, with another content", s.Name, ref, other.Path)
+			}
+			continue
+		}
+		v.byKey[ref.key()] = o
+		v.order = append(v.order, o)
+		if ref.is(crdKind) {
+			v.crds[crdServes(o.Content)] = o
+		}
+	}
+	slices.SortFunc(v.order, func(a, b *Object) int { return a.Ref().Compare(b.Ref()) })
+	return v, faults.Err()
+}
+
+// crdServes returns the identity that objects of a definition share.
+func crdServes(crd map[string]any) key {
+	return key{group: text(crd, "spec", "group"), kind: text(crd, "spec", "names", "kind")}
+}
+
+// namespace returns the Namespace object of that name, rendered or the user's
+// own; nil where neither holds one.
+func (v *view) namespace(name string) *Object {
+	if o := v.byKey[key{kind: "Namespace", name: name}]; o != nil {
+		return o
+	}
+	for i := range v.Resources {
+		if o := &v.Resources[i]; o.Ref().is("Namespace") && o.Ref().Name == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// operator returns the pin of "namespace/package".
+func (v *view) pin(operator string) (lockfile.Pin, bool) {
+	i := slices.IndexFunc(v.Pins, func(p lockfile.Pin) bool { return operatorOf(p) == operator })
+	if i < 0 {
+		return lockfile.Pin{}, false
+	}
+	return v.Pins[i], true
+}
+
+func operatorOf(p lockfile.Pin) string { return p.Namespace + "/" + p.Package }
+
+// pair is one identity on both sides; one of them may be nil.
+type pair struct{ before, after *Object }
+
+// object returns the side that stands now, or that stood.
+func (p pair) object() *Object {
+	if p.after != nil {
+		return p.after
+	}
+	return p.before
+}
+
+// both reports whether the object stands on both sides.
+func (p pair) both() bool { return p.before != nil && p.after != nil }
+
+// pairs returns every object that was added, removed or changed, by Ref.
+func pairs(before, after *view) []pair {
+	var out []pair
+	for _, o := range after.order {
+		old := before.byKey[o.Ref().key()]
+		if old == nil || !same(old, o) {
+			out = append(out, pair{old, o})
+		}
+	}
+	for _, o := range before.order {
+		if after.byKey[o.Ref().key()] == nil {
+			out = append(out, pair{o, nil})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b pair) int { return a.object().Ref().Compare(b.object().Ref()) })
+	return out
+}
+
+// same reports whether two objects are equal but for the labels and
+// annotations that name the version of the operator.
+func same(a, b *Object) bool {
+	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
+		return true
+	}
+	return reflect.DeepEqual(plain(a.Content), plain(b.Content))
+}
+
+// plain returns content without quayside's own labels and annotations.
+func plain(content map[string]any) map[string]any {
+	meta := fields(content, "metadata")
+	if meta == nil {
+		return content
+	}
+	out, m := cloneShallow(content), cloneShallow(meta)
+	for _, name := range []string{"labels", "annotations"} {
+		if have := fields(meta, name); have != nil {
+			m[name] = without(have, "quayside.dev/")
+		}
+	}
+	out["metadata"] = m
+	return out
+}
+
+func without(m map[string]any, prefix string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if !strings.HasPrefix(k, prefix) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func cloneShallow(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}

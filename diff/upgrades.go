@@ -1,0 +1,168 @@
+package diff
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+)
+
+func upgradeRules() []Rule {
+	return []Rule{
+		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
+		{"upgrade.removed", Medium, "operator goes", "its objects are pruned; custom resources whose finalizers it serves hang once it is gone"},
+		{"upgrade.version", Info, "operator moves to another version", "what the upgrade changes is in the other findings"},
+		{"upgrade.downgrade", High, "operator goes back to an older version", "operators are seldom tested against data that a newer version has written; a stored version that the old definition does not know is refused"},
+		{"upgrade.hops-skipped", Medium, "versions of the upgrade path passed over", "migrations that an operator does in a version in between never run"},
+		{"upgrade.no-edge", Medium, "no declared upgrade from the version before", "the operator's author did not declare that this version takes the place of the one before"},
+		{"upgrade.same-version-other-content", High, "same version, other content", "what was reviewed under this version is not what will run: the image was rebuilt, or replaced"},
+		{"upgrade.channel", Low, "channel changed", "later upgrades follow another line of releases"},
+		{"upgrade.catalog", Medium, "comes from another catalog", "somebody else publishes what is installed"},
+		{"upgrade.install-mode", Medium, "install mode changed", "the operator watches other namespaces, with permissions to match"},
+		{"upgrade.watch-widened", Medium, "watches more namespaces", "objects there are taken over by this operator"},
+		{"upgrade.watch-narrowed", Medium, "watches fewer namespaces", "objects in the others are no longer looked after; their finalizers hang"},
+		{"upgrade.approval", Low, "upgrades without being named", "the operator moves with every resolve --upgrade"},
+		{"upgrade.hold-lifted", Low, "hold lifted", "somebody held the operator for a reason"},
+		{"upgrade.config", Info, "configuration changed", "the operator's pods start with other settings"},
+	}
+}
+
+// compareUpgrades compares the pins.
+func compareUpgrades(c *comparison) {
+	for _, p := range sortedPins(c.after.Pins) {
+		old, ok := c.before.pin(operatorOf(p))
+		d := pinDiff{c, old, p}
+		if !ok {
+			if len(c.before.Pins) > 0 || len(c.before.order) == 0 {
+				d.add("upgrade.installed", Finding{After: p.Version, Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.Version, becauseOf(p))})
+			}
+			continue
+		}
+		d.moved()
+		d.settings()
+	}
+	for _, p := range sortedPins(c.before.Pins) {
+		if _, ok := c.after.pin(operatorOf(p)); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
+			pinDiff{c, p, p}.add("upgrade.removed", Finding{Before: p.Version, Message: fmt.Sprintf("%s %s goes", p.Package, p.Version)})
+		}
+	}
+}
+
+func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
+	out := slices.Clone(pins)
+	slices.SortFunc(out, func(a, b lockfile.Pin) int { return strings.Compare(operatorOf(a), operatorOf(b)) })
+	return out
+}
+
+func becauseOf(p lockfile.Pin) string {
+	for _, r := range p.RequestedBy {
+		if r.Pin != "" {
+			return ", because " + r.Pin + " needs " + r.Requirement
+		}
+	}
+	return ""
+}
+
+// pinDiff is one operator on both sides.
+type pinDiff struct {
+	c        *comparison
+	old, now lockfile.Pin
+}
+
+func (d pinDiff) add(rule string, f Finding) {
+	f.Operator = operatorOf(d.now)
+	f.Place = Place{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
+	if d.now.Pos.Line > 0 {
+		f.Place.EndLine, f.Place.EndCol = d.now.Pos.Line, d.now.Pos.Col+1
+	}
+	d.c.add(rule, nil, f)
+}
+
+func (d pinDiff) moved() {
+	a, b := d.old, d.now
+	f := Finding{Before: a.Version, After: b.Version}
+	if a.Version == b.Version && a.Bundle == b.Bundle {
+		if a.Image != b.Image || a.ContentDigest != b.ContentDigest {
+			f.Before, f.After = or(a.Image, string(a.ContentDigest)), or(b.Image, string(b.ContentDigest))
+			f.Message = fmt.Sprintf("%s %s is not what it was", b.Package, b.Version)
+			d.add("upgrade.same-version-other-content", f)
+		}
+		return
+	}
+	if older(b.Version, a.Version) {
+		f.Message = fmt.Sprintf("%s goes back from %s to %s", b.Package, a.Version, b.Version)
+		d.add("upgrade.downgrade", f)
+		return
+	}
+	f.Message = fmt.Sprintf("%s moves from %s to %s", b.Package, a.Version, b.Version)
+	if n := len(b.RemainingHops); n > 0 {
+		f.Message += fmt.Sprintf("; %s to the head of its channel: %s", plural(n, "more step", "more steps"), some(b.RemainingHops, 3))
+	}
+	d.add("upgrade.version", f)
+	switch {
+	case len(b.Skipped) > 0:
+		f.Message = fmt.Sprintf("passes over %s", some(b.Skipped, 8))
+		d.add("upgrade.hops-skipped", f)
+	case b.Replaces != a.Bundle:
+		f.Message = fmt.Sprintf("%s does not say that it replaces %s", b.Bundle, a.Bundle)
+		d.add("upgrade.no-edge", f)
+	}
+}
+
+// older reports whether a is a lower version than b; false where either is no version.
+func older(a, b string) bool {
+	x, err1 := catalog.ParseVersion(a)
+	y, err2 := catalog.ParseVersion(b)
+	return err1 == nil && err2 == nil && x.LT(y)
+}
+
+func (d pinDiff) settings() {
+	a, b := d.old, d.now
+	differs := func(rule, field, was, is, message string) {
+		if was != is {
+			d.add(rule, Finding{Field: field, Before: was, After: is, Message: message})
+		}
+	}
+	differs("upgrade.channel", "channel", a.Channel, b.Channel, fmt.Sprintf("channel is %q, was %q", b.Channel, a.Channel))
+	differs("upgrade.catalog", "catalog", a.Catalog.String(), b.Catalog.String(), fmt.Sprintf("comes from catalog %s, came from %s", b.Catalog, a.Catalog))
+	differs("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
+	if a.Approval == "Manual" && b.Approval != "Manual" {
+		differs("upgrade.approval", "approval", a.Approval, b.Approval, "no longer moves only when it is named")
+	}
+	if a.Hold != "" && b.Hold == "" {
+		differs("upgrade.hold-lifted", "hold", a.Hold, "", "is no longer held")
+	}
+	if !bytes.Equal(a.Config, b.Config) {
+		d.add("upgrade.config", Finding{Field: "config", Before: show(string(a.Config)), After: show(string(b.Config)), Message: "configuration of the operator's pods changed"})
+	}
+	d.watched()
+}
+
+func (d pinDiff) watched() {
+	a, b := d.old.WatchNamespaces, d.now.WatchNamespaces
+	f := Finding{Field: "watchNamespaces", Before: watchWords(a), After: watchWords(b)}
+	uncovered := func(by, of []string) bool {
+		if len(of) == 0 {
+			return len(by) > 0
+		}
+		return len(by) > 0 && slices.ContainsFunc(of, func(ns string) bool { return !slices.Contains(by, ns) })
+	}
+	if uncovered(a, b) {
+		f.Message = "watches " + f.After + ", watched " + f.Before
+		d.add("upgrade.watch-widened", f)
+	}
+	if uncovered(b, a) {
+		f.Message = "watches " + f.After + ", watched " + f.Before
+		d.add("upgrade.watch-narrowed", f)
+	}
+}
+
+func watchWords(list []string) string {
+	if len(list) == 0 {
+		return "all namespaces"
+	}
+	return some(list, 10)
+}
