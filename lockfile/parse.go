@@ -13,65 +13,6 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-type wireFile struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Catalogs   []*yaml.Node `json:"catalogs"`
-	Pins       []*yaml.Node `json:"pins"`
-}
-
-type wireCatalog struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Source    string `json:"source"`
-	Digest    string `json:"digest"`
-	Identity  string `json:"identity"`
-	Checksum  string `json:"checksum"`
-}
-
-type wirePin struct {
-	Namespace       string          `json:"namespace"`
-	Package         string          `json:"package"`
-	Version         string          `json:"version"`
-	Channel         string          `json:"channel"`
-	Bundle          string          `json:"bundle"`
-	Image           string          `json:"image"`
-	ContentDigest   string          `json:"contentDigest"`
-	Catalog         string          `json:"catalog"`
-	Subscription    string          `json:"subscription"`
-	Generated       bool            `json:"generated"`
-	Approval        string          `json:"approval"`
-	Hold            string          `json:"hold"`
-	InstallMode     string          `json:"installMode"`
-	WatchNamespaces []string        `json:"watchNamespaces"`
-	OperatorGroup   string          `json:"operatorGroup"`
-	Replaces        string          `json:"replaces"`
-	Skipped         []string        `json:"skipped"`
-	RemainingHops   []string        `json:"remainingHops"`
-	Config          json.RawMessage `json:"config"`
-	RequestedBy     []wireRequest   `json:"requestedBy"`
-	RelatedImages   []wireImage     `json:"relatedImages"`
-	Properties      []wireProperty  `json:"properties"`
-	Declaration     string          `json:"declaration"`
-	Checksum        string          `json:"checksum"`
-}
-
-type wireRequest struct {
-	Subscription string `json:"subscription"`
-	Pin          string `json:"pin"`
-	Requirement  string `json:"requirement"`
-}
-
-type wireImage struct {
-	Name  string `json:"name"`
-	Image string `json:"image"`
-}
-
-type wireProperty struct {
-	Type  string          `json:"type"`
-	Value json.RawMessage `json:"value"`
-}
-
 // Parse reads a lock. Every fault is found, with its place; the error is a
 // diag.List. A newer schema is refused, naming both versions, and so is a
 // block that does not match its checksum, or a file with the marks of an

@@ -67,9 +67,6 @@ func has(f reflect.StructField, rule string) bool {
 
 func field(f reflect.StructField) map[string]any {
 	s := typeOf(f.Type)
-	if f.Tag.Get("yamlnode") == "open" {
-		s["additionalProperties"] = true
-	}
 	if d := f.Tag.Get("doc"); d != "" {
 		s["description"] = d
 	}
@@ -83,6 +80,9 @@ func field(f reflect.StructField) map[string]any {
 	where := s // a rule on a list is one on its members
 	if items, ok := s["items"].(map[string]any); ok {
 		where = items
+	}
+	if f.Tag.Get("yamlnode") == "open" {
+		where["additionalProperties"] = true
 	}
 	for _, rule := range strings.Fields(f.Tag.Get("form")) {
 		key, value, _ := strings.Cut(rule, "=")

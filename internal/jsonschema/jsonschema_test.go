@@ -1,0 +1,65 @@
+package jsonschema_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/jsonschema"
+)
+
+func TestOf(t *testing.T) {
+	type part struct {
+		Name string `json:"name" form:"required nonempty" doc:"A name."`
+	}
+	type whole struct {
+		Mode  string         `json:"mode" default:"\"a\"" form:"enum=a|b"`
+		Parts []part         `json:"parts" yamlnode:"open"`
+		Count map[string]int `json:"count"`
+		Skip  string         `json:"-"`
+	}
+	want := `{
+  "$id": "id",
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "additionalProperties": false,
+  "properties": {
+    "count": {
+      "additionalProperties": {
+        "type": "integer"
+      },
+      "type": "object"
+    },
+    "mode": {
+      "default": "a",
+      "enum": [
+        "a",
+        "b"
+      ],
+      "type": "string"
+    },
+    "parts": {
+      "items": {
+        "additionalProperties": true,
+        "properties": {
+          "name": {
+            "description": "A name.",
+            "minLength": 1,
+            "type": "string"
+          }
+        },
+        "required": [
+          "name"
+        ],
+        "type": "object"
+      },
+      "type": "array"
+    }
+  },
+  "title": "title",
+  "type": "object"
+}
+`
+	if d := cmp.Diff(want, string(jsonschema.Of("id", "title", whole{}))); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
