@@ -16,6 +16,7 @@ require go.yaml.in/yaml/v2 v2.4.4
 require (
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/docker/cli v29.6.2+incompatible
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/google/go-containerregistry v0.21.9
 	github.com/klauspost/compress v1.19.1
 	github.com/rogpeppe/go-internal v1.14.1

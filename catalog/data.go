@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 )
@@ -98,7 +99,7 @@ type Metadata struct {
 	InstallModes   []InstallMode // those supported, in the order of InstallModes(); nil where the catalog does not tell
 	Keywords       []string
 	Maturity       string
-	Annotations    map[string]string // only those of operatorframework.io and olm, and those below 1 KiB
+	Annotations    map[string]string // those that KeepsAnnotation names, below 1 KiB each
 	Owned          []string          // names of the owned CRDs, sorted
 }
 
@@ -108,4 +109,15 @@ type DeprecationData struct {
 	Name    string // the channel's or bundle's; empty for the package
 	Message string
 	Pos     diag.Pos
+}
+
+// KeepsAnnotation reports whether Metadata holds a CSV's annotation of that
+// name: those of operatorframework.io and of olm, and those that catalogs show.
+func KeepsAnnotation(name string) bool {
+	switch name {
+	case "capabilities", "categories", "repository":
+		return true
+	}
+	host, _, _ := strings.Cut(name, "/")
+	return host == "operatorframework.io" || strings.HasSuffix(host, ".operatorframework.io") || strings.HasPrefix(name, "olm.")
 }

@@ -1,0 +1,206 @@
+package fbc
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/catalog"
+)
+
+// corpusCatalog returns the files of one of the corpus's archives.
+func corpusCatalog(tb testing.TB, archive string) fs.FS {
+	tb.Helper()
+	root := os.Getenv("QUAYSIDE_CORPUS")
+	if root == "" {
+		tb.Skip("QUAYSIDE_CORPUS is not set")
+	}
+	f, err := os.Open(filepath.Join(root, "catalogs", archive))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer z.Close()
+	files := fstest.MapFS{}
+	in := tar.NewReader(z)
+	for {
+		h, err := in.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		data, err := io.ReadAll(in)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		files[strings.TrimPrefix(h.Name, "./")] = &fstest.MapFile{Data: data}
+	}
+}
+
+func TestCorpusCatalogs(t *testing.T) {
+	for _, tt := range []struct {
+		archive                    string
+		packages, bundles, entries int // at least; 0 where the corpus does not say
+	}{
+		{"community-v4.20.tar.zst", 37, 0, 929},
+		{"deps.tar.zst", 0, 0, 243},
+		{"full.tar.zst", 320, 0, 7689},
+		{"full-slim.tar.zst", 328, 6971, 8900},
+	} {
+		t.Run(tt.archive, func(t *testing.T) {
+			c, err := LoadFS(corpusCatalog(t, tt.archive))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cat, err := catalog.New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var bundles, entries, known, modes int
+			for _, p := range cat.Packages() {
+				for _, b := range p.Bundles() {
+					bundles++
+					if b.Metadata().Known {
+						known++
+					}
+					if len(b.Metadata().InstallModes) > 0 {
+						modes++
+					}
+					if b.Unusable() != "" {
+						t.Logf("%s: %s", b.Name(), b.Unusable())
+					}
+				}
+				for _, ch := range p.Channels() {
+					entries += len(ch.Entries())
+				}
+			}
+			t.Logf("%d packages, %d bundles (%d with metadata, %d with install modes), %d entries", len(cat.Packages()), bundles, known, modes, entries)
+			if len(cat.Packages()) < tt.packages || bundles < tt.bundles || entries < tt.entries {
+				t.Errorf("want at least %d packages, %d bundles, %d entries", tt.packages, tt.bundles, tt.entries)
+			}
+		})
+	}
+}
+
+// TestCorpusProblems reads the catalogs of the resolution problems: those said
+// to be broken fail in New, the others do not.
+func TestCorpusProblems(t *testing.T) {
+	root := os.Getenv("QUAYSIDE_CONFORMANCE")
+	if root == "" {
+		t.Skip("QUAYSIDE_CONFORMANCE is not set")
+	}
+	for _, file := range []string{"handmade.jsonl", "random.jsonl"} {
+		data, err := os.ReadFile(filepath.Join(root, "resolve", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(data) {
+			var p struct {
+				ID              string
+				InvalidCatalogs []string
+				Catalogs        map[string]struct{ FBC []json.RawMessage }
+			}
+			if err := json.Unmarshal(line, &p); err != nil {
+				t.Fatal(err)
+			}
+			for name, c := range p.Catalogs {
+				_, err := load(name, bytes.Join(rawBytes(c.FBC), []byte("\n")))
+				broken := strings.Contains(strings.Join(p.InvalidCatalogs, " "), name)
+				if broken != (err != nil) {
+					t.Errorf("%s: catalog %s: broken %t, got %v", p.ID, name, broken, err)
+				}
+			}
+		}
+	}
+}
+
+func rawBytes(in []json.RawMessage) [][]byte {
+	out := make([][]byte, len(in))
+	for i, r := range in {
+		out[i] = r
+	}
+	return out
+}
+
+// load decodes and checks.
+func load(name string, data []byte) (*catalog.Catalog, error) {
+	c, err := Decode(name, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return catalog.New(c)
+}
+
+// BenchmarkLoad measures a full-size catalog against the yardstick of reading
+// every token of the same bytes with encoding/json, and reports the ratio.
+func BenchmarkLoad(b *testing.B) {
+	fsys := corpusCatalog(b, "full-slim.tar.zst")
+	start := time.Now()
+	tokens(b, fsys)
+	yardstick := time.Since(start)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var held *catalog.Catalog
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := LoadFS(fsys)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if held, err = catalog.New(c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(yardstick)/(float64(b.Elapsed())/float64(b.N)), "x-tokens")
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MB-held")
+	runtime.KeepAlive(held)
+}
+
+// tokens reads every token of every file with encoding/json.
+func tokens(tb testing.TB, fsys fs.FS) {
+	tb.Helper()
+	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		f, err := fsys.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		dec := json.NewDecoder(f)
+		for {
+			if _, err := dec.Token(); err == io.EOF {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,111 @@
+package fbc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// selector looks for the manifests of one bundle.
+type selector struct {
+	pkg, bundle string
+	found       bool
+	file        string // where it stands
+	manifests   []manifest
+}
+
+func (s *selector) done() bool { return s != nil && s.found }
+
+// mayBe reports whether o, as far as it is read, can be the bundle looked for.
+func (s *selector) mayBe(o *object) bool {
+	return (o.name == "" || o.name == s.bundle) && (o.pkg == "" || o.pkg == s.pkg)
+}
+
+func (s *selector) take(o *object) {
+	if o.schema == schemaBundle && o.pkg == s.pkg && o.name == s.bundle {
+		s.found, s.file, s.manifests = true, o.pos.File, o.manifests
+	}
+}
+
+// Objects returns the manifests that the catalog in fsys embeds for a bundle,
+// byte for byte and in the order of the catalog: none where it only names the
+// bundle's image. A bundle that is not there is an error that wraps
+// fs.ErrNotExist.
+func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
+	sel := &selector{pkg: pkg, bundle: bundle}
+	if err := sel.search(fsys); err != nil {
+		return nil, err
+	}
+	if !sel.found {
+		return nil, fmt.Errorf("bundle %q of package %q: %w", bundle, pkg, fs.ErrNotExist)
+	}
+	out := make([][]byte, 0, len(sel.manifests))
+	for _, m := range sel.manifests {
+		if m.ref != "" {
+			data, err := readRef(fsys, path.Join(path.Dir(sel.file), m.ref))
+			if err != nil {
+				return nil, fmt.Errorf("bundle %q: %s %q: %w", bundle, propertyObject, m.ref, err)
+			}
+			m.data = data
+		}
+		out = append(out, m.data)
+	}
+	return out, nil
+}
+
+// search reads the files that are named after the package first.
+func (s *selector) search(fsys fs.FS) error {
+	var names []string
+	var faults diag.List
+	err := eachFile(fsys, func(name string) error {
+		if len(names) == maxFiles {
+			return fmt.Errorf("more than %d files", maxFiles)
+		}
+		names = append(names, name)
+		return nil
+	}, func(name string, err error) { faults.Add(diag.Pos{File: name}, err) })
+	if err != nil {
+		return err
+	}
+	likely := func(name string) int {
+		if strings.Contains(name, s.pkg) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return likely(a) - likely(b) })
+	t := &tally{}
+	for _, name := range names {
+		b := newBuilder()
+		if err := b.file(fsys, name, t, s); err != nil {
+			b.fault(diag.Pos{File: name}, err)
+		}
+		if s.found {
+			return nil
+		}
+		faults = append(faults, b.faults...)
+	}
+	return faults.Err()
+}
+
+func readRef(fsys fs.FS, name string) (data []byte, err error) {
+	if !fs.ValidPath(name) {
+		return nil, errors.New("not a path inside the catalog")
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, maxObject+1))
+	if len(data) > maxObject {
+		return nil, fmt.Errorf("more than %d MiB", maxObject>>20)
+	}
+	return data, err
+}
