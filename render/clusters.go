@@ -1,0 +1,264 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// starter is the part of an overlay that is the user's own.
+const starter = `# This file is yours: quayside wrote it once and leaves it alone from now on.
+# What it renders for this cluster is in generated/; put your own patches,
+# components and resources here or beside this file.
+#
+# patches:
+# - path: more-memory.yaml
+#   target: {kind: Deployment, name: etcd-operator}
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- generated
+`
+
+// clusters writes one overlay a cluster: a kustomization that is the user's,
+// over one that is generated.
+func (t *tree) clusters(namespaces []string) error {
+	var names []string
+	for _, c := range t.opt.Clusters {
+		if c.Name == "" || fileName(c.Name) != c.Name || slices.Contains(names, c.Name) {
+			return fmt.Errorf("clusters: %q is not a name of its own in lower-case letters, digits, \"-\" and \".\"", c.Name)
+		}
+		names = append(names, c.Name)
+		dir := path.Join("clusters", c.Name)
+		if err := t.files.AddStarter(path.Join(dir, kustomizationFile), []byte(starter)); err != nil {
+			return err
+		}
+		if err := t.overlay(c, path.Join(dir, "generated"), namespaces); err != nil {
+			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+		}
+	}
+	if len(names) > 1 {
+		return nil // the same objects several times over, which no kustomization can hold
+	}
+	return t.kustomization("clusters", names)
+}
+
+// overlay writes the generated part of a cluster's overlay.
+func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
+	cfg, err := parseConfig(c.Config)
+	if err != nil {
+		return err
+	}
+	var resources, chosen []string
+	var patches []any
+	for _, in := range t.installs {
+		ok, err := matches(c.Operators, in.name())
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		chosen = append(chosen, in.pin.Namespace)
+		resources = append(resources, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
+		for _, o := range in.objects {
+			p, err := t.patch(dir, cfg, o)
+			if err != nil {
+				return err
+			}
+			patches = append(patches, p...)
+		}
+	}
+	own, err := t.clusterNamespaces(dir, namespaces, chosen)
+	if err != nil {
+		return err
+	}
+	fields := map[string]any{"resources": texts(append(own, resources...)...)}
+	if len(patches) > 0 {
+		fields["patches"] = patches
+	}
+	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(fields))
+}
+
+// matches reports whether one of the globs names the operator. No globs name
+// all.
+func matches(globs []string, name string) (bool, error) {
+	if len(globs) == 0 {
+		return true, nil
+	}
+	found := false
+	for _, glob := range globs {
+		ok, err := path.Match(glob, name)
+		if err != nil {
+			return false, fmt.Errorf("operators: %q: %w", glob, err)
+		}
+		found = found || ok || glob == "*"
+	}
+	return found, nil
+}
+
+// clusterNamespaces returns the resources that hold the Namespaces of the
+// chosen operators: the base's directory where those are all of them, else
+// files of the overlay's own.
+func (t *tree) clusterNamespaces(dir string, all, chosen []string) ([]string, error) {
+	need := slices.DeleteFunc(slices.Clone(all), func(ns string) bool { return !slices.Contains(chosen, ns) })
+	if len(need) == 0 {
+		return nil, nil
+	}
+	if len(need) == len(all) {
+		return []string{"../../../namespaces"}, nil
+	}
+	var files []string
+	for _, ns := range need {
+		file := fileName("namespace-"+ns) + ".yaml"
+		data, _ := t.files.Get(path.Join("namespaces", file))
+		if err := t.files.Add(path.Join(dir, file), data); err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// patch writes what the cluster changes of an object, where it changes
+// anything, and returns the kustomization's entries for it.
+func (t *tree) patch(dir string, cfg config, o Object) ([]any, error) {
+	want := deepCopy(o)
+	if o.Is("apps", "Deployment") {
+		cfg.apply(want)
+	}
+	mirrorImages(want, t.opt.Mirrors)
+	ops := difference(nil, "", map[string]any(o), map[string]any(want))
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	file := "patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml"
+	if err := t.files.Add(path.Join(dir, file), Encode(ops)); err != nil {
+		return nil, err
+	}
+	_, version, _ := strings.Cut(o.APIVersion(), "/")
+	target := map[string]any{"group": o.Group(), "version": version, "kind": o.Kind(), "name": o.Name()}
+	if o.Namespace() != "" {
+		target["namespace"] = o.Namespace()
+	}
+	return []any{map[string]any{"path": file, "target": target}}, nil
+}
+
+// difference appends the JSON patch operations that turn a into b: objects
+// field by field, lists of the same length item by item, all else whole.
+func difference(ops []any, at string, a, b any) []any {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		for _, key := range slices.Sorted(maps.Keys(mergeMaps(x, y))) {
+			here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+			from, had := x[key]
+			to, has := y[key]
+			switch {
+			case !has:
+				ops = append(ops, map[string]any{"op": "remove", "path": here})
+			case !had:
+				ops = append(ops, map[string]any{"op": "add", "path": here, "value": to})
+			default:
+				ops = difference(ops, here, from, to)
+			}
+		}
+		return ops
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			break
+		}
+		for i := range x {
+			ops = difference(ops, at+"/"+strconv.Itoa(i), x[i], y[i])
+		}
+		return ops
+	}
+	if equal(a, b) {
+		return ops
+	}
+	return append(ops, map[string]any{"op": "replace", "path": at, "value": b})
+}
+
+// mirrorImages replaces the images of an object's pods by their mirrors: those
+// of containers, and those in environment variables and arguments, from where
+// operators take what they run. It changes o.
+func mirrorImages(o Object, mirrors []Mirror) {
+	if len(mirrors) == 0 {
+		return
+	}
+	for _, pod := range []map[string]any{sub(o, "spec", "template", "spec"), sub(o, "spec", "jobTemplate", "spec", "template", "spec")} {
+		for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
+			if image := str(c, "image"); image != "" {
+				c["image"] = mirrored(image, mirrors)
+			}
+			for _, env := range items(c, "env") {
+				if value := str(env, "value"); value != "" {
+					env["value"] = mirroredText(value, mirrors)
+				}
+			}
+			for _, key := range []string{"command", "args"} {
+				list, _ := c[key].([]any)
+				for i, v := range list {
+					if s, ok := v.(string); ok {
+						list[i] = mirroredText(s, mirrors)
+					}
+				}
+			}
+		}
+	}
+}
+
+// mirrored returns the image's reference at the most specific mirror.
+func mirrored(image string, mirrors []Mirror) string {
+	best := -1
+	for i, m := range mirrors {
+		byDigest := strings.Contains(image, "@")
+		if !within(image, m.Source) || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
+			continue
+		}
+		if best < 0 || len(m.Source) > len(mirrors[best].Source) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return image
+	}
+	return mirrors[best].Mirror + strings.TrimPrefix(image, mirrors[best].Source)
+}
+
+// within reports whether an image lies at source or below it.
+func within(image, source string) bool {
+	rest, ok := strings.CutPrefix(image, source)
+	return ok && source != "" && (rest == "" || strings.ContainsRune("/:@", rune(rest[0])))
+}
+
+// mirroredText replaces every image that stands in a text by itself: between
+// blanks, quotes, commas or signs of equality.
+func mirroredText(s string, mirrors []Mirror) string {
+	isBreak := func(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
+	var out strings.Builder
+	for s != "" {
+		end := strings.IndexFunc(s, isBreak)
+		if end < 0 {
+			end = len(s)
+		}
+		if word := s[:end]; strings.Contains(word, "/") && strings.ContainsAny(word, ":@") {
+			out.WriteString(mirrored(word, mirrors))
+		} else {
+			out.WriteString(word)
+		}
+		s = s[end:]
+		if s != "" {
+			out.WriteString(s[:1])
+			s = s[1:]
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,193 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// config is a Subscription's spec.config: what the user adds to every
+// container of every Deployment.
+type config struct {
+	env, envFrom, volumes, volumeMounts, tolerations []map[string]any
+	resources, nodeSelector, affinity                map[string]any // nil: leave as it is
+	annotations                                      map[string]any
+}
+
+// parseConfig reads a config in JSON; nil is the empty one.
+func parseConfig(data []byte) (config, error) {
+	var c config
+	if len(data) == 0 {
+		return c, nil
+	}
+	var fields map[string]any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&fields); err != nil {
+		return c, fmt.Errorf("config: %w", err)
+	}
+	fields = plainNumbers(fields).(map[string]any)
+	known := map[string]bool{"selector": true} // OLM takes it and does nothing with it
+	list := func(key string, into *[]map[string]any) {
+		known[key], *into = true, items(fields, key)
+	}
+	object := func(key string, into *map[string]any) {
+		known[key], *into = true, sub(fields, key)
+	}
+	list("env", &c.env)
+	list("envFrom", &c.envFrom)
+	list("volumes", &c.volumes)
+	list("volumeMounts", &c.volumeMounts)
+	list("tolerations", &c.tolerations)
+	object("resources", &c.resources)
+	object("nodeSelector", &c.nodeSelector)
+	object("affinity", &c.affinity)
+	object("annotations", &c.annotations)
+	var unknown []string
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if !known[key] {
+			unknown = append(unknown, fmt.Sprintf("%q", key))
+		}
+	}
+	if len(unknown) > 0 {
+		return c, fmt.Errorf("config: unknown field %s", strings.Join(unknown, ", "))
+	}
+	return c, nil
+}
+
+// plainNumbers turns json.Number into int64 or float64 where that is exact
+// enough for JSON.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = plainNumbers(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = plainNumbers(e)
+		}
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+			return f
+		}
+	}
+	return v
+}
+
+// apply changes a Deployment that the caller owns.
+func (c config) apply(deployment Object) {
+	spec := ensure(deployment, "spec")
+	pod := podOf(spec)
+	for _, container := range items(pod, "containers") {
+		for _, env := range c.env {
+			setEnv(container, env)
+		}
+		appendNew(container, "envFrom", c.envFrom)
+		replaceNamed(container, "volumeMounts", c.volumeMounts)
+		if c.resources != nil {
+			container["resources"] = deepCopy(c.resources)
+		}
+	}
+	replaceNamed(pod, "volumes", c.volumes)
+	appendNew(pod, "tolerations", c.tolerations)
+	if c.nodeSelector != nil {
+		pod["nodeSelector"] = deepCopy(c.nodeSelector)
+	}
+	c.applyAffinity(pod)
+	if len(c.annotations) > 0 {
+		addMissing(ensure(ensure(deployment, "metadata"), "annotations"), c.annotations)
+		addMissing(ensure(ensure(ensure(spec, "template"), "metadata"), "annotations"), c.annotations)
+	}
+}
+
+// applyAffinity replaces each kind of affinity that the config gives; an empty
+// one removes it, and an empty affinity removes them all.
+func (c config) applyAffinity(pod map[string]any) {
+	if c.affinity == nil {
+		return
+	}
+	if len(c.affinity) == 0 {
+		delete(pod, "affinity")
+		return
+	}
+	have := ensure(pod, "affinity")
+	for key, value := range c.affinity {
+		switch {
+		case value == nil:
+		case hollow(value):
+			delete(have, key)
+		default:
+			have[key] = deepCopy(value)
+		}
+	}
+	if len(have) == 0 {
+		delete(pod, "affinity")
+	}
+}
+
+// hollow reports whether v holds nothing but empty lists and objects.
+func hollow(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, e := range v {
+			if !hollow(e) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}
+
+// appendNew appends what is not in the list at key yet.
+func appendNew(m map[string]any, key string, more []map[string]any) {
+	list, _ := m[key].([]any)
+	for _, item := range more {
+		if !slices.ContainsFunc(list, func(have any) bool { return equal(have, item) }) {
+			list = append(list, deepCopy(item))
+		}
+	}
+	if list != nil {
+		m[key] = list
+	}
+}
+
+// replaceNamed replaces the first item of each name in the list at key, or
+// appends the new one.
+func replaceNamed(m map[string]any, key string, more []map[string]any) {
+	list, _ := m[key].([]any)
+	for _, item := range more {
+		i := slices.IndexFunc(list, func(v any) bool {
+			have, ok := v.(map[string]any)
+			return ok && str(have, "name") == str(item, "name")
+		})
+		if i < 0 {
+			list = append(list, deepCopy(item))
+		} else {
+			list[i] = deepCopy(item)
+		}
+	}
+	if list != nil {
+		m[key] = list
+	}
+}
+
+func addMissing(m, more map[string]any) {
+	for k, v := range more {
+		if _, ok := m[k]; !ok {
+			m[k] = v
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// conversion is the way from an old version of an API to the served one.
+type conversion struct {
+	from    string // "policy/v1beta1"
+	kinds   []string
+	removed int    // minor version of Kubernetes that no longer serves it
+	to      string // "policy/v1"; empty where there is no successor
+	convert func(Object) (Object, error)
+}
+
+// conversions lists the versions that Kubernetes has stopped serving and what
+// became of them. A nil convert changes the version only.
+func conversions() []conversion {
+	return []conversion{
+		{"apiextensions.k8s.io/v1beta1", []string{"CustomResourceDefinition"}, 22, "apiextensions.k8s.io/v1", convertCRD},
+		{"admissionregistration.k8s.io/v1beta1", []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}, 22, "admissionregistration.k8s.io/v1", convertWebhooks},
+		{"apiregistration.k8s.io/v1beta1", []string{"APIService"}, 22, "apiregistration.k8s.io/v1", nil},
+		{rbacGroup + "/v1alpha1", []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}, 22, rbacGroup + "/v1", nil},
+		{rbacGroup + "/v1beta1", []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}, 22, rbacGroup + "/v1", nil},
+		{"scheduling.k8s.io/v1alpha1", []string{"PriorityClass"}, 17, "scheduling.k8s.io/v1", nil},
+		{"scheduling.k8s.io/v1beta1", []string{"PriorityClass"}, 22, "scheduling.k8s.io/v1", nil},
+		{"coordination.k8s.io/v1beta1", []string{"Lease"}, 22, "coordination.k8s.io/v1", nil},
+		{"storage.k8s.io/v1beta1", []string{"StorageClass", "CSIDriver"}, 22, "storage.k8s.io/v1", nil},
+		{"node.k8s.io/v1beta1", []string{"RuntimeClass"}, 25, "node.k8s.io/v1", nil},
+		{"batch/v1beta1", []string{"CronJob"}, 25, "batch/v1", nil},
+		{"policy/v1beta1", []string{"PodDisruptionBudget"}, 25, "policy/v1", convertBudget},
+		{"policy/v1beta1", []string{"PodSecurityPolicy"}, 25, "", nil},
+		{"extensions/v1beta1", []string{"NetworkPolicy"}, 16, "networking.k8s.io/v1", nil},
+		{"extensions/v1beta1", []string{"PodSecurityPolicy"}, 16, "", nil},
+		{"extensions/v1beta1", []string{"Deployment", "DaemonSet", "ReplicaSet"}, 16, "apps/v1", convertWorkload},
+		{"apps/v1beta1", []string{"Deployment", "StatefulSet"}, 16, "apps/v1", convertWorkload},
+		{"apps/v1beta2", []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}, 16, "apps/v1", convertWorkload},
+		{"extensions/v1beta1", []string{"Ingress"}, 22, "networking.k8s.io/v1", convertIngress},
+		{"networking.k8s.io/v1beta1", []string{"Ingress"}, 22, "networking.k8s.io/v1", convertIngress},
+		{"networking.k8s.io/v1beta1", []string{"IngressClass"}, 22, "networking.k8s.io/v1", nil},
+		{"autoscaling/v2beta2", []string{"HorizontalPodAutoscaler"}, 26, "autoscaling/v2", nil},
+		{"autoscaling/v2beta1", []string{"HorizontalPodAutoscaler"}, 25, "", nil},
+	}
+}
+
+// served returns o at a version that the target Kubernetes serves. Without a
+// target, a current one is meant.
+func (in *install) served(file bundle.Object, o Object) (Object, error) {
+	for _, c := range conversions() {
+		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.minor() < c.removed {
+			continue
+		}
+		lossy := func(why string) error {
+			return diag.Errorf(file.Pos(), "%s %q at %s, which Kubernetes serves only before 1.%d: %s", o.Kind(), o.Name(), c.from, c.removed, why)
+		}
+		if c.to == "" {
+			return nil, lossy("there is no successor that means the same")
+		}
+		converted := Object(with(o, c.to, "apiVersion"))
+		if c.convert != nil {
+			var err error
+			if converted, err = c.convert(converted); err != nil {
+				return nil, lossy(fmt.Sprintf("it cannot be turned into %s without a loss: %v", c.to, err))
+			}
+		}
+		in.warn(file.Pos(), "manifest-converted", "%s %q converted from %s to %s", o.Kind(), o.Name(), c.from, c.to)
+		return converted, nil
+	}
+	return o, nil
+}
+
+// minor returns the minor version of the target Kubernetes, one beyond all
+// tables where none is set.
+func (in *install) minor() int {
+	parts := strings.SplitN(strings.TrimPrefix(in.opt.KubernetesVersion, "v"), ".", 3)
+	if len(parts) < 2 {
+		return 1 << 10
+	}
+	n, err := strconv.Atoi(strings.TrimRight(parts[1], "+"))
+	if err != nil {
+		return 1 << 10
+	}
+	return n
+}
+
+// convertWebhooks writes out the defaults that v1 changed.
+func convertWebhooks(o Object) (Object, error) {
+	var hooks []any
+	for i, h := range items(o, "webhooks") {
+		h = maps.Clone(h)
+		if effects := str(h, "sideEffects"); effects != "None" && effects != "NoneOnDryRun" {
+			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, v1 takes None and NoneOnDryRun", i, effects)
+		}
+		addMissing(h, map[string]any{
+			"admissionReviewVersions": texts("v1beta1"), "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30),
+		})
+		hooks = append(hooks, h)
+	}
+	return with(o, hooks, "webhooks"), nil
+}
+
+// convertBudget refuses the one selector that changed its meaning.
+func convertBudget(o Object) (Object, error) {
+	if selector, ok := sub(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
+		return nil, fmt.Errorf("spec.selector is empty: no pods before, all pods in v1")
+	}
+	return o, nil
+}
+
+// convertWorkload writes out the selector that apps/v1 demands.
+func convertWorkload(o Object) (Object, error) {
+	if sub(o, "spec", "selector") == nil {
+		labels := sub(o, "spec", "template", "metadata", "labels")
+		if len(labels) == 0 {
+			return nil, fmt.Errorf("spec.selector and spec.template.metadata.labels are missing")
+		}
+		o = with(o, map[string]any{"matchLabels": labels}, "spec", "selector")
+	}
+	if _, ok := sub(o, "spec")["rollbackTo"]; ok {
+		return nil, fmt.Errorf("spec.rollbackTo has no successor")
+	}
+	return o, nil
+}
+
+// convertIngress writes backends in their new form.
+func convertIngress(o Object) (Object, error) {
+	if backend := sub(o, "spec", "backend"); backend != nil {
+		o = with(without(o, "spec", "backend"), ingressBackend(backend), "spec", "defaultBackend")
+	}
+	rules, _ := sub(o, "spec")["rules"].([]any)
+	var out []any
+	for _, v := range rules {
+		rule, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		if http := sub(rule, "http"); http != nil {
+			var paths []any
+			for _, p := range items(http, "paths") {
+				p = maps.Clone(p)
+				p["backend"] = ingressBackend(sub(p, "backend"))
+				addMissing(p, map[string]any{"pathType": "ImplementationSpecific"})
+				paths = append(paths, p)
+			}
+			rule = with(rule, paths, "http", "paths")
+		}
+		out = append(out, rule)
+	}
+	if out != nil {
+		o = with(o, out, "spec", "rules")
+	}
+	return o, nil
+}
+
+func ingressBackend(b map[string]any) map[string]any {
+	name, port := str(b, "serviceName"), b["servicePort"]
+	if name == "" {
+		return b
+	}
+	target := map[string]any{"number": port}
+	if s, ok := port.(string); ok {
+		target = map[string]any{"name": s}
+	}
+	rest := without(without(b, "serviceName"), "servicePort")
+	return with(rest, map[string]any{"name": name, "port": target}, "service")
+}

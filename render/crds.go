@@ -1,0 +1,106 @@
+package render
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// customResourceDefinitions passes the bundle's CRDs on, at the served version
+// of their API, and points conversion webhooks at the right Service.
+func customResourceDefinitions(in *install) ([]Object, error) {
+	var errs diag.List
+	var out []Object
+	for _, file := range in.b.Objects {
+		if !isCRD(Object(file.Fields)) {
+			continue
+		}
+		o, err := in.versioned(file)
+		if err != nil {
+			errs.Add(file.Pos(), err)
+			continue
+		}
+		out = append(out, in.conversion(without(o, "metadata", "namespace")))
+	}
+	return out, errs.Err()
+}
+
+// conversion returns the CRD with the conversion webhook that the CSV lists
+// for it. One that only the CRD file knows is pointed at the bundle's Service
+// where it names one of them.
+func (in *install) conversion(crd Object) Object {
+	for _, w := range in.b.CSV.Webhooks {
+		if w.Type == bundle.Conversion && slices.Contains(w.ConversionCRDs, crd.Name()) {
+			return in.listedConversion(crd, w)
+		}
+	}
+	service := sub(crd, "spec", "conversion", "webhook", "clientConfig", "service")
+	if service == nil {
+		return crd
+	}
+	name := in.ownService(str(service, "name"))
+	if name == "" {
+		return crd
+	}
+	service = maps.Clone(service)
+	service["name"], service["namespace"] = name, in.pin.Namespace
+	crd = with(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
+	if in.generated(name) {
+		crd = in.injectCA(dropCA(crd), name)
+	}
+	return crd
+}
+
+// listedConversion sets what the CSV says of a CRD's conversion.
+func (in *install) listedConversion(crd Object, w bundle.Webhook) Object {
+	service := in.services[w.DeploymentName]
+	path := w.Path
+	if path == "" {
+		path = "/"
+	}
+	webhook := maps.Clone(sub(crd, "spec", "conversion", "webhook"))
+	if webhook == nil {
+		webhook = map[string]any{}
+	}
+	client := map[string]any{"service": map[string]any{
+		"name": service, "namespace": in.pin.Namespace, "path": path, "port": w.ContainerPort,
+	}}
+	webhook["clientConfig"] = client
+	if versions, ok := w.Fields["admissionReviewVersions"]; ok {
+		webhook["conversionReviewVersions"] = versions
+	}
+	crd = with(crd, map[string]any{"strategy": "Webhook", "webhook": webhook}, "spec", "conversion")
+	return in.injectCA(dropCA(crd), service)
+}
+
+// dropCA returns the CRD without a caBundle of its conversion webhook, which
+// belongs to another certificate.
+func dropCA(crd Object) Object {
+	return without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+}
+
+// generated reports whether name is that of a Service that the CSV asks for.
+func (in *install) generated(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(in.services)), name)
+}
+
+// ownService returns the bundle's Service that name means: one that is
+// generated or shipped; the one generated Service, where the file still has
+// the name that the author's own tooling gives it. Else "".
+func (in *install) ownService(name string) string {
+	if in.generated(name) {
+		return name
+	}
+	for _, o := range in.b.Objects {
+		if Object(o.Fields).Is("", "Service") && o.Name() == name {
+			return name
+		}
+	}
+	names := slices.Compact(slices.Sorted(maps.Values(in.services)))
+	if len(names) == 1 {
+		return names[0]
+	}
+	return ""
+}

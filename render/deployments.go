@@ -1,0 +1,243 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// deployments makes one Deployment for each that the CSV lists.
+func deployments(in *install) ([]Object, error) {
+	var out []Object
+	for _, d := range in.b.CSV.Deployments {
+		o := newObject("apps/v1", "Deployment", in.pin.Namespace, d.Name)
+		if len(d.Labels) > 0 {
+			o = label(o, d.Labels)
+		}
+		spec := deepCopy(d.Spec)
+		if spec == nil {
+			spec = map[string]any{}
+		}
+		spec["revisionHistoryLimit"] = int64(1)
+		o["spec"] = spec
+		pod := podOf(spec)
+		defaultPorts(pod)
+		annotations, err := in.templateAnnotations(spec)
+		if err != nil {
+			return nil, err
+		}
+		setAnnotations(spec, annotations)
+		if service, ok := in.services[d.Name]; ok {
+			in.mountCertificates(pod, in.secretName(service))
+		}
+		in.config.apply(o)
+		in.addEnvironment(pod)
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// podOf returns the pod spec of a deployment's spec, made where missing.
+func podOf(spec map[string]any) map[string]any { return ensure(ensure(spec, "template"), "spec") }
+
+// ensure returns the object at key, made where missing. It changes m.
+func ensure(m map[string]any, key string) map[string]any {
+	c, ok := m[key].(map[string]any)
+	if !ok {
+		c = map[string]any{}
+		m[key] = c
+	}
+	return c
+}
+
+// defaultPorts sets the protocol of container ports to TCP where it is
+// missing, as the CSV's own CRD does.
+func defaultPorts(pod map[string]any) {
+	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
+		for _, port := range items(c, "ports") {
+			if _, ok := port["protocol"]; !ok {
+				port["protocol"] = "TCP"
+			}
+		}
+	}
+}
+
+func setAnnotations(spec map[string]any, annotations map[string]string) {
+	have := ensure(ensure(ensure(spec, "template"), "metadata"), "annotations")
+	for k, v := range annotations {
+		have[k] = v
+	}
+}
+
+// templateAnnotations returns the annotations that pods get: OLM's, and those
+// of the CSV that a container reads.
+func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
+	read := readAnnotations(sub(spec, "template", "spec"))
+	own := sub(spec, "template", "metadata", "annotations")
+	out := map[string]string{}
+	csv := maps.Clone(in.b.CSV.Annotations)
+	if err := in.addProperties(csv, read); err != nil {
+		return nil, err
+	}
+	for key, value := range csv {
+		if _, set := own[key]; !set && (in.opt.CSVAnnotations || read["*"] || read[key]) {
+			out[key] = value
+		}
+	}
+	out["olm.targetNamespaces"] = strings.Join(in.watch, ",")
+	out["olm.operatorNamespace"] = in.pin.Namespace
+	if in.pin.OperatorGroup != "" {
+		out["olm.operatorGroup"] = in.pin.OperatorGroup
+	}
+	return out, nil
+}
+
+// addProperties adds the bundle's properties in the two forms that OLM writes
+// them in, where a container reads them.
+func (in *install) addProperties(csv map[string]string, read map[string]bool) error {
+	list := make([]any, len(in.b.Properties))
+	for i, p := range in.b.Properties {
+		list[i] = map[string]any{"type": p.Type, "value": p.Value}
+	}
+	if read["operatorframework.io/properties"] {
+		text, err := jsonText(map[string]any{"properties": list})
+		if err != nil {
+			return err
+		}
+		csv["operatorframework.io/properties"] = text
+	}
+	if read["olm.properties"] && csv["olm.properties"] == "" && len(list) > 0 {
+		text, err := jsonText(list)
+		if err != nil {
+			return err
+		}
+		csv["olm.properties"] = text
+	}
+	return nil
+}
+
+// readAnnotations returns the keys of the annotations that a pod reads through
+// the downward API; "*" stands for all of them.
+func readAnnotations(pod map[string]any) map[string]bool {
+	read := map[string]bool{}
+	note := func(ref map[string]any) {
+		path := str(ref, "fieldPath")
+		if path == "metadata.annotations" {
+			read["*"] = true
+		}
+		if key, ok := strings.CutPrefix(path, "metadata.annotations['"); ok {
+			read[strings.TrimSuffix(key, "']")] = true
+		}
+	}
+	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
+		for _, env := range items(c, "env") {
+			note(sub(env, "valueFrom", "fieldRef"))
+		}
+	}
+	for _, v := range items(pod, "volumes") {
+		for _, item := range items(sub(v, "downwardAPI"), "items") {
+			note(sub(item, "fieldRef"))
+		}
+		for _, source := range items(sub(v, "projected"), "sources") {
+			for _, item := range items(sub(source, "downwardAPI"), "items") {
+				note(sub(item, "fieldRef"))
+			}
+		}
+	}
+	return read
+}
+
+// addEnvironment sets what the operator learns of its surroundings on every
+// container: the proxy, unless its config speaks of one, and the name of its
+// OperatorCondition, unless the config sets it.
+func (in *install) addEnvironment(pod map[string]any) {
+	given := map[string]bool{}
+	for _, env := range in.config.env {
+		given[str(env, "name")] = true
+	}
+	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
+	ownProxy := given["HTTP_PROXY"] || given["HTTPS_PROXY"] || given["NO_PROXY"]
+	for _, c := range items(pod, "containers") {
+		for _, name := range slices.Sorted(maps.Keys(proxy)) {
+			if proxy[name] != "" && !ownProxy {
+				setEnv(c, map[string]any{"name": name, "value": proxy[name]})
+			}
+		}
+		if !given[conditionVariable] {
+			setEnv(c, map[string]any{"name": conditionVariable, "value": in.conditionName()})
+		}
+	}
+}
+
+// setEnv replaces the variable of that name in place, or appends it.
+func setEnv(container, env map[string]any) {
+	list, _ := container["env"].([]any)
+	for i, v := range list {
+		if have, ok := v.(map[string]any); ok && str(have, "name") == str(env, "name") {
+			list[i] = deepCopy(env)
+			return
+		}
+	}
+	container["env"] = append(list, deepCopy(env))
+}
+
+// mountCertificates mounts the serving certificate where OLM does, in every
+// container. A mount of one of the two volumes at a path of the bundle's own
+// choice is kept.
+func (in *install) mountCertificates(pod map[string]any, secret string) {
+	mounted := func(name, path, crt, key string) {
+		items := []any{map[string]any{"key": "tls.crt", "path": crt}, map[string]any{"key": "tls.key", "path": key}}
+		addCertificateVolume(pod, name, path, map[string]any{
+			"name": name, "secret": map[string]any{"secretName": secret, "items": items},
+		})
+	}
+	mounted("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key")
+	mounted("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key")
+}
+
+// addCertificateVolume puts volume into pod in place of the one of its name,
+// and mounts it in every container that does not mount it yet, in place of
+// whatever is mounted at path. A volume that nobody mounts any more goes.
+func addCertificateVolume(pod map[string]any, name, path string, volume map[string]any) {
+	displaced := map[string]bool{}
+	for _, c := range items(pod, "containers") {
+		mounts := items(c, "volumeMounts")
+		if slices.ContainsFunc(mounts, func(m map[string]any) bool { return str(m, "name") == name }) {
+			continue
+		}
+		var kept []any
+		for _, m := range mounts {
+			if strings.TrimRight(str(m, "mountPath"), "/") == path {
+				displaced[str(m, "name")] = true
+				continue
+			}
+			kept = append(kept, m)
+		}
+		c["volumeMounts"] = append(kept, map[string]any{"name": name, "mountPath": path})
+	}
+	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
+		for _, m := range items(c, "volumeMounts") {
+			delete(displaced, str(m, "name"))
+		}
+	}
+	volumes, _ := pod["volumes"].([]any)
+	volumes = slices.DeleteFunc(slices.Clone(volumes), func(v any) bool {
+		have, ok := v.(map[string]any)
+		return ok && (displaced[str(have, "name")] || str(have, "name") == name)
+	})
+	pod["volumes"] = append(volumes, volume)
+}
+
+// secretName returns the name of the Secret with a Service's certificate.
+func (in *install) secretName(service string) string {
+	if in.opt.Certificates == SecretProvider && strings.Contains(in.opt.CertificateSecret, "%s") {
+		return fmt.Sprintf(in.opt.CertificateSecret, service)
+	}
+	if in.opt.Certificates == SecretProvider {
+		return in.opt.CertificateSecret
+	}
+	return certificateName(service)
+}
+
+func certificateName(service string) string { return fit(service+"-cert", maxSubdomain) }

@@ -1,0 +1,184 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// install is one bundle as one pin installs it: what every generator works on.
+type install struct {
+	pin      lockfile.Pin
+	b        *bundle.Bundle
+	opt      Options
+	all      bool     // watches every namespace
+	watch    []string // sorted; nil where all
+	scopes   scopes
+	config   config
+	services map[string]string // deployment → name of the Service in front of its webhooks and API services
+	warnings []diag.Warning
+}
+
+// generator makes one sort of object.
+type generator func(*install) ([]Object, error)
+
+// generators lists what a bundle becomes. A shipped object is merged over a
+// generated one of the same kind and name.
+func generators() []generator {
+	return []generator{
+		serviceAccounts, roles, customResourceDefinitions, shipped,
+		deployments, webhookServices, certificates, webhookConfigurations,
+		apiServices, operatorConditions, providedAPIRoles, operatorGroupRoles,
+	}
+}
+
+// Manifests returns the objects that pin installs of b, without the install
+// Namespace, by kind, group, namespace and name. Neither argument is changed;
+// the objects may share values with b.
+func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []diag.Warning, error) {
+	in, err := newInstall(b, pin, opt.defaults())
+	if err != nil {
+		return nil, nil, err
+	}
+	var errs diag.List
+	var objects []Object
+	for _, generate := range generators() {
+		got, err := generate(in)
+		errs.Add(diag.Pos{}, err)
+		objects = append(objects, got...)
+	}
+	if err := errs.Err(); err != nil {
+		return nil, nil, err
+	}
+	if objects, err = mergeSame(objects); err != nil {
+		return nil, nil, err
+	}
+	for i, o := range objects {
+		objects[i] = in.own(o)
+	}
+	slices.SortStableFunc(objects, func(a, b Object) int { return a.Key().Compare(b.Key()) })
+	return objects, in.warnings, nil
+}
+
+func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, error) {
+	in := &install{pin: pin, b: b, opt: opt, scopes: newScopes(b.Objects), services: map[string]string{}}
+	in.all = allNamespaces(pin.InstallMode, pin.WatchNamespaces)
+	if !in.all {
+		in.watch = slices.Sorted(maps.Keys(set(pin.WatchNamespaces)))
+	}
+	var err error
+	if in.config, err = parseConfig(pin.Config); err != nil {
+		return nil, err
+	}
+	for _, w := range b.CSV.Webhooks {
+		in.services[w.DeploymentName] = serviceName(w.DeploymentName)
+	}
+	for _, a := range b.CSV.OwnedAPIs {
+		in.services[a.DeploymentName] = serviceName(a.DeploymentName)
+	}
+	return in, nil
+}
+
+func set(in []string) map[string]bool {
+	out := make(map[string]bool, len(in))
+	for _, s := range in {
+		out[s] = true
+	}
+	return out
+}
+
+// namespaces returns every namespace that the operator works in, its own
+// first, the others sorted.
+func (in *install) namespaces() []string {
+	out := []string{in.pin.Namespace}
+	for _, ns := range in.watch {
+		if ns != in.pin.Namespace {
+			out = append(out, ns)
+		}
+	}
+	return out
+}
+
+func (in *install) csvPos() diag.Pos { return diag.Pos{File: in.b.CSV.File} }
+
+func (in *install) warn(pos diag.Pos, code, format string, args ...any) {
+	in.warnings = append(in.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
+}
+
+// jsonText returns v as JSON with sorted keys.
+func jsonText(v any) (string, error) {
+	data, err := json.Marshal(v)
+	return string(data), err
+}
+
+// mergeSame makes one object of those with the same key, in the place of the
+// first: the later one's fields win, and Services get the union of ports.
+func mergeSame(objects []Object) ([]Object, error) {
+	at := map[Key]int{}
+	var out []Object
+	for _, o := range objects {
+		if o.Name() == "" {
+			return nil, fmt.Errorf("%s without a name", o.Kind())
+		}
+		i, ok := at[o.Key()]
+		if !ok {
+			at[o.Key()] = len(out)
+			out = append(out, o)
+			continue
+		}
+		out[i] = mergeObject(out[i], o)
+	}
+	return out, nil
+}
+
+func mergeObject(under, over Object) Object {
+	merged := Object(mergeMaps(under, over))
+	if merged.Is("", "Service") {
+		ports := unionPorts(items(sub(over, "spec"), "ports"), items(sub(under, "spec"), "ports"))
+		merged = with(merged, ports, "spec", "ports")
+	}
+	return merged
+}
+
+// mergeMaps returns under with the fields of over on top, objects merged
+// field by field.
+func mergeMaps(under, over map[string]any) map[string]any {
+	out := maps.Clone(under)
+	for k, v := range over {
+		a, aOK := out[k].(map[string]any)
+		b, bOK := v.(map[string]any)
+		if aOK && bOK {
+			v = mergeMaps(a, b)
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// unionPorts returns first's ports, then those of second that name no port
+// number and protocol of first's.
+func unionPorts(first, second []map[string]any) []any {
+	seen := map[string]bool{}
+	var out []any
+	for _, p := range slices.Concat(first, second) {
+		protocol := str(p, "protocol")
+		if protocol == "" {
+			protocol = "TCP"
+		}
+		key := fmt.Sprint(p["port"], "/", protocol)
+		if !seen[key] {
+			seen[key] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// dashed returns a name in which dots are dashes.
+func dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }

@@ -1,0 +1,143 @@
+package render
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quayside/quayside/bundle"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// serviceAccounts makes an account for whoever has permissions or runs a
+// Deployment, but for "default", which is always there.
+func serviceAccounts(in *install) ([]Object, error) {
+	names := map[string]bool{}
+	for _, p := range slices.Concat(in.b.CSV.Permissions, in.b.CSV.ClusterPerms) {
+		names[p.Account()] = true
+	}
+	for _, d := range in.b.CSV.Deployments {
+		names[deploymentAccount(d)] = true
+	}
+	delete(names, "default")
+	var out []Object
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, in.pullSecrets(newObject("v1", "ServiceAccount", in.pin.Namespace, name)))
+	}
+	return out, nil
+}
+
+// deploymentAccount returns the account that a deployment's pods run as.
+func deploymentAccount(d bundle.Deployment) string {
+	pod := sub(d.Spec, "template", "spec")
+	for _, key := range []string{"serviceAccountName", "serviceAccount"} {
+		if name := str(pod, key); name != "" {
+			return name
+		}
+	}
+	return "default"
+}
+
+// accounts returns the names of the ServiceAccounts that belong to the bundle.
+func (in *install) accounts() map[string]bool {
+	made, _ := serviceAccounts(in)
+	out := map[string]bool{}
+	for _, o := range made {
+		out[o.Name()] = true
+	}
+	for _, o := range in.b.Objects {
+		if Object(o.Fields).Is("", "ServiceAccount") {
+			out[o.Name()] = true
+		}
+	}
+	return out
+}
+
+// pullSecrets adds the workspace's pull secrets to a ServiceAccount that does
+// not name them.
+func (in *install) pullSecrets(account Object) Object {
+	if len(in.opt.ImagePullSecrets) == 0 {
+		return account
+	}
+	var refs []any
+	have := map[string]bool{}
+	for _, ref := range items(account, "imagePullSecrets") {
+		refs, have[str(ref, "name")] = append(refs, ref), true
+	}
+	for _, name := range in.opt.ImagePullSecrets {
+		if !have[name] {
+			refs = append(refs, map[string]any{"name": name})
+		}
+	}
+	return with(account, refs, "imagePullSecrets")
+}
+
+// roles makes one role an account and place. What an operator may do in the
+// namespaces it works in becomes Roles in its own namespace and in each that
+// it watches; where it watches all, it becomes part of the ClusterRole.
+func roles(in *install) ([]Object, error) {
+	namespaced, cluster := byAccount(in.b.CSV.Permissions), byAccount(in.b.CSV.ClusterPerms)
+	if in.all {
+		for account, rules := range namespaced {
+			seeNamespaces := map[string]any{"apiGroups": texts(""), "resources": texts("namespaces"), "verbs": texts("get", "list", "watch")}
+			cluster[account] = appendRules(appendRules(cluster[account], rules), []any{seeNamespaces})
+		}
+		namespaced = nil
+	}
+	var out []Object
+	for _, account := range slices.Sorted(maps.Keys(cluster)) {
+		out = append(out, in.role("ClusterRole", "", in.globalName(account), cluster[account], account)...)
+	}
+	for _, account := range slices.Sorted(maps.Keys(namespaced)) {
+		for _, ns := range in.namespaces() {
+			out = append(out, in.role("Role", ns, in.nameIn(ns, account), namespaced[account], account)...)
+		}
+	}
+	return out, nil
+}
+
+// byAccount gathers the rules of each account, in file order.
+func byAccount(permissions []bundle.Permission) map[string][]any {
+	out := map[string][]any{}
+	for _, p := range permissions {
+		out[p.Account()] = appendRules(out[p.Account()], p.Rules)
+	}
+	return out
+}
+
+// appendRules adds the rules that are not there yet. The result is never nil.
+func appendRules(rules, more []any) []any {
+	out := slices.Concat([]any{}, rules)
+	for _, rule := range more {
+		if !slices.ContainsFunc(out, func(have any) bool { return equal(have, rule) }) {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// role returns a Role or ClusterRole and the binding that gives it to accounts
+// of the install namespace.
+func (in *install) role(kind, namespace, name string, rules []any, accounts ...string) []Object {
+	role := newObject(rbacGroup+"/v1", kind, namespace, name)
+	role["rules"] = rules
+	return []Object{role, in.binding(kind, namespace, name, name, accounts...)}
+}
+
+// binding returns the RoleBinding or ClusterRoleBinding that gives a role of
+// kind roleKind to accounts of the install namespace. Without a namespace it
+// is a ClusterRoleBinding.
+func (in *install) binding(roleKind, namespace, name, role string, accounts ...string) Object {
+	kind := "RoleBinding"
+	if namespace == "" {
+		kind = "ClusterRoleBinding"
+	}
+	o := newObject(rbacGroup+"/v1", kind, namespace, name)
+	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": role}
+	subjects := make([]any, len(accounts))
+	for i, account := range accounts {
+		subjects[i] = map[string]any{"kind": "ServiceAccount", "name": account, "namespace": in.pin.Namespace}
+	}
+	o["subjects"] = subjects
+	return o
+}

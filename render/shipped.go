@@ -1,0 +1,80 @@
+package render
+
+import (
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// shipped passes the bundle's own manifests on, field by field, put in the
+// install namespace where their kind has one.
+func shipped(in *install) ([]Object, error) {
+	var errs diag.List
+	accounts := in.accounts()
+	var out []Object
+	for _, file := range in.b.Objects {
+		o, err := in.versioned(file)
+		errs.Add(file.Pos(), err)
+		if err != nil || isCRD(o) {
+			continue
+		}
+		if o.Name() == "" {
+			errs.Addf(file.Pos(), "document %d: %s without metadata.name", file.Document+1, file.Kind())
+			continue
+		}
+		if in.scopes.namespaced(o.Group(), o.Kind()) {
+			o = with(o, in.pin.Namespace, "metadata", "namespace")
+		} else {
+			o = without(o, "metadata", "namespace")
+		}
+		switch {
+		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
+			o = in.subjects(o, accounts)
+		case o.Is("", "ServiceAccount"):
+			o = in.pullSecrets(o)
+		}
+		out = append(out, o)
+	}
+	return out, errs.Err()
+}
+
+// subjects puts the subjects that are accounts of the bundle in the install
+// namespace, wherever the file says they are.
+func (in *install) subjects(o Object, accounts map[string]bool) Object {
+	list, _ := o["subjects"].([]any)
+	changed := make([]any, len(list))
+	for i, v := range list {
+		changed[i] = v
+		if s, ok := v.(map[string]any); ok && str(s, "kind") == "ServiceAccount" && accounts[str(s, "name")] {
+			changed[i] = with(s, in.pin.Namespace, "namespace")
+		}
+	}
+	if len(list) == 0 {
+		return o
+	}
+	return with(o, changed, "subjects")
+}
+
+// versioned returns the object with an apiVersion, and at a version that the
+// target Kubernetes serves.
+func (in *install) versioned(file bundle.Object) (Object, error) {
+	o := Object(file.Fields)
+	if o.APIVersion() == "" {
+		version, ok := typedKinds()[o.Kind()]
+		if !ok {
+			return nil, diag.Errorf(file.Pos(), "document %d: %s %q without apiVersion", file.Document+1, file.Kind(), file.Name())
+		}
+		in.warn(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
+		o = with(o, version, "apiVersion")
+	}
+	return in.served(file, o)
+}
+
+// typedKinds lists the kinds that OLM installs without looking at their
+// apiVersion, with the one that it takes.
+func typedKinds() map[string]string {
+	return map[string]string{
+		"Secret": "v1", "ConfigMap": "v1", "ServiceAccount": "v1", "Service": "v1",
+		"Role": rbacGroup + "/v1", "RoleBinding": rbacGroup + "/v1", "ClusterRole": rbacGroup + "/v1", "ClusterRoleBinding": rbacGroup + "/v1",
+		"CustomResourceDefinition": "apiextensions.k8s.io/v1",
+	}
+}

@@ -1,0 +1,184 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+)
+
+const kustomizationFile = "kustomization.yaml"
+
+// tree lays objects out as files.
+type tree struct {
+	opt      Options
+	installs []opened // by namespace, then package
+	files    *filetree.Tree
+	objects  []Rendered
+	warnings []diag.Warning
+}
+
+// build fills the tree: CRDs, Namespaces, operators, one overlay a cluster,
+// what the GitOps tool needs, and the kustomization of everything.
+func (t *tree) build() error {
+	if len(t.installs) == 0 {
+		return t.kustomization(".", nil)
+	}
+	crds, err := t.crds()
+	if err != nil {
+		return err
+	}
+	if err := t.distinct(); err != nil {
+		return err
+	}
+	namespaces, err := t.namespaces()
+	if err != nil {
+		return err
+	}
+	if err := t.operators(); err != nil {
+		return err
+	}
+	if err := t.clusters(namespaces); err != nil {
+		return err
+	}
+	if err := t.gitops(); err != nil {
+		return err
+	}
+	resources := crds
+	if len(namespaces) > 0 {
+		resources = append(resources, "namespaces")
+	}
+	return t.kustomization(".", append(resources, "operators"))
+}
+
+// add writes an object of the base to dir/file.
+func (t *tree) add(dir, file string, r Rendered) error {
+	r.Path = path.Join(dir, file)
+	r.Object = t.opt.profiled(r.Object)
+	t.objects = append(t.objects, r)
+	return t.files.Add(r.Path, Encode(map[string]any(r.Object)))
+}
+
+// kustomization writes dir's, which lists resources in that order.
+func (t *tree) kustomization(dir string, resources []string) error {
+	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(map[string]any{"resources": texts(resources...)}))
+}
+
+// kustomization returns the file with the given fields.
+func kustomization(fields map[string]any) []byte {
+	fields["apiVersion"], fields["kind"] = "kustomize.config.k8s.io/v1beta1", "Kustomization"
+	return Encode(fields)
+}
+
+// operators writes one directory an operator, and the levels above it.
+func (t *tree) operators() error {
+	packages := map[string][]string{}
+	for _, in := range t.installs {
+		dir := path.Join("operators", in.pin.Namespace, in.pin.Package)
+		names := fileNames(in.pin.Namespace, in.objects)
+		for i, o := range in.objects {
+			if err := t.add(dir, names[i], Rendered{Object: o, Namespace: in.pin.Namespace, Package: in.pin.Package}); err != nil {
+				return fmt.Errorf("rendering %s: %w", in.name(), err)
+			}
+		}
+		if err := t.kustomization(dir, slices.Sorted(slices.Values(names))); err != nil {
+			return err
+		}
+		packages[in.pin.Namespace] = append(packages[in.pin.Namespace], in.pin.Package)
+	}
+	for _, ns := range slices.Sorted(maps.Keys(packages)) {
+		if err := t.kustomization(path.Join("operators", ns), packages[ns]); err != nil {
+			return err
+		}
+	}
+	return t.kustomization("operators", slices.Sorted(maps.Keys(packages)))
+}
+
+// distinct refuses two operators that ship the same object with different
+// content; of equal ones the first keeps it.
+func (t *tree) distinct() error {
+	first := map[Key]int{}
+	content := map[Key]Object{}
+	var errs []error
+	for i := range t.installs {
+		in := &t.installs[i]
+		in.objects = slices.DeleteFunc(in.objects, func(o Object) bool {
+			at, seen := first[o.Key()]
+			switch {
+			case !seen:
+				first[o.Key()], content[o.Key()] = i, o
+				return false
+			case !equal(map[string]any(unowned(content[o.Key()])), map[string]any(unowned(o))):
+				errs = append(errs, fmt.Errorf("%s and %s both ship %s, with different content", t.installs[at].name(), in.name(), o.Key()))
+			}
+			return true
+		})
+	}
+	return errors.Join(errs...)
+}
+
+// unowned returns o without what says whose it is.
+func unowned(o Object) Object {
+	for _, key := range []string{labelPackage, labelNamespace, labelVersion} {
+		o = without(o, "metadata", "labels", key)
+	}
+	return without(o, "metadata", "annotations", labelVersion)
+}
+
+// fileNames returns a file name for each object: its kind and name, with the
+// namespace or the group where two would be the same.
+func fileNames(home string, objects []Object) []string {
+	spellings := []func(Object) string{
+		func(o Object) string { return o.Kind() + "-" + o.Name() },
+		func(o Object) string {
+			if o.Namespace() == "" || o.Namespace() == home {
+				return o.Kind() + "-" + o.Name()
+			}
+			return o.Kind() + "-" + o.Name() + "." + o.Namespace()
+		},
+		func(o Object) string { return o.Kind() + "." + o.Group() + "-" + o.Name() + "." + o.Namespace() },
+		func(o Object) string { return fit(strings.Repeat(o.Key().String(), 4), 120) },
+	}
+	names := make([]string, len(objects))
+	taken := map[string]bool{}
+	left := make([]int, len(objects))
+	for i := range objects {
+		left[i] = i
+	}
+	for _, spell := range spellings {
+		count := map[string]int{}
+		for _, i := range left {
+			names[i] = fit(fileName(spell(objects[i])), 200) + ".yaml"
+			count[names[i]]++
+		}
+		var again []int
+		for _, i := range left {
+			if count[names[i]] > 1 || taken[names[i]] {
+				again = append(again, i)
+			}
+		}
+		for _, i := range left {
+			if !slices.Contains(again, i) {
+				taken[names[i]] = true
+			}
+		}
+		left = again
+	}
+	return names
+}
+
+// fileName returns s in lower case, with "-" for what is not legal in a file
+// name everywhere.
+func fileName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(s))
+}
