@@ -21,7 +21,7 @@ func Parse(file string, data []byte) (*File, error) {
 	if err := unmerged(file, data); err != nil {
 		return nil, err
 	}
-	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: 32 << 20, Depth: 60, Nodes: 1_000_000})
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: 32 << 20, Depth: 200, Nodes: 1_000_000})
 	if err != nil {
 		return nil, err
 	}

@@ -142,6 +142,9 @@ func floating(f float64) scalar {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return scalar{kindFloat, strconv.FormatFloat(f, 'g', -1, 64)}
 	}
+	if f == 0 {
+		f = 0 // JSON has a negative zero, YAML's integers have not
+	}
 	b, err := json.Marshal(f)
 	if err != nil {
 		panic(fmt.Sprintf("yamlnode: %v is finite and cannot be JSON: %v", f, err))

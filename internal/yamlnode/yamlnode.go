@@ -136,20 +136,32 @@ func delimiters(data []byte) int {
 // syntaxError gives the parser's complaint a position.
 func syntaxError(file string, data []byte, err error) *diag.Error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	pos := diag.Pos{File: file}
+	pos := diag.Pos{File: file, Line: 1}
 	if m := regexp.MustCompile(`^line ([0-9]+): `).FindStringSubmatch(msg); m != nil {
 		pos.Line, _ = strconv.Atoi(m[1]) // the pattern admits digits only
 		msg = msg[len(m[0]):]
+		if countsFromZero(msg) {
+			pos.Line++
+		}
 	} else if m := regexp.MustCompile(`^unknown anchor '([^']*)'`).FindStringSubmatch(msg); m != nil {
 		msg = fmt.Sprintf("unknown anchor %q", m[1])
 		if i := bytes.Index(data, []byte("*"+m[1])); i >= 0 {
 			pos = at(file, data, i)
 		}
 	}
-	if lines := bytes.Count(data, []byte("\n")) + 1; pos.Line > lines {
-		pos.Line = lines
-	}
+	pos.Line = min(pos.Line, bytes.Count(data, []byte("\n"))+1)
 	return diag.Errorf(pos, "malformed YAML: %s", msg)
+}
+
+// countsFromZero reports whether the complaint comes from the stage that
+// counts lines from 0, unlike the one before it.
+func countsFromZero(msg string) bool {
+	for _, s := range []string{"key", "'-' indicator", "node content", "',' or ']'", "',' or '}'", "<document start>", "<stream-start>"} {
+		if msg == "did not find expected "+s {
+			return true
+		}
+	}
+	return strings.HasPrefix(msg, "found undefined tag handle")
 }
 
 // at returns the position of a byte offset.

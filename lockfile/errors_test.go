@@ -1,0 +1,228 @@
+package lockfile_test
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestErrors fixes the words and the place of each fault.
+func TestErrors(t *testing.T) {
+	text := string(lockfile.Format(sample()))
+	edit := func(old, new string) string {
+		if strings.Count(text, old) == 0 {
+			t.Fatalf("%q is not in the sample", old)
+		}
+		return strings.Replace(text, old, new, 1)
+	}
+	const undo = ": undo the edit, or delete the block and run quayside resolve"
+	for name, c := range map[string]struct{ in, want string }{
+		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 78` + undo},
+		"edited catalog":      {edit("oci:catalogs/hub", "oci:catalogs/hut"), `quayside.lock:12:3: catalog "olm/hub" was edited by hand: it does not match its checksum on line 16` + undo},
+		"edited config":       {edit("fieldPath: x", "fieldPath: y"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 78` + undo},
+		"broken image digest": {edit("etcd@sha256:", "etcd@sha255:"), `quayside.lock:39:10: digest "sha255:c38cbd92fce41312f3fbdce60510013b7f0d4004a03b45c8e762f98f1ed4006c": want sha256: and 64 hexadecimal digits`},
+		"broken digest":       {edit("contentDigest: sha256:0", "contentDigest: sha256:x"), `quayside.lock:24:18: digest "sha256:x6298432e8066b29e2223bcc23aa9504b56ae508fabf3435508869b9c3190e22": want sha256: and 64 hexadecimal digits`},
+		"no checksum":         {text[:strings.LastIndex(text, "  checksum")], `quayside.lock:34:3: pin "my-etcd/etcd" has no checksum` + undo},
+		"unknown field":       {edit("approval:", "aproval:"), `quayside.lock:42:3: unknown field "aproval" (did you mean "approval"?)`},
+		"unknown section":     {edit("catalogs:", "catalog:"), `quayside.lock:4:1: unknown field "catalog" (did you mean "catalogs"?)`},
+		"missing field":       {edit("  bundle: \"no\"\n", ""), `quayside.lock:20:3: pin: no bundle`},
+		"install mode":        {edit("installMode: Own", "installMode: Some"), `quayside.lock:43:16: install mode "SomeNamespace": want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace`},
+		"newer schema":        {edit("v1alpha1", "v1beta1"), `quayside.lock:2:13: schema "quayside.dev/v1beta1" is newer than "quayside.dev/v1alpha1", which this quayside reads: use a newer quayside`},
+		"newer, other fields": {"apiVersion: quayside.dev/v2\nkind: Lock\nanchors: {}\n", `quayside.lock:1:13: schema "quayside.dev/v2" is newer than "quayside.dev/v1alpha1", which this quayside reads: use a newer quayside`},
+		"other file":          {"apiVersion: v1\nkind: ConfigMap\n", `quayside.lock:1:13: apiVersion "v1" is not quayside.dev/v1alpha1: not a lock`},
+		"other kind":          {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n", `quayside.lock:2:7: kind "Workspace" is not Lock: not a lock`},
+		"no header":           {"pins: []\n", `quayside.lock:1:1: no apiVersion (want quayside.dev/v1alpha1)`},
+		"empty":               {"", `quayside.lock: want one document, got 0: restore the lock, or delete it and run quayside resolve`},
+		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:36:1: unfinished merge: take one side of the file, as with git checkout --ours, and run quayside resolve`},
+		"syntax":              {edit("kind: Lock", "kind: [Lock"), `quayside.lock:3: malformed YAML: did not find expected ',' or ']'`},
+		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:80:3: pin "apps/cert" stands twice, first on line 20: delete one block and run quayside resolve`},
+	} {
+		_, err := lockfile.Parse("quayside.lock", []byte(c.in))
+		if got := fmt.Sprint(err); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// TestEveryEditIsFound changes each byte of a lock in turn: what still parses
+// must mean the same.
+func TestEveryEditIsFound(t *testing.T) {
+	want := sample()
+	text := lockfile.Format(want)
+	for i := range text {
+		edited := append([]byte(nil), text...)
+		edited[i] ^= 1
+		got, err := lockfile.Parse("quayside.lock", edited)
+		if err == nil && !cmp.Equal(want, got, ignorePos(), cmpopts.EquateEmpty()) {
+			t.Errorf("byte %d (%q to %q) changed the lock unseen: %s", i, text[i], edited[i], cmp.Diff(want, got, ignorePos()))
+		}
+	}
+}
+
+func TestLineEndings(t *testing.T) {
+	text := strings.ReplaceAll(string(lockfile.Format(sample())), "\n", "\r\n")
+	got, err := lockfile.Parse("quayside.lock", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(sample(), got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func TestPin(t *testing.T) {
+	f := sample()
+	if p, ok := f.Pin("my-etcd", "etcd"); !ok || p.Version != "0.9.4" {
+		t.Errorf("got %v, %v", p.Version, ok)
+	}
+	if _, ok := f.Pin("apps", "etcd"); ok {
+		t.Error("found a package in a namespace it is not pinned in")
+	}
+	if c, ok := f.Catalog(catalog.ID{Namespace: "olm", Name: "hub"}); !ok || c.Source != "oci:catalogs/hub" {
+		t.Errorf("got %v, %v", c, ok)
+	}
+}
+
+func TestNewLeavesItsArguments(t *testing.T) {
+	pins := []lockfile.Pin{{Namespace: "b", Package: "x", WatchNamespaces: []string{"z", "a"}, Properties: []catalog.Property{{Type: "t", Value: []byte(`{"b":1, "a":2}`)}}}, {Namespace: "a", Package: "y"}}
+	lockfile.New(nil, pins)
+	if pins[0].Package != "x" || pins[0].WatchNamespaces[0] != "z" || string(pins[0].Properties[0].Value) != `{"b":1, "a":2}` {
+		t.Errorf("arguments were modified: %v", pins)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	old := sample()
+	next := sample()
+	next.Catalogs[1].Digest = catalog.DigestOf([]byte("later"))
+	next.Pins[0].Approval = "Manual"
+	next.Pins[0].Hold = ""
+	next.Pins[1].Version, next.Pins[1].Bundle = "0.9.5", "etcdoperator.v0.9.5"
+	next.Pins = append(next.Pins, lockfile.Pin{Namespace: "z", Package: "new", Version: "1.0.0", Bundle: "new.v1.0.0"})
+	old.Pins = append(old.Pins, lockfile.Pin{Namespace: "b", Package: "gone", Version: "2.0.0", Bundle: "gone.v2.0.0"})
+	hub := catalog.ID{Namespace: "olm", Name: "hub"}
+	want := []lockfile.Change{
+		{Kind: lockfile.Changed, Namespace: "olm", Catalog: &hub, From: string(catalog.DigestOf([]byte("hub"))), To: string(catalog.DigestOf([]byte("later"))), Fields: []string{"digest"}},
+		{Kind: lockfile.Changed, Namespace: "apps", Package: "cert", From: "1.0", To: "1.0", Fields: []string{"approval", "hold"}},
+		{Kind: lockfile.Removed, Namespace: "b", Package: "gone", From: "2.0.0"},
+		{Kind: lockfile.Moved, Namespace: "my-etcd", Package: "etcd", From: "0.9.4", To: "0.9.5", Fields: []string{"bundle", "version"}},
+		{Kind: lockfile.Added, Namespace: "z", Package: "new", To: "1.0.0"},
+	}
+	if d := cmp.Diff(want, lockfile.Diff(old, next)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if got := lockfile.Diff(old, old); len(got) != 0 {
+		t.Errorf("a lock differs from itself: %v", got)
+	}
+	if got := lockfile.Diff(nil, sample()); len(got) != 4 {
+		t.Errorf("got %d changes from nothing, want 4", len(got))
+	}
+}
+
+// TestBranchesMerge lets git merge two branches that each add and move pins.
+func TestBranchesMerge(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed: nothing to merge with")
+	}
+	pin := func(ns, version string) lockfile.Pin {
+		return lockfile.Pin{Namespace: ns, Package: "p", Version: version, Bundle: "p.v" + version, Approval: "Automatic", RequestedBy: []lockfile.Request{{Subscription: ns + "/p"}}}
+	}
+	base := []lockfile.Pin{pin("b", "1.0.0"), pin("d", "1.0.0"), pin("f", "1.0.0")}
+	ours := []lockfile.Pin{pin("a", "1.0.0"), pin("b", "1.0.0"), pin("d", "2.0.0"), pin("f", "1.0.0")}
+	theirs := []lockfile.Pin{pin("b", "1.0.0"), pin("d", "1.0.0"), pin("e", "3.0.0"), pin("f", "2.0.0")}
+	want := lockfile.New(nil, []lockfile.Pin{pin("a", "1.0.0"), pin("b", "1.0.0"), pin("d", "2.0.0"), pin("e", "3.0.0"), pin("f", "2.0.0")})
+
+	dir := t.TempDir()
+	var files []string
+	for i, pins := range [][]lockfile.Pin{ours, base, theirs} {
+		name := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.WriteFile(name, lockfile.Format(lockfile.New(nil, pins)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, name)
+	}
+	out, err := exec.Command(git, append([]string{"merge-file", "-p"}, files...)...).Output()
+	if err != nil {
+		t.Fatalf("git could not merge: %v\n%s", err, out)
+	}
+	got, err := lockfile.Parse("quayside.lock", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if d := cmp.Diff(string(lockfile.Format(want)), string(out)); d != "" {
+		t.Errorf("the merged text is not canonical: -want +got\n%s", d)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(lockfile.Format(sample()))
+	f.Add(lockfile.Format(lockfile.New(nil, nil)))
+	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Lock\npins: [{namespace: a, package: b, version: c, bundle: d, config: [1, {x: ~}]}]\n"))
+	f.Add([]byte("<<<<<<< HEAD\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		got, err := lockfile.Parse("f", in)
+		if err != nil {
+			lines := strings.Split(string(in), "\n")
+			for _, e := range err.(diag.List) {
+				if e.Pos.Line > len(lines) || e.Pos.Line > 0 && e.Pos.Col > len(lines[e.Pos.Line-1])+1 {
+					t.Errorf("%v is outside of the file", e)
+				}
+			}
+			return
+		}
+		text := lockfile.Format(got)
+		again, err := lockfile.Parse("f", text)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if string(lockfile.Format(again)) != string(text) {
+			t.Errorf("not canonical:\n%s", text)
+		}
+	})
+}
+
+// FuzzFormat puts any text and any JSON into a lock: it must come back.
+func FuzzFormat(f *testing.F) {
+	f.Add("a: b", `{"a":[[1,[2]],{"b":{}}],"":null}`)
+	f.Add("no", `[[[]],[{"x":[{}]}]]`)
+	f.Add("\u0085\u2028\x7f\ufeff", `"\ud83d\ude00"`)
+	f.Add("2001-01-01", `1e400`)
+	f.Add("- x", `-0.0`)
+	f.Fuzz(func(t *testing.T, s, raw string) {
+		if !json.Valid([]byte(raw)) || !utf8.ValidString(s) || !utf8.ValidString(raw) {
+			return
+		}
+		if _, err := yamlnode.Canonical([]byte(raw)); err != nil {
+			return
+		}
+		want := lockfile.New([]lockfile.Catalog{{ID: catalog.ID{Name: "c"}, Source: "s" + s}}, []lockfile.Pin{{
+			Namespace: "n", Package: "p", Version: "1.0.0", Bundle: "b" + s, Hold: s, Skipped: []string{"x" + s}, Config: []byte(raw),
+			Properties: []catalog.Property{{Type: "t" + s, Value: json.RawMessage(raw)}}, RelatedImages: []catalog.RelatedImage{{Name: s, Image: "i"}},
+		}})
+		got, err := lockfile.Parse("f", lockfile.Format(want))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, lockfile.Format(want))
+		}
+		if d := cmp.Diff(want, got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	})
+}
