@@ -1,0 +1,153 @@
+// Package binaries builds the servers that the tests run, each once, into a
+// cache directory, and finds them there afterwards.
+//
+// An entry of the cache is named for everything that its bytes follow from:
+// the Go version, the platform, the module's requirements, the build flags and
+// the sources of this module that are linked in. An entry is therefore never
+// out of date and never rebuilt. The package downloads nothing but Go modules.
+//
+// Start from [Targets], [Find] and [Build].
+package binaries
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// ErrNotBuilt says that the cache does not hold what was asked for.
+var ErrNotBuilt = errors.New("not built")
+
+// Target is one program that can be built.
+type Target struct {
+	Name    string // "control-plane", unique among the targets
+	Program string // file name of the executable: "testcluster"
+	Package string // "./cmd/testcluster", or an import path
+
+	module  string   // directory of the module that it is built in, below this one: "."
+	version string   // module whose version the program calls its own; "" for none
+	setters []string // linker variables that take the version: "…/version.gitVersion"
+	assets  []asset  // files of other modules that the tests need beside the program
+}
+
+// asset is a directory of a module, copied into the cache entry.
+type asset struct{ module, dir, as string }
+
+// Targets returns everything that the tests may ask for, in the order
+// in which they are worth building: the control plane first.
+func Targets() []Target {
+	return []Target{
+		{
+			Name:    "control-plane",
+			Program: "testcluster",
+			Package: "./cmd/testcluster",
+			module:  ".",
+			version: "k8s.io/kubernetes",
+			setters: []string{"k8s.io/component-base/version.gitVersion"},
+		},
+	}
+}
+
+// Lookup returns the target of that name.
+func Lookup(name string) (Target, error) {
+	i := slices.IndexFunc(Targets(), func(t Target) bool { return t.Name == name })
+	if i < 0 {
+		return Target{}, fmt.Errorf("no target %q", name)
+	}
+	return Targets()[i], nil
+}
+
+// Find returns the directory that holds the named target, built for the
+// sources of the module that the working directory is in. The error is
+// [ErrNotBuilt] where the cache misses it.
+func Find(name string) (string, error) {
+	t, err := Lookup(name)
+	if err != nil {
+		return "", err
+	}
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	dir, err := t.entry(root)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, t.Program)); err != nil {
+		return "", fmt.Errorf("%s: %w", t.Name, ErrNotBuilt)
+	}
+	return dir, nil
+}
+
+// Root returns the directory of this module: the nearest one upwards from the
+// working directory with its go.mod.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for start := dir; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module github.com/quayside/quayside/test/cluster\n") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s is not inside the module test/cluster", start)
+		}
+	}
+}
+
+// entry returns where the target's files are, or would be, in the cache.
+func (t Target) entry(root string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	key, err := t.key(root)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "quayside-test", t.Name+"-"+key), nil
+}
+
+// key returns the name of the target's inputs: 16 hexadecimal digits.
+func (t Target) key(root string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s/%s %+v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, t)
+	files := []string{filepath.Join(root, t.module, "go.mod"), filepath.Join(root, t.module, "go.sum")}
+	if strings.HasPrefix(t.Package, "./") {
+		sources, err := filepath.Glob(filepath.Join(root, t.module, t.Package, "*.go"))
+		if err != nil {
+			return "", err
+		}
+		files = append(files, sources...)
+	}
+	for _, file := range files {
+		if err := hashFile(h, file); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16], nil
+}
+
+// hashFile writes the file's base name, its length and its bytes.
+func hashFile(h io.Writer, file string) error {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("a source of the test servers is missing: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(h, "%s %d\n", filepath.Base(file), len(text))
+	_, err = h.Write(text)
+	return err
+}

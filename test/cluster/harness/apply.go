@@ -1,0 +1,219 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// Applier applies objects as one field manager: server-side, owning what it
+// applies, every unknown and duplicate field an error. It is not for use by
+// several goroutines at once.
+type Applier struct {
+	manager   string
+	dynamic   dynamic.Interface
+	discovery discovery.CachedDiscoveryInterface
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// Applied is what became of one object.
+type Applied struct {
+	Object   *unstructured.Unstructured // as the server holds it now
+	Warnings []string                   // what the server said beside, in its order
+	Changed  bool                       // made, or given a new resourceVersion
+}
+
+// NewApplier returns an applier that logs in with config and owns its fields
+// by the name of manager.
+func NewApplier(config *rest.Config, manager string) (*Applier, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = toContext{}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lookup, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	cached := memory.NewMemCacheClient(lookup)
+	return &Applier{
+		manager: manager, dynamic: client, discovery: cached,
+		mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached),
+	}, nil
+}
+
+// Apply applies the objects in the order given and returns what became of
+// those before the first fault, in the same order. CRDs that stand in the list
+// are served before the first object after them that is no CRD.
+func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) ([]Applied, error) {
+	var done []Applied
+	var fresh []*unstructured.Unstructured // CRDs not yet waited for
+	for _, o := range objects {
+		if !isCRD(o) && len(fresh) > 0 {
+			if err := a.Await(ctx, fresh); err != nil {
+				return done, err
+			}
+			fresh = nil
+			a.mapper.Reset()
+		}
+		applied, err := a.applyOne(ctx, o)
+		if err != nil {
+			return done, fmt.Errorf("applying %s: %w", Name(o), err)
+		}
+		if isCRD(o) {
+			fresh = append(fresh, applied.Object)
+		}
+		done = append(done, applied)
+	}
+	return done, a.Await(ctx, fresh)
+}
+
+func (a *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (Applied, error) {
+	resource, err := a.resource(ctx, o.GroupVersionKind(), o.GetNamespace())
+	if err != nil {
+		return Applied{}, err
+	}
+	before, err := resource.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return Applied{}, err
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return Applied{}, err
+	}
+	said := new(warnings)
+	force := true
+	after, err := resource.Patch(said.in(ctx), o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+		FieldManager: a.manager, FieldValidation: metav1.FieldValidationStrict, Force: &force,
+	})
+	if err != nil {
+		return Applied{}, err
+	}
+	changed := before == nil || before.GetResourceVersion() != after.GetResourceVersion()
+	return Applied{Object: after, Warnings: said.all(), Changed: changed}, nil
+}
+
+// Get returns the object of that kind and name as the server holds it.
+func (a *Applier) Get(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	resource, err := a.resource(ctx, like.GroupVersionKind(), like.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	return resource.Get(ctx, like.GetName(), metav1.GetOptions{})
+}
+
+// Delete deletes the object and what it owns. One that is not there is no
+// error, and so is one whose kind is no longer served.
+func (a *Applier) Delete(ctx context.Context, o *unstructured.Unstructured) error {
+	mapping, err := a.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	background := metav1.DeletePropagationBackground
+	err = a.scoped(mapping, o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{PropagationPolicy: &background})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// resource returns the client of one kind in one namespace. A kind that the
+// server does not know is asked for again for ten seconds: it may be that of a
+// CRD just made.
+func (a *Applier) resource(ctx context.Context, kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	for limit := time.Now().Add(10 * time.Second); ; {
+		mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err == nil {
+			return a.scoped(mapping, namespace), nil
+		}
+		if !meta.IsNoMatchError(err) || time.Now().After(limit) {
+			return nil, err
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
+		}
+		a.mapper.Reset()
+	}
+}
+
+func (a *Applier) scoped(mapping *meta.RESTMapping, namespace string) dynamic.ResourceInterface {
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return a.dynamic.Resource(mapping.Resource).Namespace(namespace)
+	}
+	return a.dynamic.Resource(mapping.Resource)
+}
+
+// Name returns "Kind.group namespace/name", for messages.
+func Name(o *unstructured.Unstructured) string {
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	return o.GroupVersionKind().GroupKind().String() + " " + name
+}
+
+func isCRD(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
+// warnings collects what the server says beside one request.
+type warnings struct {
+	mu   sync.Mutex
+	said []string
+}
+
+type warningsKey struct{}
+
+func (w *warnings) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, warningsKey{}, w)
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said
+}
+
+// toContext hands a warning to the collector of its request, if there is one.
+type toContext struct{}
+
+// HandleWarningHeaderWithContext is called by the client for each warning.
+func (toContext) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+	w, ok := ctx.Value(warningsKey{}).(*warnings)
+	if !ok || code != 299 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, text)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), context.Cause(ctx))
+	}
+}

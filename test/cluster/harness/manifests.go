@@ -1,0 +1,39 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Objects returns the objects of a YAML or JSON stream in its order; empty
+// documents are left out. Numbers stay what they are.
+func Objects(stream []byte) ([]*unstructured.Unstructured, error) {
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(stream)))
+	var objects []*unstructured.Unstructured
+	for n := 1; ; n++ {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		o := new(unstructured.Unstructured)
+		if err := yaml.Unmarshal(text, &o.Object); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if len(o.Object) == 0 {
+			continue
+		}
+		if o.GetKind() == "" || o.GetAPIVersion() == "" {
+			return nil, fmt.Errorf("document %d: an object has a kind and an apiVersion", n)
+		}
+		objects = append(objects, o)
+	}
+}

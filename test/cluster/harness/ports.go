@@ -1,0 +1,40 @@
+package harness
+
+import (
+	"errors"
+	"net"
+	"strconv"
+)
+
+// errPortTaken says that another process was quicker to listen.
+var errPortTaken = errors.New("a port that was free has been taken")
+
+// ports are those that the servers of one cluster listen on. The servers that
+// take "any port" get none here.
+type ports struct{ api, etcd, peer int }
+
+func (ports) address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// freePorts returns ports that nobody listened on a moment ago.
+func freePorts() (ports, error) {
+	n, err := FreePorts(3)
+	if err != nil {
+		return ports{}, err
+	}
+	return ports{api: n[0], etcd: n[1], peer: n[2]}, nil
+}
+
+// FreePorts returns n different loopback ports that nobody listened on a
+// moment ago, for servers that cannot choose one for themselves.
+func FreePorts(n int) ([]int, error) {
+	var free []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // held until all are chosen, so that they differ
+		free = append(free, l.Addr().(*net.TCPAddr).Port)
+	}
+	return free, nil
+}

@@ -1,0 +1,91 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Await waits until every object is as its kind should be: CRDs established,
+// Deployments available, APIServices available, custom resources with a Ready
+// condition ready, Jobs complete, everything else there. When ctx ends first,
+// the error names each object that is not and says why.
+func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for {
+		var waiting []string
+		for _, o := range objects {
+			reason, err := a.unready(ctx, o)
+			if err != nil {
+				return fmt.Errorf("waiting for %s: %w", Name(o), err)
+			}
+			if reason != "" {
+				waiting = append(waiting, Name(o)+": "+reason)
+			}
+		}
+		if len(waiting) == 0 {
+			return nil
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("not ready in time:\n\t%s", strings.Join(waiting, "\n\t"))
+		}
+	}
+}
+
+// unready returns why the object is not as it should be; "" when it is.
+func (a *Applier) unready(ctx context.Context, o *unstructured.Unstructured) (string, error) {
+	live, err := a.Get(ctx, o)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err().Error(), nil
+	case apierrors.IsNotFound(err):
+		return "not found", nil
+	case err != nil:
+		return "", err
+	}
+	if observed, has, _ := unstructured.NestedInt64(live.Object, "status", "observedGeneration"); has && observed < live.GetGeneration() {
+		return "its controller has not seen it yet", nil
+	}
+	want, must := goodCondition(o)
+	status, message, has := Condition(live, want)
+	switch {
+	case !has && must:
+		return "no condition " + want, nil
+	case has && status != "True":
+		return fmt.Sprintf("condition %s is %s: %s", want, status, message), nil
+	}
+	return "", nil
+}
+
+// goodCondition returns the condition that says that an object of this kind is
+// as it should be, and whether it must be there.
+func goodCondition(o *unstructured.Unstructured) (condition string, must bool) {
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "CustomResourceDefinition.apiextensions.k8s.io":
+		return "Established", true
+	case "Deployment.apps", "APIService.apiregistration.k8s.io":
+		return "Available", true
+	case "Job.batch":
+		return "Complete", true
+	}
+	return "Ready", false
+}
+
+// Condition returns the status and the message of one of the object's
+// conditions.
+func Condition(o *unstructured.Unstructured, name string) (status, message string, has bool) {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		fields, ok := c.(map[string]any)
+		if !ok || fields["type"] != name {
+			continue
+		}
+		status, _, _ = unstructured.NestedString(fields, "status")
+		message, _, _ = unstructured.NestedString(fields, "message")
+		return status, message, true
+	}
+	return "", "", false
+}
