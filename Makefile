@@ -9,10 +9,10 @@ LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 # Test packages that keep golden files: those that define -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool("update"' . 2>/dev/null)))
 
-.PHONY: help demo build test race lint fmt fuzz bench golden tidy examples verify clean
+.PHONY: help demo build test race lint fmt fuzz bench golden tidy examples cluster-test verify clean
 
 help: ## Show what can be made.
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 build: ## Build bin/quayside.
 	$(GO) build -o $(BIN)/quayside ./cmd/quayside
@@ -51,6 +51,14 @@ examples: ## Write the examples' catalogs, locks and trees anew.
 tidy: ## Bring go.mod and go.sum in step with the sources.
 	$(GO) mod tidy -e
 	cd tools && $(GO) mod verify >/dev/null
+
+# The servers are linked without C and without paths, and so are the tests that
+# start them: the Go build cache holds what they share once.
+cluster-test: export CGO_ENABLED = 0
+cluster-test: export GOFLAGS := $(GOFLAGS) -trimpath
+cluster-test: export QUAYSIDE_CLUSTER_TEST = always
+cluster-test: ## Test against a real control plane, built once into the cache.
+	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 20m ./...
 
 verify: fmt tidy golden examples lint race ## Everything that must hold before a change goes in.
 	git diff --exit-code
