@@ -32,13 +32,14 @@ func New(c Content) (*Catalog, error) {
 		byName: make(map[string]*Package, len(c.Packages)),
 	}
 	var faults diag.List
+	known := memo{}
 	names := make([]string, 0, len(c.Packages))
 	for i := range c.Packages {
 		names = append(names, c.Packages[i].Name)
 	}
 	for i := range c.Packages {
 		data := &c.Packages[i]
-		p := newPackage(cat, data, names, &faults)
+		p := newPackage(cat, data, names, known, &faults)
 		if first, ok := cat.byName[data.Name]; ok {
 			faults.Addf(data.Pos, "duplicate package %q%s", data.Name, elsewhere(first.data.Pos))
 			continue

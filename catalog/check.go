@@ -10,7 +10,7 @@ import (
 
 // newPackage builds and checks one package. It always returns a package, which
 // is whole only if it added no fault. siblings are the names of all packages.
-func newPackage(cat *Catalog, data *PackageData, siblings []string, faults *diag.List) *Package {
+func newPackage(cat *Catalog, data *PackageData, siblings []string, known memo, faults *diag.List) *Package {
 	p := &Package{
 		cat: cat, data: data,
 		byChannel: make(map[string]*Channel, len(data.Channels)),
@@ -23,7 +23,7 @@ func newPackage(cat *Catalog, data *PackageData, siblings []string, faults *diag
 	if !isDNSLabel(data.Name) {
 		faults.Addf(data.Pos, "package name %q: want a DNS-1123 label (lower case letters, digits and \"-\", at most 63)", data.Name)
 	}
-	p.addBundles(faults)
+	p.addBundles(known, faults)
 	p.addChannels(faults)
 	p.checkDefault(faults)
 	p.checkMembership(faults)
@@ -60,10 +60,10 @@ func checkUndeclared(data *PackageData, siblings []string, faults *diag.List) {
 	}
 }
 
-func (p *Package) addBundles(faults *diag.List) {
+func (p *Package) addBundles(known memo, faults *diag.List) {
 	for i := range p.data.Bundles {
 		data := &p.data.Bundles[i]
-		b := newBundle(p, data, faults)
+		b := newBundle(p, data, known, faults)
 		if first, ok := p.byBundle[data.Name]; ok {
 			faults.Addf(data.Pos, "duplicate bundle %q in package %q%s", data.Name, p.Name(), elsewhere(first.data.Pos))
 			continue

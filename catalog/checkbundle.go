@@ -10,7 +10,7 @@ import (
 
 // newBundle builds and checks one bundle. Requirements that cannot be read are
 // no fault: they make the bundle unusable.
-func newBundle(p *Package, data *BundleData, faults *diag.List) *Bundle {
+func newBundle(p *Package, data *BundleData, known memo, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}
 	if data.Name == "" {
 		faults.Addf(data.Pos, "bundle of package %q has no name", p.Name())
@@ -28,7 +28,7 @@ func newBundle(p *Package, data *BundleData, faults *diag.List) *Bundle {
 		if prop.Type == "olm.package" {
 			own++
 		}
-		b.addProperty(prop, faults)
+		b.addProperty(prop, known, faults)
 	}
 	if own != 1 {
 		faults.Addf(data.Pos, "bundle %q of package %q has %d olm.package properties: want exactly one", data.Name, p.Name(), own)
@@ -43,12 +43,12 @@ func newBundle(p *Package, data *BundleData, faults *diag.List) *Bundle {
 	return b
 }
 
-func (b *Bundle) addProperty(prop Property, faults *diag.List) {
+func (b *Bundle) addProperty(prop Property, known memo, faults *diag.List) {
 	switch prop.Type {
 	case "olm.package":
 		b.setVersion(prop.Value, faults)
 	case "olm.gvk":
-		g, err := parseGVK(prop.Value)
+		g, err := known.gvk(prop.Value)
 		if err != nil {
 			faults.Addf(b.data.Pos, "bundle %q of package %q: property olm.gvk: %w", b.Name(), b.pkg.Name(), err)
 			return
@@ -65,17 +65,15 @@ func (b *Bundle) addProperty(prop Property, faults *diag.List) {
 		b.dropped = true
 	case "olm.maxOpenShiftVersion":
 		b.maxOCP = plainText(prop.Value)
-	default:
-		r, err := parseRequirement(prop)
+	case "olm.gvk.required", "olm.package.required", "olm.label.required", "olm.constraint":
+		r, err := known.requirement(prop)
 		if err != nil {
 			if b.unusable == "" {
 				b.unusable = prop.Type + ": " + err.Error()
 			}
 			return
 		}
-		if r != nil {
-			b.requires = append(b.requires, *r)
-		}
+		b.requires = append(b.requires, *r)
 	}
 }
 

@@ -40,8 +40,40 @@ const (
 	maxConstraintDepth = 32
 )
 
-// parseRequirement reads a property that requires something. It returns nil for
-// any other property.
+// memo remembers what property values mean: most of a catalog's values are
+// equal to those of the version before.
+type memo map[memoKey]meaning
+
+type memoKey struct{ typ, value string }
+
+type meaning struct {
+	gvk      GVK
+	requires *Requirement
+	err      error
+}
+
+// gvk reads the value of an olm.gvk.
+func (m memo) gvk(value []byte) (GVK, error) {
+	got, ok := m[memoKey{"olm.gvk", string(value)}]
+	if !ok {
+		got.gvk, got.err = parseGVK(value)
+		m[memoKey{"olm.gvk", string(value)}] = got
+	}
+	return got.gvk, got.err
+}
+
+// requirement is parseRequirement.
+func (m memo) requirement(p Property) (*Requirement, error) {
+	got, ok := m[memoKey{p.Type, string(p.Value)}]
+	if !ok {
+		got.requires, got.err = parseRequirement(p)
+		m[memoKey{p.Type, string(p.Value)}] = got
+	}
+	return got.requires, got.err
+}
+
+// parseRequirement reads a property of one of the four types that require
+// something.
 func parseRequirement(p Property) (*Requirement, error) {
 	switch p.Type {
 	case "olm.gvk.required":
@@ -64,10 +96,8 @@ func parseRequirement(p Property) (*Requirement, error) {
 			return nil, jsonFault(err)
 		}
 		return &Requirement{Kind: RequireLabel, Label: v.Label}, nil
-	case "olm.constraint":
-		return ParseConstraint(p.Value)
 	default:
-		return nil, nil
+		return ParseConstraint(p.Value)
 	}
 }
 

@@ -1,9 +1,12 @@
 package fbc
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
@@ -19,8 +22,12 @@ type builder struct {
 	faults       diag.List
 	objects      int
 
-	texts   map[string]string
-	values  map[string][]byte
+	texts  map[string]string
+	values map[string][]byte
+
+	// Memory that is used again for every file.
+	window  *window
+	json    *jsontext.Decoder
 	scratch []byte
 	compact []byte
 }
@@ -32,7 +39,10 @@ type of[T any] struct {
 }
 
 func newBuilder() *builder {
-	return &builder{deprecated: map[string]diag.Pos{}, texts: map[string]string{}, values: map[string][]byte{}}
+	return &builder{
+		deprecated: map[string]diag.Pos{}, texts: map[string]string{}, values: map[string][]byte{},
+		window: &window{}, json: jsontext.NewDecoder(bytes.NewReader(nil)),
+	}
 }
 
 // intern returns s, sharing the bytes of equal ones.

@@ -26,7 +26,8 @@ func Decode(file string, r io.Reader) (catalog.Content, error) {
 // read decodes one file into b. With a selector it looks for one bundle's
 // manifests and stops when it has them.
 func (b *builder) read(file string, r io.Reader, sel *selector) error {
-	w := newWindow(file, r)
+	w := b.window
+	w.reset(file, r)
 	first, err := w.peek()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -34,7 +35,8 @@ func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	case err != nil:
 		return fmt.Errorf("reading: %w", err)
 	case first == '{':
-		d := &decoder{file: file, win: w, dec: jsontext.NewDecoder(w), b: b, sel: sel}
+		b.json.Reset(w)
+		d := &decoder{file: file, win: w, dec: b.json, b: b, sel: sel}
 		return d.stream()
 	default:
 		return b.readYAML(file, w, sel)

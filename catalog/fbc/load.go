@@ -49,7 +49,7 @@ func (b *builder) file(fsys fs.FS, name string, t *tally, sel *selector) (err er
 	if err != nil {
 		return plain(err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer closeInto(&err, f)
 	t.r = f
 	return b.read(name, t, sel)
 }
@@ -110,4 +110,11 @@ func plain(err error) error {
 		return pe.Err
 	}
 	return err
+}
+
+// closeInto closes f and puts the error in err where there is none yet.
+func closeInto(err *error, f io.Closer) {
+	if closed := f.Close(); *err == nil {
+		*err = closed
+	}
 }

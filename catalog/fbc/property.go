@@ -131,8 +131,8 @@ func (d *decoder) embedded(o *object, quoted []byte) error {
 // embeddedCSV fills the bundle's metadata if the manifest is its CSV. Whether
 // it may be is seen from the beginning, so that CRDs are not decoded whole.
 func (d *decoder) embeddedCSV(o *object, text []byte) error {
-	const look = 4096
-	head, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], text[:min(len(text), look)&^3])
+	const look = 4096 // a multiple of four, where base64 can be cut
+	head, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], text[:min(len(text), look)])
 	if err != nil {
 		return err
 	}

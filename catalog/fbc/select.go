@@ -81,16 +81,16 @@ func (s *selector) search(fsys fs.FS) error {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return likely(a) - likely(b) })
 	t := &tally{}
+	b := newBuilder()
 	for _, name := range names {
-		b := newBuilder()
 		if err := b.file(fsys, name, t, s); err != nil {
 			b.fault(diag.Pos{File: name}, err)
 		}
 		if s.found {
 			return nil
 		}
-		faults = append(faults, b.faults...)
 	}
+	faults = append(faults, b.faults...)
 	return faults.Err()
 }
 
@@ -102,7 +102,7 @@ func readRef(fsys fs.FS, name string) (data []byte, err error) {
 	if err != nil {
 		return nil, plain(err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer closeInto(&err, f)
 	data, err = io.ReadAll(io.LimitReader(f, maxObject+1))
 	if len(data) > maxObject {
 		return nil, fmt.Errorf("more than %d MiB", maxObject>>20)

@@ -31,8 +31,13 @@ type window struct {
 	budget int64 // offset that the current object must end before
 }
 
-func newWindow(file string, r io.Reader) *window {
-	return &window{file: file, r: r, buf: make([]byte, 0, windowSize), line: 1, budget: maxObject}
+// reset makes w read from r, with the memory that it has.
+func (w *window) reset(file string, r io.Reader) {
+	buf := w.buf[:0]
+	if buf == nil {
+		buf = make([]byte, 0, windowSize)
+	}
+	*w = window{file: file, r: r, buf: buf, line: 1, budget: maxObject}
 }
 
 // Read gives out the next bytes.

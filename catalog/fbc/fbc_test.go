@@ -1,0 +1,304 @@
+package fbc
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// small is one package with everything that is read.
+func small() []string {
+	csv := base64.StdEncoding.EncodeToString([]byte(`{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"a.v1"},` +
+		`"spec":{"displayName":"A one","description":"# A\nlong","installModes":[{"type":"AllNamespaces","supported":true}]}}`))
+	return []string{
+		`{"schema": "olm.package", "name": "a", "defaultChannel": "stable", "description": "an A", "icon": {"base64data": "eA==", "mediatype": "image/png"}}`,
+		`{"schema": "olm.channel", "package": "a", "name": "stable", "entries": [
+  {"name": "a.v2", "replaces": "a.v1", "skips": ["a.v0"], "skipRange": "<1.5.0"},
+  {"name": "a.v1"}
+]}`,
+		`{"name": "a.v2", "package": "a", "schema": "olm.bundle", "image": "example.com/a@sha256:2", "properties": [
+  {"value": {"packageName": "a", "version": "2.0.0"}, "type": "olm.package"},
+  {"type": "olm.gvk", "value": {"group": "g", "version": "v1", "kind": "K"}},
+  {"type": "olm.csv.metadata", "value": {
+    "annotations": {"description": "short", "operatorframework.io/suggested-namespace": "a-ns", "other.io/x": "dropped"},
+    "crdDescriptions": {"owned": [{"name": "ks.g", "version": "v1", "kind": "K"}]},
+    "description": "a very long text", "displayName": "A", "keywords": ["k"], "maturity": "stable", "minKubeVersion": "1.20.0",
+    "provider": {"name": "P"},
+    "installModes": [{"type": "OwnNamespace", "supported": true}, {"type": "AllNamespaces", "supported": true}, {"type": "MultiNamespace", "supported": false}]
+  }}
+], "relatedImages": [{"name": "", "image": "example.com/x"}]}`,
+		`{"schema": "olm.bundle", "package": "a", "name": "a.v1", "properties": [
+  {"type": "olm.package", "value": {"packageName": "a", "version": "1.0.0"}},
+  {"type": "olm.bundle.object", "value": {"data": "` + csv + `"}},
+  {"type": "olm.bundle.object", "value": {"data": "` + base64.StdEncoding.EncodeToString([]byte("kind: Service\n")) + `"}}
+]}`,
+		`{"schema": "olm.deprecations", "package": "a", "entries": [
+  {"reference": {"schema": "olm.bundle", "name": "a.v1"}, "message": "old"},
+  {"reference": {"schema": "olm.package"}, "message": "gone"}
+]}`,
+		`{"schema": "example.com.other", "entries": 7, "properties": "x", "name": ["free"]}`,
+	}
+}
+
+func smallContent() catalog.Content {
+	return catalog.Content{Packages: []catalog.PackageData{{
+		Name: "a", DefaultChannel: "stable", Description: "an A",
+		Channels: []catalog.ChannelData{{Name: "stable", Entries: []catalog.EntryData{
+			{Name: "a.v2", Replaces: "a.v1", Skips: []string{"a.v0"}, SkipRange: "<1.5.0"}, {Name: "a.v1"},
+		}}},
+		Bundles: []catalog.BundleData{
+			{
+				Name: "a.v1", Embedded: true,
+				Properties: []catalog.Property{{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"1.0.0"}`)}},
+				Metadata: catalog.Metadata{
+					Known: true, DisplayName: "A one", Description: "A",
+					InstallModes: []catalog.InstallMode{catalog.AllNamespaces},
+				},
+			},
+			{
+				Name: "a.v2", Image: "example.com/a@sha256:2",
+				Properties: []catalog.Property{
+					{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"2.0.0"}`)},
+					{Type: "olm.gvk", Value: []byte(`{"group":"g","version":"v1","kind":"K"}`)},
+				},
+				RelatedImages: []catalog.RelatedImage{{Image: "example.com/x"}},
+				Metadata: catalog.Metadata{
+					Known: true, DisplayName: "A", Description: "short", Provider: "P", MinKubeVersion: "1.20.0", Maturity: "stable",
+					InstallModes: []catalog.InstallMode{catalog.AllNamespaces, catalog.OwnNamespace}, Keywords: []string{"k"},
+					Annotations: map[string]string{"operatorframework.io/suggested-namespace": "a-ns"}, Owned: []string{"ks.g"},
+				},
+			},
+		},
+		Deprecations: []catalog.DeprecationData{
+			{Schema: "olm.bundle", Name: "a.v1", Message: "old"}, {Schema: "olm.package", Message: "gone"},
+		},
+	}}}
+}
+
+func noPos() cmp.Options {
+	return cmp.Options{cmpopts.IgnoreTypes(diag.Pos{}), cmpopts.EquateEmpty()}
+}
+
+func TestDecode(t *testing.T) {
+	got, err := Decode("c.json", strings.NewReader(strings.Join(small(), "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(smallContent(), got, noPos()); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	p := got.Packages[0]
+	for _, tt := range []struct {
+		what      string
+		got, want diag.Pos
+	}{
+		{"package", p.Pos, diag.Pos{File: "c.json", Line: 1, Col: 1}},
+		{"channel", p.Channels[0].Pos, diag.Pos{File: "c.json", Line: 2, Col: 1}},
+		{"entry", p.Channels[0].Entries[1].Pos, diag.Pos{File: "c.json", Line: 4, Col: 3}},
+		{"bundle", p.Bundles[0].Pos, diag.Pos{File: "c.json", Line: 17, Col: 1}},
+		{"deprecation", p.Deprecations[0].Pos, diag.Pos{File: "c.json", Line: 23, Col: 3}},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s stands at %s, want %s", tt.what, tt.got, tt.want)
+		}
+	}
+}
+
+// TestLayouts spreads the same objects over files in many ways.
+func TestLayouts(t *testing.T) {
+	for seed := range uint64(50) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		files := fstest.MapFS{".indexignore": {Data: []byte("*.md\n/skipped/\n")}, "README.md": {Data: []byte("# no catalog")}, "skipped/x": {Data: []byte("?")}}
+		objects := small()
+		rnd.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+		for _, o := range objects {
+			name := fmt.Sprintf("%c/%d.json", 'a'+rune(rnd.IntN(2)), rnd.IntN(3))
+			if files[name] == nil {
+				files[name] = &fstest.MapFile{}
+			}
+			files[name].Data = append(files[name].Data, o...)
+		}
+		got, err := LoadFS(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(smallContent(), got, noPos()); d != "" {
+			t.Fatalf("seed %d: -want +got\n%s", seed, d)
+		}
+	}
+}
+
+func TestEncodeDecode(t *testing.T) {
+	want := smallContent()
+	manifests := func(pkg, bundle string) ([][]byte, error) {
+		return Objects(fstest.MapFS{"c": {Data: []byte(strings.Join(small(), ""))}}, pkg, bundle)
+	}
+	var first bytes.Buffer
+	if err := Encode(&first, want, manifests); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode("c", bytes.NewReader(first.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, noPos()); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	var second bytes.Buffer
+	if err := Encode(&second, got, manifests); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Errorf("encoded again:\n%s\nwant\n%s", second.Bytes(), first.Bytes())
+	}
+	lost := errors.New("lost")
+	if err := Encode(&second, want, func(string, string) ([][]byte, error) { return nil, lost }); !errors.Is(err, lost) {
+		t.Errorf("error of objects: got %v", err)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	fsys := fstest.MapFS{
+		"b/catalog.json":  {Data: []byte(strings.Join(small(), "\n"))},
+		"a/catalog.yaml":  {Data: []byte("---\nschema: olm.bundle\nname: c.v1\npackage: c\nproperties:\n- type: olm.bundle.object\n  value:\n    ref: objects/x.txt\n- type: olm.bundle.object\n  value: {data: eHg=}\n")},
+		"a/.indexignore":  {Data: []byte("*.txt\n")},
+		"a/objects/x.txt": {Data: []byte("\x00raw")},
+	}
+	for _, tt := range []struct {
+		pkg, bundle string
+		want        []string
+	}{
+		{"a", "a.v2", nil},
+		{"a", "a.v1", []string{"", "kind: Service\n"}},
+		{"c", "c.v1", []string{"\x00raw", "xx"}},
+	} {
+		got, err := Objects(fsys, tt.pkg, tt.bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(tt.want) {
+			t.Fatalf("%s: got %d manifests, want %d", tt.bundle, len(got), len(tt.want))
+		}
+		for i, w := range tt.want {
+			if w != "" && string(got[i]) != w {
+				t.Errorf("%s[%d]: got %q, want %q", tt.bundle, i, got[i], w)
+			}
+		}
+	}
+	if _, err := Objects(fsys, "a", "a.v9"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing bundle: got %v", err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"ok/empty", map[string]string{"a.json": "", "b.yaml": "\n---\n# nothing\n"}, ""},
+		{
+			"error/all at once",
+			map[string]string{
+				"b.json": "{\"schema\":\"olm.package\",\n \"name\": 7}\n{\"name\":\"x\"}\n[1]\n{\"schema\":\"olm.bundle\",\"name\":\"b\"",
+				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [\n",
+			},
+			`a.yaml:1:1: entries[0].skips: want an array, have a string
+a.yaml:1:1: olm.channel "c" names no package
+a.yaml:5:1: object has no schema
+a.yaml:7: malformed YAML: did not find expected node content
+b.json:2:10: name: want a string, have a number
+b.json:3:1: object has no schema
+b.json:4:1: want a JSON object, have an array
+b.json:5:34: malformed JSON: the file ends inside an object`,
+		},
+		{
+			"error/duplicate name",
+			map[string]string{"a.json": "{\"schema\":\"olm.package\",\n\"name\":\"a\",\"name\":\"b\"}"},
+			`a.json:2:12: malformed JSON: name "name" stands twice in one object`,
+		},
+		{
+			"error/second deprecations",
+			map[string]string{"a.json": `{"schema":"olm.deprecations","package":"a"}{"schema":"olm.deprecations","package":"a"}`},
+			`a.json:1:44: second olm.deprecations of package "a": first at a.json:1:1`,
+		},
+		{
+			"error/base64",
+			map[string]string{"a.json": `{"schema":"olm.bundle","package":"a","name":"b","properties":[{"type":"olm.bundle.object","value":{"data":"###"}}]}`},
+			`a.json:1:99: bundle "b": olm.bundle.object: illegal base64 data at input byte 0`,
+		},
+		{"error/no catalog", map[string]string{"README.md": "# words\nand words\n"}, `README.md:2:1: want a mapping, got "and words"`},
+		{"error/ignore", map[string]string{".indexignore": "[z-a]\n"}, ".: .indexignore: pattern \"[z-a]\": error parsing regexp: invalid character class range: `z-a`"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fsys := fstest.MapFS{}
+			for name, data := range tt.files {
+				fsys[name] = &fstest.MapFile{Data: []byte(data)}
+			}
+			_, err := LoadFS(fsys)
+			got := ""
+			if err != nil {
+				got = err.Error()
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
+func TestSymlink(t *testing.T) {
+	_, err := LoadFS(fstest.MapFS{"a.json": {Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}})
+	if err == nil || !strings.Contains(err.Error(), "a.json: symbolic links in a catalog are not followed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestIgnore(t *testing.T) {
+	for _, tt := range []struct {
+		rules, name string
+		dir, want   bool
+	}{
+		{"*.md", "a/b/README.md", false, true},
+		{"/a.md", "b/a.md", false, false},
+		{"/a.md", "a.md", false, true},
+		{"a/b", "a/b", false, true},
+		{"a/b", "x/a/b", false, false},
+		{"**/b", "x/a/b", false, true},
+		{"a/**", "a/x/y", false, true},
+		{"a/**", "a", true, false},
+		{"a/**/z", "a/z", false, true},
+		{"dir/", "dir", false, false},
+		{"dir/", "x/dir", true, true},
+		{"*.md\n!keep.md", "keep.md", false, false},
+		{"!keep.md\n*.md", "keep.md", false, true},
+		{`\#x`, "#x", false, true},
+		{"#x", "#x", false, false},
+		{"a?c", "abc", false, true},
+		{"a?c", "a/c", false, false},
+		{"[!a]x", "bx", false, true},
+		{"[!a]x", "ax", false, false},
+		{"x  ", "x", false, true},
+		{"a+b", "aab", false, false},
+	} {
+		var r ignoreRules
+		if err := r.load(fstest.MapFS{".indexignore": {Data: []byte(tt.rules)}}, "."); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.match(tt.name, tt.dir); got != tt.want {
+			t.Errorf("%q on %q (directory %t): got %t, want %t", tt.rules, tt.name, tt.dir, got, tt.want)
+		}
+	}
+}
