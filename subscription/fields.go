@@ -89,7 +89,7 @@ func (c checker) namespace(field, value string) {
 // enum checks an optional word.
 func (c checker) enum(field, value string, allowed ...string) {
 	if value != "" && !slices.Contains(allowed, value) {
-		c.addf(field, "%q is not one of %s%s", value, strings.Join(allowed, ", "), yamlnode.DidYouMean(value, allowed))
+		c.addf(field, "%q is not one of %s%s", value, strings.Join(allowed, ", "), diag.DidYouMean(value, allowed))
 	}
 }
 
@@ -103,7 +103,7 @@ func (c checker) versions(field, value string) {
 		return
 	}
 	if _, err := semver.NewConstraint(value); err != nil {
-		c.addf(field, "%q is not a version range such as \">=1.2.0 <2\": %w", value, err)
+		c.addf(field, "%q is not a version range such as \">=1.2.0 <2\"", value)
 	}
 }
 

@@ -236,7 +236,7 @@ func (r *reader) stranger(n *yaml.Node, group, apiVersion, kind string) {
 		}
 	}
 	if isOurs(group) && !slices.Contains(otherKinds(), kind) {
-		if hint := yamlnode.DidYouMean(kind, inGroup); hint != "" || group == string(Quayside) {
+		if hint := diag.DidYouMean(kind, inGroup); hint != "" || group == string(Quayside) {
 			key, v := yamlnode.Field(n, "kind")
 			if key == nil {
 				v = n
@@ -245,7 +245,7 @@ func (r *reader) stranger(n *yaml.Node, group, apiVersion, kind string) {
 		}
 		return
 	}
-	if hint := yamlnode.DidYouMean(apiVersion, withKind); hint != "" && kind != "Namespace" {
+	if hint := diag.DidYouMean(apiVersion, withKind); hint != "" && kind != "Namespace" {
 		_, v := yamlnode.Field(n, "apiVersion")
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.at(v), Code: "unknown-api", Msg: kind + " of " + apiVersion + " is passed over" + hint})
 	}

@@ -81,7 +81,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 		case ok:
 			d.value(n.Content[i+1], v.Field(f.index), join(path, key), open || f.open)
 		case !open:
-			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", clip(n.Content[i].Value), within(path), DidYouMean(key, names))
+			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", clip(n.Content[i].Value), within(path), diag.DidYouMean(key, names))
 		}
 	}
 }
@@ -168,23 +168,6 @@ func within(path string) string {
 		return ""
 	}
 	return " in " + path
-}
-
-// DidYouMean returns ` (did you mean "x" or "y"?)`, or "" where nothing is
-// near.
-func DidYouMean(word string, among []string) string {
-	near := diag.Nearest(word, among)
-	if len(near) == 0 {
-		return ""
-	}
-	for i, s := range near {
-		near[i] = strconv.Quote(s)
-	}
-	last := len(near) - 1
-	if last == 0 {
-		return " (did you mean " + near[0] + "?)"
-	}
-	return " (did you mean " + strings.Join(near[:last], ", ") + " or " + near[last] + "?)"
 }
 
 type fieldInfo struct {
