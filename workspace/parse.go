@@ -194,7 +194,7 @@ func (v validator) source(field, s string) {
 	case s == "":
 		v.addf(field, "missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"")
 	case !found || !slices.Contains(Schemes(), scheme):
-		v.addf(field, "%q does not begin with one of %s: %s", s, strings.Join(Schemes(), ":, "), strings.TrimPrefix(diag.DidYouMean(scheme, Schemes()), " "))
+		v.addf(field, "%q does not begin with one of %s:%s", s, strings.Join(Schemes(), ":, "), diag.DidYouMean(scheme, Schemes()))
 	case strings.TrimSpace(rest) == "" || rest != strings.TrimSpace(rest):
 		v.addf(field, "%q names nothing after its colon", s)
 	}

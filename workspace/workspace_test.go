@@ -2,12 +2,15 @@ package workspace_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -44,4 +47,118 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", name, d)
 		}
 	}
+}
+
+const full = `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  declarations: [subscriptions/, more.yaml]
+  catalogs:
+  - {name: operatorhubio, namespace: olm, source: "oci:catalogs/operatorhubio", priority: 3}
+  - {name: own, source: "bundles:../corpus/bundles"}
+  kubernetesVersion: "1.34"
+  openshiftVersion: "4.20.1"
+  requirements: warn
+  sharedDependencies: false
+  allowOverlap: true
+  output: rendered
+  profile: flux
+  certificates: secret
+  proxy: {httpProxy: "http://proxy:3128", noProxy: ".svc"}
+  mirrors: [mirrors.yaml]
+  imagePullSecrets: [pull]
+  gitops: {sourceRef: {name: fleet}}
+  clusters:
+  - {name: prod, server: "https://kubernetes.default.svc", kubernetesVersion: "1.33", operators: ["a/*"], config: {nodeSelector: {b: c}}}
+  - {name: stage}
+  reporter: {enabled: true}
+  policy: {failOn: medium, waivers: [{rule: rbac.wildcard, operator: ns/pkg, reason: known, expires: 2027-01-01}]}
+`
+
+func TestParse(t *testing.T) {
+	got, err := workspace.Parse("quayside.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &workspace.Workspace{
+		Declarations: []string{"subscriptions", "more.yaml"},
+		Catalogs: []workspace.Catalog{
+			{Name: "operatorhubio", Namespace: "olm", Source: "oci:catalogs/operatorhubio", Priority: 3},
+			{Name: "own", Source: "bundles:../corpus/bundles"},
+		},
+		KubernetesVersion: "1.34", OpenShiftVersion: "4.20.1", Requirements: "warn", AllowOverlap: true, Output: "rendered", Profile: "flux", Certificates: "secret",
+		Proxy: workspace.Proxy{HTTPProxy: "http://proxy:3128", NoProxy: ".svc"}, Mirrors: []string{"mirrors.yaml"}, ImagePullSecrets: []string{"pull"},
+		GitOps: &workspace.GitOps{
+			Revision: "main", Path: "rendered", Namespace: "flux-system", Project: "default",
+			SourceRef: workspace.SourceRef{Kind: "GitRepository", Name: "fleet", Namespace: "flux-system"},
+		},
+		Clusters: []workspace.Cluster{
+			{Name: "prod", Server: "https://kubernetes.default.svc", KubernetesVersion: "1.33", Operators: []string{"a/*"}, Config: []byte(`{"nodeSelector":{"b":"c"}}`)},
+			{Name: "stage", Operators: []string{"*"}},
+		},
+		Reporter: workspace.Reporter{Enabled: true},
+		Policy:   workspace.Policy{FailOn: "medium", Waivers: []workspace.Waiver{{Rule: "rbac.wildcard", Operator: "ns/pkg", Reason: "known", Expires: "2027-01-01"}}},
+	}
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(workspace.Workspace{}, "File", "Fields")); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	for field, want := range map[string]string{
+		"spec.catalogs[0].source":   "quayside.yaml:6:51",
+		"spec.catalogs[1].priority": "quayside.yaml:7:5",
+		"spec.reporter.enabled":     "quayside.yaml:23:23",
+		"nowhere":                   "quayside.yaml",
+	} {
+		if got := got.At(field).String(); got != want {
+			t.Errorf("%s stands at %s, want %s", field, got, want)
+		}
+	}
+}
+
+// TestErrors fixes the words and the place of each fault.
+func TestErrors(t *testing.T) {
+	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
+	for name, c := range map[string]struct{ in, want string }{
+		"no header":       {"spec: {}\n", "quayside.yaml:1:1: no apiVersion (want quayside.dev/v1alpha1)\nquayside.yaml:1:1: no kind (want Workspace)"},
+		"header":          {"apiVersion: quayside.dev/v1\nkind: workspace\n", "quayside.yaml:1:13: apiVersion: \"quayside.dev/v1\" is not quayside.dev/v1alpha1\nquayside.yaml:2:7: kind: \"workspace\" is not Workspace"},
+		"two documents":   {head + "  output: x\n---\na: b\n", `quayside.yaml:6:1: a second document: a workspace is one`},
+		"unknown field":   {head + "  catalog: []\n", `quayside.yaml:4:3: unknown field "catalog" in spec (did you mean "catalogs"?)`},
+		"unknown nested":  {head + "  policy:\n    failOnn: high\n", `quayside.yaml:5:5: unknown field "failOnn" in spec.policy (did you mean "failOn"?)`},
+		"version number":  {head + "  kubernetesVersion: 1.30\n", `quayside.yaml:4:22: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)`},
+		"versions":        {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
+		"enums":           {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of low, medium, high, none (did you mean \"high\"?)"},
+		"paths":           {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside of the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
+		"output":          {head + "  output: .\n", `quayside.yaml:4:11: spec.output: the workspace itself cannot be the output: name a directory in it`},
+		"catalogs":        {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not begin with one of image:, oci:, oci-archive:, docker-archive:, dir:, sqlite:, bundles:, package-manifests: (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" stands twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" names nothing after its colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
+		"clusters":        {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" stands twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: want a mapping"},
+		"argo without":    {head + "  gitops: {}\n", `quayside.yaml:4:11: spec.gitops.repoURL: missing: the argocd profile needs it to render an Application`},
+		"flux without":    {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket"},
+		"waivers":         {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
+		"proxy and names": {head + "  proxy: {httpProxy: proxy}\n  imagePullSecrets: [A_B]\n", "quayside.yaml:4:22: spec.proxy.httpProxy: \"proxy\" is not an http or https URL\nquayside.yaml:5:22: spec.imagePullSecrets[0]: \"A_B\" is not a Kubernetes name (lower case letters, digits, - and .)"},
+	} {
+		_, err := workspace.Parse("quayside.yaml", []byte(c.in))
+		if got := fmt.Sprint(err); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(full))
+	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec: {clusters: [{}], catalogs: [{}], gitops: {}, output: ~}\n"))
+	f.Add([]byte("---\n---\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		w, err := workspace.Parse("f", in)
+		if err != nil {
+			lines := strings.Split(string(in), "\n")
+			for _, e := range err.(diag.List) {
+				if e.Pos.Line > len(lines) || e.Pos.Line > 0 && e.Pos.Col > len(lines[e.Pos.Line-1])+1 {
+					t.Errorf("%v is outside of the file", e)
+				}
+			}
+			return
+		}
+		if w.Output == "" || w.Profile == "" || len(w.Clusters) == 0 || w.Clusters[0].Name == "" {
+			t.Errorf("incomplete: %+v", w)
+		}
+	})
 }

@@ -1,0 +1,117 @@
+package subscription_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/subscription"
+)
+
+func own(name string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: " + name + ", namespace: ns}\nspec: {package: " + name + "}\n")}
+}
+
+func text(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+
+func names(set *subscription.Set) []string {
+	var out []string
+	for _, s := range set.Subscriptions {
+		out = append(out, s.Name+" "+s.Pos.File)
+	}
+	return out
+}
+
+func TestLoadFS(t *testing.T) {
+	fsys := fstest.MapFS{
+		"subscriptions/b.yaml":         own("b"),
+		"subscriptions/a.yml":          own("c"),
+		"subscriptions/sub/d.json":     text(`{"apiVersion":"quayside.dev/v1alpha1","kind":"Subscription","metadata":{"name":"d","namespace":"ns"},"spec":{"package":"d"}}`),
+		"subscriptions/notes.txt":      text("{{ not yaml"),
+		"subscriptions/.hidden.yaml":   own("hidden"),
+		"subscriptions/.git/x.yaml":    own("hidden"),
+		"subscriptions/out/x.yaml":     own("rendered"),
+		"subscriptions/values.yaml":    text("replicas: 3\n"),
+		"elsewhere/declared":           own("e"),
+		"elsewhere/ignored/never.yaml": own("never"),
+	}
+	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{
+		Paths: []string{"subscriptions/", "elsewhere/declared", "./subscriptions/b.yaml"}, Output: "subscriptions/out", Prefix: "../env/",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"b ../env/subscriptions/b.yaml", "c ../env/subscriptions/a.yml", "d ../env/subscriptions/sub/d.json", "e ../env/elsewhere/declared"}
+	if d := cmp.Diff(want, names(set)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if len(set.Warnings) != 0 {
+		t.Errorf("unexpected warnings: %v", set.Warnings)
+	}
+}
+
+func TestLoadFSErrors(t *testing.T) {
+	_, err := subscription.LoadFS(fstest.MapFS{
+		"a/one.yaml":  own("x"),
+		"a/two.yaml":  own("x"),
+		"a/zero.yaml": text("kind: [\n"),
+		"a/fine.yaml": own("z"),
+	}, subscription.LoadOptions{Paths: []string{"missing", "a", "../b"}})
+	want := "../b: not a path inside of the workspace\n" +
+		"a/two.yaml:1:1: subscription \"ns/x\" is declared twice, first at a/one.yaml:1:1\n" +
+		"a/zero.yaml:2: malformed YAML: did not find expected node content\n" +
+		"missing: no such file or directory: file does not exist"
+	if got := fmt.Sprint(err); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the error does not wrap fs.ErrNotExist")
+	}
+}
+
+func TestDeclarationWhereItIsApplied(t *testing.T) {
+	const listed = `"%s" lists this declaration as a resource, so the GitOps tool would apply it to the cluster: take it out there`
+	for name, c := range map[string]struct {
+		fsys fstest.MapFS
+		opt  subscription.LoadOptions
+		want string
+	}{
+		"ok/alone":               {fsys: fstest.MapFS{"s/a.yaml": own("a")}},
+		"ok/other resources":     {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/kustomization.yaml": text("resources: [b.yaml]\n")}},
+		"ok/directory says no":   {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/kustomization.yaml": text("resources: []\n"), "kustomization.yaml": text("resources: [s]\n")}},
+		"ok/broken kustomizaton": {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/Kustomization": text("resources: [\n")}},
+		"ok/nothing declared":    {fsys: fstest.MapFS{"s/a.yaml": text("a: b\n"), "s/kustomization.yaml": text("resources: [a.yaml]\n")}},
+		"beside":                 {fsys: fstest.MapFS{"s/a.yaml": own("a"), "s/kustomization.yaml": text("resources: [a.yaml]\n")}, want: fmt.Sprintf(listed, "s/kustomization.yaml")},
+		"above":                  {fsys: fstest.MapFS{"s/a.yaml": own("a"), "kustomization.yml": text("bases: [./s/a.yaml]\n")}, want: fmt.Sprintf(listed, "kustomization.yml")},
+		"directory":              {fsys: fstest.MapFS{"x/s/a.yaml": own("a"), "x/kustomization.yaml": text("resources: [s/]\n")}, want: fmt.Sprintf(listed, "x/kustomization.yaml")},
+		"applied directory": {
+			fsys: fstest.MapFS{"apps/s/a.yaml": own("a")}, opt: subscription.LoadOptions{Applied: []string{"rendered", "apps"}},
+			want: `this declaration lies in "apps", which the GitOps tool applies to the cluster: move it or exclude it there`,
+		},
+		"named output": {
+			fsys: fstest.MapFS{"rendered/a.yaml": own("a")}, opt: subscription.LoadOptions{Paths: []string{"rendered/a.yaml"}, Output: "rendered", Applied: []string{"rendered"}},
+			want: `this declaration lies in "rendered", which the GitOps tool applies to the cluster: move it or exclude it there`,
+		},
+	} {
+		set, err := subscription.LoadFS(c.fsys, c.opt)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var got []string
+		for _, w := range set.Warnings {
+			got = append(got, w.Msg)
+			if w.Code != "declaration-in-tree" || w.Pos.Line != 1 {
+				t.Errorf("%s: warning %+v", name, w)
+			}
+		}
+		if strings.Join(got, "\n") != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, strings.Join(got, "\n"), c.want)
+		}
+	}
+}
