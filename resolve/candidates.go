@@ -1,0 +1,513 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/subscription"
+)
+
+// option is one thing that a subscription can be answered by: an entry, or what
+// is installed.
+type option struct {
+	entry   *catalog.Entry // nil: what is installed
+	current *installed
+}
+
+// options is what a subscription can be answered by, the preferred first; or
+// why it cannot be answered at all.
+type options struct {
+	of    []option
+	fault *fault
+	stay  string // why nothing but what is installed is offered: "installPlanApproval is Manual"
+	down  []*catalog.Entry
+}
+
+// fault is a mistake in one declaration.
+type fault struct {
+	pos   diag.Pos
+	msg   string
+	hints []string // what could be changed
+}
+
+// manner says how a subscription is treated in a round.
+type manner int
+
+const (
+	keepIt manner = iota // what is installed is preferred
+	moveIt               // upgrades are preferred
+	fixIt                // only what is installed
+)
+
+// manner returns how s is treated, and why it stays where it does.
+func (w *world) manner(s *want) (manner, string) {
+	if s.current == nil {
+		return moveIt, ""
+	}
+	if s.hold != "" {
+		return fixIt, "held: " + s.hold
+	}
+	if w.named(s) != nil {
+		return moveIt, ""
+	}
+	if s.approval == subscription.Manual {
+		return fixIt, "its approval is Manual: name it with --upgrade=" + s.ns + "/" + s.pkg
+	}
+	if w.opt.Upgrade {
+		return moveIt, ""
+	}
+	return keepIt, ""
+}
+
+// named returns the target that names s, or nil.
+func (w *world) named(s *want) *Target {
+	for i := range w.opt.Named {
+		if t := &w.opt.Named[i]; t.Namespace == s.ns && t.Package == s.pkg {
+			return t
+		}
+	}
+	return nil
+}
+
+// options returns what can answer s.
+func (w *world) options(s *want) options {
+	if sp := w.space(s.ns); sp.fault != "" {
+		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
+	}
+	how, stay := w.manner(s)
+	pkgs, bad := w.packages(s)
+	if bad == nil && len(pkgs) > 0 {
+		bad = w.checkChannels(s, pkgs)
+	}
+	if bad != nil {
+		if s.current != nil && s.current.pin != nil && how != moveIt {
+			return options{of: []option{{current: s.current}}, stay: bad.msg}
+		}
+		return options{fault: bad}
+	}
+	if s.current == nil {
+		return w.fresh(s, pkgs)
+	}
+	if how == fixIt {
+		return options{of: []option{{current: s.current}}, stay: stay}
+	}
+	return w.upgrades(s, pkgs, how)
+}
+
+// packages returns the package that s asks for, from each catalog that may
+// serve it, the preferred first.
+func (w *world) packages(s *want) ([]*catalog.Package, *fault) {
+	if s.cat != nil {
+		return w.packageFrom(s, *s.cat)
+	}
+	var found []*catalog.Package
+	for _, c := range w.catalogs(s.ns) {
+		if s.decl != nil && !selects(s.decl.Selector, c.Labels()) {
+			continue
+		}
+		if p, ok := c.Package(s.pkg); ok {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		return nil, w.noPackage(s, nil)
+	}
+	if s.decl != nil && s.decl.Dialect == subscription.V1 {
+		return found, nil
+	}
+	if len(found) > 1 {
+		return nil, ambiguous(s, found)
+	}
+	return found, nil
+}
+
+func ambiguous(s *want, found []*catalog.Package) *fault {
+	ids := make([]string, len(found))
+	for i, p := range found {
+		ids[i] = p.Catalog().ID().String()
+	}
+	return &fault{pos: s.pos("spec.package"), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
+		hints: []string{"name one of them in spec.catalog"}}
+}
+
+func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault) {
+	c, ok := w.x.Catalog(id)
+	if !ok {
+		if err, broken := w.x.Broken()[id]; broken {
+			return nil, &fault{pos: s.pos("spec.source"), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
+		}
+		return nil, &fault{pos: s.pos("spec.source"), msg: fmt.Sprintf("no catalog %s", id), hints: w.nearCatalogs(s.ns, id)}
+	}
+	if !w.sees(s.ns, id) {
+		return nil, &fault{pos: s.pos("spec.sourceNamespace"),
+			msg:   fmt.Sprintf("catalog %s is not visible in namespace %s", id, s.ns),
+			hints: []string{fmt.Sprintf("put the catalog into namespace %s, or into one whose catalogs are global (%s)", s.ns, strings.Join(w.opt.GlobalNamespaces, ", "))}}
+	}
+	p, ok := c.Package(s.pkg)
+	if !ok {
+		return nil, w.noPackage(s, c)
+	}
+	return []*catalog.Package{p}, nil
+}
+
+func (w *world) nearCatalogs(ns string, id catalog.ID) []string {
+	var names []string
+	for _, c := range w.catalogs(ns) {
+		names = append(names, c.ID().String())
+	}
+	if near := diag.Nearest(id.String(), names); len(near) > 0 {
+		return []string{"did you mean catalog " + strings.Join(near, " or ") + "?"}
+	}
+	if len(names) == 0 {
+		return []string{"declare the catalog"}
+	}
+	return []string{"visible catalogs: " + strings.Join(names, ", ")}
+}
+
+func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
+	where, cats := "in any visible catalog", w.catalogs(s.ns)
+	if c != nil {
+		where, cats = "in catalog "+c.ID().String(), []*catalog.Catalog{c}
+	}
+	f := &fault{pos: s.pos(packageField(s)), msg: fmt.Sprintf("no package %q %s", s.pkg, where)}
+	var names []string
+	for _, c := range cats {
+		for _, p := range c.Packages() {
+			names = append(names, p.Name())
+		}
+	}
+	slices.Sort(names)
+	if near := diag.Nearest(s.pkg, slices.Compact(names)); len(near) > 0 {
+		f.hints = append(f.hints, "did you mean "+strings.Join(near, " or ")+"?")
+	}
+	var elsewhere []string
+	for _, other := range w.x.Having(s.pkg) {
+		elsewhere = append(elsewhere, other.ID().String())
+	}
+	if len(elsewhere) > 0 {
+		f.hints = append(f.hints, fmt.Sprintf("package %s is in catalog %s", s.pkg, strings.Join(elsewhere, ", ")))
+	}
+	return f
+}
+
+func packageField(s *want) string {
+	if s.decl != nil && s.decl.Dialect == subscription.V0 {
+		return "spec.name"
+	}
+	return "spec.package"
+}
+
+// checkChannels finds permitted channels that no catalog has.
+func (w *world) checkChannels(s *want, pkgs []*catalog.Package) *fault {
+	for _, name := range s.channels {
+		for _, p := range pkgs {
+			if _, ok := p.Channel(name); ok {
+				return nil
+			}
+		}
+	}
+	if len(s.channels) == 0 {
+		return nil
+	}
+	have := pkgs[0].ChannelNames()
+	f := &fault{pos: s.pos("spec.channel"),
+		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(have, ", "))}
+	if near := diag.Nearest(s.channels[0], have); len(near) > 0 {
+		f.hints = []string{"did you mean " + strings.Join(near, " or ") + "?"}
+	}
+	return f
+}
+
+// channelsOf returns the channels of p that s permits: the default one first.
+func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
+	var out []*catalog.Channel
+	for _, ch := range p.Channels() {
+		if len(s.channels) == 0 || slices.Contains(s.channels, ch.Name()) {
+			out = append(out, ch)
+		}
+	}
+	return out
+}
+
+// allows returns a test for the version range of s.
+func (s *want) allows() (func(catalog.Version) bool, *fault) {
+	if s.decl == nil || s.decl.Range == "" {
+		return func(catalog.Version) bool { return true }, nil
+	}
+	in, err := semver.NewConstraint(s.decl.Range)
+	if err != nil {
+		return nil, &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
+	}
+	return func(v catalog.Version) bool {
+		m, err := semver.NewVersion(v.String())
+		return err == nil && in.Check(m)
+	}, nil
+}
+
+// fresh returns what can be installed anew.
+func (w *world) fresh(s *want, pkgs []*catalog.Package) options {
+	allowed, bad := s.allows()
+	if bad != nil {
+		return options{fault: bad}
+	}
+	var es []*catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			es = append(es, w.offered(s, ch)...)
+		}
+	}
+	target := w.named(s)
+	es = slices.DeleteFunc(es, func(e *catalog.Entry) bool {
+		v := e.Bundle().Version()
+		return !allowed(v) || target != nil && target.Version != "" && v.String() != target.Version
+	})
+	if len(es) == 0 {
+		return options{fault: w.noVersion(s, pkgs, target)}
+	}
+	if !s.isV1() {
+		es = withTwins(s, es)
+	}
+	return asOptions(w.rank(s, es))
+}
+
+// offered returns the entries of a channel that a fresh install may take.
+func (w *world) offered(s *want, ch *catalog.Channel) []*catalog.Entry {
+	target := w.named(s)
+	switch {
+	case s.starting != "":
+		if e, ok := ch.Entry(s.starting); ok {
+			return []*catalog.Entry{e}
+		}
+		return nil
+	case s.isV1(), target != nil && target.Version != "", s.decl != nil && s.decl.Range != "":
+		return ch.Entries()
+	}
+	return ch.Walk()
+}
+
+func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == subscription.V1 }
+
+// rank orders entries for an OLM v1 declaration: what is deprecated last, then
+// by the catalogs' priority, then the newest first. Others stay as they are,
+// followed by the same bundles in other permitted channels.
+func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
+	if !s.isV1() {
+		return es
+	}
+	es = slices.Clone(es)
+	slices.SortStableFunc(es, func(a, b *catalog.Entry) int {
+		ca, cb := a.Channel().Package().Catalog(), b.Channel().Package().Catalog()
+		return cmp.Or(compareBool(deprecated(a), deprecated(b)), cmp.Compare(cb.Priority(), ca.Priority()),
+			b.Bundle().Version().Compare(a.Bundle().Version()), ca.ID().Compare(cb.ID()))
+	})
+	return es
+}
+
+func deprecated(e *catalog.Entry) bool {
+	return e.Bundle().Deprecation() != "" || e.Channel().Deprecation() != "" || e.Channel().Package().Deprecation() != ""
+}
+
+func asOptions(es []*catalog.Entry) options {
+	out := options{of: make([]option, len(es))}
+	for i, e := range es {
+		out.of[i] = option{entry: e}
+	}
+	return out
+}
+
+// noVersion explains why no version of the package can be taken.
+func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
+	var names, versions []string
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			for _, e := range ch.Entries() {
+				names = append(names, e.Name())
+				versions = append(versions, e.Bundle().Version().String())
+			}
+		}
+	}
+	switch {
+	case target != nil && target.Version != "":
+		f := &fault{pos: s.pos(""), msg: fmt.Sprintf("package %s has no version %q%s", s.pkg, target.Version, s.inChannels())}
+		return f.near(target.Version, versions)
+	case s.starting != "":
+		f := &fault{pos: s.pos("spec.startingCSV"), msg: fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
+		return f.near(s.starting, names)
+	}
+	f := &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("no version of package %s%s is in the range %q", s.pkg, s.inChannels(), s.decl.Range)}
+	if len(versions) > 0 {
+		f.hints = []string{"the newest there is " + versions[0]}
+	}
+	return f
+}
+
+func (s *want) inChannels() string {
+	if len(s.channels) == 0 {
+		return ""
+	}
+	return " in channel " + strings.Join(s.channels, ", ")
+}
+
+func (f *fault) near(word string, among []string) *fault {
+	if near := diag.Nearest(word, among); len(near) > 0 {
+		f.hints = append(f.hints, "did you mean "+strings.Join(near, " or ")+"?")
+	}
+	return f
+}
+
+// upgrades returns what can take the place of what is installed.
+func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
+	allowed, bad := s.allows()
+	if bad != nil {
+		return options{fault: bad}
+	}
+	cur := s.current
+	stays := allowed(cur.facts.version) || !cur.facts.hasVersion || s.decl == nil
+	var out options
+	for _, e := range w.edges(s, pkgs) {
+		v := e.Bundle().Version()
+		switch {
+		case !allowed(v):
+			continue
+		case !w.opt.AllowDowngrade && cur.facts.hasVersion && v.LT(cur.facts.version):
+			out.down = append(out.down, e)
+			continue
+		default:
+			out.of = append(out.of, option{entry: e})
+		}
+	}
+	here := option{current: cur}
+	switch {
+	case !stays && len(out.of) == 0:
+		return options{fault: &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("%s %s is installed, which is not in the range %q, and no upgrade leads into it",
+			s.pkg, cur.versionText(), s.decl.Range)}}
+	case !stays:
+	case how == keepIt:
+		out.of = slices.Insert(out.of, 0, here)
+	default:
+		out.of = append(out.of, here)
+	}
+	return out
+}
+
+// edges returns the entries that an edge leads to from what is installed. With
+// a target version, only what lies on the shortest way there; with a lock to
+// follow, the bundle that it pins.
+func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
+	cur := s.current
+	var es []*catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			switch {
+			case w.opt.From != nil || s.isV1() && s.decl.Policy == subscription.SelfCertified:
+				es = append(es, ch.Entries()...)
+			case s.isV1():
+				for _, e := range ch.Entries() {
+					if cur.leadsTo(e) {
+						es = append(es, e)
+					}
+				}
+			default:
+				for _, e := range ch.Walk() {
+					if cur.leadsTo(e) {
+						es = append(es, e)
+					}
+				}
+			}
+		}
+	}
+	if !s.isV1() {
+		es = withTwins(s, es)
+	}
+	if t := w.named(s); t != nil && t.Version != "" && w.opt.From == nil {
+		es = towards(s, pkgs, cur, t.Version)
+	}
+	return w.rank(s, es)
+}
+
+// leadsTo reports whether an edge goes from i to e.
+func (i *installed) leadsTo(e *catalog.Entry) bool {
+	if e.Replaces() == i.bundle || slices.Contains(e.Skips(), i.bundle) {
+		return true
+	}
+	in, ok := e.SkipRange()
+	return ok && i.facts.hasVersion && in.Contains(i.facts.version)
+}
+
+// withTwins adds, after each entry, those of the same bundle in other permitted
+// channels: the bundle is what the subscription gets.
+func withTwins(s *want, es []*catalog.Entry) []*catalog.Entry {
+	if len(s.channels) == 1 {
+		return es
+	}
+	var out []*catalog.Entry
+	seen := map[*catalog.Entry]bool{}
+	add := func(e *catalog.Entry) {
+		if !seen[e] {
+			seen[e] = true
+			out = append(out, e)
+		}
+	}
+	for _, e := range es {
+		add(e)
+		for _, ch := range s.channelsOf(e.Channel().Package()) {
+			if twin, ok := ch.Entry(e.Name()); ok {
+				add(twin)
+			}
+		}
+	}
+	return out
+}
+
+// towards returns the first step of the shortest way from cur to a version.
+func towards(s *want, pkgs []*catalog.Package, cur *installed, version string) []*catalog.Entry {
+	way := shortest(s, pkgs, cur, func(e *catalog.Entry) bool { return e.Bundle().Version().String() == version })
+	if len(way) == 0 {
+		return nil
+	}
+	return way[:1]
+}
+
+// shortest returns the entries on the shortest way along edges from cur to one
+// that end accepts, or nil. Of equally short ways the first in channel order.
+func shortest(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalog.Entry) bool) []*catalog.Entry {
+	type node struct {
+		at   *installed
+		e    *catalog.Entry
+		from int
+	}
+	var all []*catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			all = append(all, ch.Walk()...)
+		}
+	}
+	queue := []node{{at: cur, from: -1}}
+	seen := map[string]bool{cur.bundle: true}
+	for i := 0; i < len(queue); i++ {
+		for _, e := range all {
+			if seen[e.Name()] || !queue[i].at.leadsTo(e) {
+				continue
+			}
+			seen[e.Name()] = true
+			v := e.Bundle().Version()
+			queue = append(queue, node{at: &installed{bundle: e.Name(), facts: &facts{version: v, hasVersion: true}}, e: e, from: i})
+			if !end(e) {
+				continue
+			}
+			var way []*catalog.Entry
+			for n := len(queue) - 1; n > 0; n = queue[n].from {
+				way = append(way, queue[n].e)
+			}
+			slices.Reverse(way)
+			return way
+		}
+	}
+	return nil
+}

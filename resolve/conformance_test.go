@@ -1,0 +1,480 @@
+package resolve_test
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// problem is one line of the conformance files.
+type problem struct {
+	ID                     string
+	GlobalCatalogNamespace string
+	Catalogs               map[string]problemCatalog
+	InvalidCatalogs        []string
+	Objects                []json.RawMessage
+	Expect                 struct{ Namespaces []expectation }
+}
+
+type problemCatalog struct {
+	Namespace string
+	Priority  int
+	FBC       json.RawMessage // a list of objects, or absent
+	Corpus    string
+}
+
+type expectation struct {
+	Namespace        string
+	Outcome          string
+	Installed        []install
+	Hops             [][]string
+	PendingInstall   []install
+	Generated        []generated `json:"generatedSubscriptions"`
+	Nondeterministic bool
+	Alternatives     []struct {
+		Outcome   string
+		Installed []string
+	}
+}
+
+type install struct {
+	CSV, Package, Catalog, CatalogNamespace string
+	Subscriptions                           []string
+}
+
+type generated struct {
+	Name, Package, Channel, Source, SourceNamespace string
+}
+
+// answer is what quayside says about one namespace.
+type answer struct {
+	Outcome   string   `json:"outcome"` // "fixpoint" or "conflict"
+	Installed []string `json:"installed"`
+	First     []string `json:"first,omitempty"`
+	Generated []string `json:"generated,omitempty"`
+	fault     string   // what is wrong with it by itself
+}
+
+// exception is a problem that quayside answers otherwise than OLM, and must.
+type exception struct {
+	ID        string `json:"id"`
+	Namespace string `json:"namespace"`
+	Rule      int    `json:"rule"`
+	Why       string `json:"why"`
+	Want      answer `json:"want"`
+}
+
+// TestConformance holds quayside's answers against OLM's own, problem by
+// problem. Any directory of problems can be given in QUAYSIDE_CONFORMANCE; each
+// mismatch is one line of JSON.
+func TestConformance(t *testing.T) {
+	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
+	if dir == "" {
+		t.Skip("QUAYSIDE_CONFORMANCE is unset: no problems to solve")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "resolve", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no problems in %s: %v", dir, err)
+	}
+	exceptions := readExceptions(t)
+	corpora := map[string]*catalog.Content{}
+	var count struct{ namespaces, same, excepted, mismatched, skipped int }
+	for _, file := range files {
+		for _, p := range readProblems(t, file) {
+			x, ok := p.index(t, corpora)
+			if !ok {
+				count.skipped += len(p.Expect.Namespaces)
+				continue
+			}
+			got := p.solve(t, x)
+			for _, want := range p.Expect.Namespaces {
+				count.namespaces++
+				have := got[want.Namespace]
+				fault := want.check(&p, have)
+				ex, excepted := exceptions[p.ID+" "+want.Namespace]
+				if excepted {
+					if fault == "" {
+						t.Errorf("%s %s: the exception is not needed", p.ID, want.Namespace)
+					}
+					if fault = ex.Want.differs(have); fault == "" {
+						count.excepted++
+						continue
+					}
+				}
+				if fault == "" {
+					count.same++
+					continue
+				}
+				count.mismatched++
+				line, err := json.Marshal(map[string]any{"id": p.ID, "namespace": want.Namespace, "fault": fault, "expected": want.brief(&p), "got": have})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Errorf("%s", line)
+			}
+		}
+	}
+	t.Logf("%d namespaces: %d equal OLM's answer, %d exceptions by rule, %d mismatches, %d skipped for want of QUAYSIDE_CORPUS",
+		count.namespaces, count.same, count.excepted, count.mismatched, count.skipped)
+}
+
+func readExceptions(t *testing.T) map[string]exception {
+	t.Helper()
+	data, err := os.ReadFile("testdata/conformance_exceptions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []exception
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]exception{}
+	for _, e := range list {
+		out[e.ID+" "+e.Namespace] = e
+	}
+	return out
+}
+
+func readProblems(t *testing.T, file string) []problem {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []problem
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var p problem
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		out = append(out, p)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// index reads the problem's catalogs. It reports false when one needs a corpus
+// that is not there.
+func (p *problem) index(t *testing.T, corpora map[string]*catalog.Content) (*catalog.Index, bool) {
+	t.Helper()
+	var cats []*catalog.Catalog
+	broken := map[catalog.ID]error{}
+	for name, c := range p.Catalogs {
+		id := catalog.ID{Namespace: c.Namespace, Name: name}
+		var content catalog.Content
+		var err error
+		if c.Corpus != "" {
+			shared, ok := corpus(t, corpora, c.Corpus)
+			if !ok {
+				return nil, false
+			}
+			content = *shared
+		} else {
+			var objects []json.RawMessage
+			if err := json.Unmarshal(c.FBC, &objects); err != nil {
+				t.Fatal(err)
+			}
+			content, err = fbc.Decode(p.ID+"/"+name+".json", bytes.NewReader(bytes.Join(bytesOf(objects), []byte("\n"))))
+		}
+		content.ID, content.Priority, content.Source = id, c.Priority, "dir:"+name
+		var cat *catalog.Catalog
+		if err == nil {
+			cat, err = catalog.New(content)
+		}
+		if err != nil {
+			if !slices.Contains(p.InvalidCatalogs, name) {
+				t.Errorf("%s: catalog %s: %v", p.ID, name, err)
+			}
+			broken[id] = err
+			continue
+		}
+		cats = append(cats, cat)
+	}
+	x, err := catalog.NewIndex(cats...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, err := range broken {
+		x = x.WithBroken(id, err)
+	}
+	return x, true
+}
+
+func bytesOf(raw []json.RawMessage) [][]byte {
+	out := make([][]byte, len(raw))
+	for i, r := range raw {
+		out[i] = r
+	}
+	return out
+}
+
+// corpus reads one of the published catalogs, once.
+func corpus(t testing.TB, corpora map[string]*catalog.Content, name string) (*catalog.Content, bool) {
+	t.Helper()
+	if c, ok := corpora[name]; ok {
+		return c, c != nil
+	}
+	corpora[name] = nil
+	dir := os.Getenv("QUAYSIDE_CORPUS")
+	if dir == "" {
+		return nil, false
+	}
+	archive := name
+	if name == "v4.20" {
+		archive = "community-v4.20"
+	}
+	root := unpack(t, filepath.Join(dir, "catalogs", archive+".tar.zst"))
+	content, err := fbc.LoadFS(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name == "v4.20" {
+		content.Packages = slices.DeleteFunc(content.Packages, func(p catalog.PackageData) bool { return p.Name == "stackgres-community" })
+	}
+	corpora[name] = &content
+	return &content, true
+}
+
+func unpack(t testing.TB, archive string) string {
+	t.Helper()
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	root := t.TempDir()
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return root
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) {
+			continue
+		}
+		to := filepath.Join(root, h.Name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// solve returns quayside's answer for each namespace: the first round, and what
+// is there when nothing changes any more.
+func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
+	t.Helper()
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": p.Objects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decl, err := subscription.Parse(p.ID+".json", list)
+	if err != nil {
+		t.Fatalf("%s: %v", p.ID, err)
+	}
+	opt := resolve.Options{Upgrade: true, Hops: -1, KeepGoing: true, Requirements: "warn", AllowOverlap: true,
+		GlobalNamespaces: []string{p.GlobalCatalogNamespace}}
+	for _, s := range decl.Subscriptions {
+		if s.Approval == subscription.Manual {
+			opt.Named = append(opt.Named, resolve.Target{Namespace: s.Namespace, Package: s.Package})
+		}
+	}
+	res, err := resolve.Resolve(x, decl, nil, opt)
+	if err != nil {
+		t.Fatalf("%s: %v", p.ID, err)
+	}
+	opt.Hops = 1
+	once, err := resolve.Resolve(x, decl, nil, opt)
+	if err != nil {
+		t.Fatalf("%s: %v", p.ID, err)
+	}
+	return answers(p, decl, res, once)
+}
+
+func answers(p *problem, decl *subscription.Set, res, once *resolve.Result) map[string]answer {
+	out := map[string]answer{}
+	for _, ns := range p.Expect.Namespaces {
+		a := answer{Outcome: "fixpoint", Installed: []string{}}
+		for _, c := range res.Conflicts {
+			if c.Namespace == ns.Namespace {
+				a.Outcome = "conflict"
+			}
+		}
+		for _, pin := range res.Lock.Pins {
+			if pin.Namespace != ns.Namespace {
+				continue
+			}
+			a.Installed = append(a.Installed, spell(pin))
+			if pin.Generated {
+				a.Generated = append(a.Generated, pin.Subscription+" "+pin.Channel)
+			}
+		}
+		for _, m := range once.Moves {
+			if m.Namespace == ns.Namespace && m.To != "" {
+				a.First = append(a.First, m.To)
+			}
+		}
+		slices.Sort(a.Installed)
+		slices.Sort(a.First)
+		slices.Sort(a.Generated)
+		if a.Outcome == "fixpoint" {
+			a.fault = unsound(res.Lock.Pins, decl, ns.Namespace)
+		}
+		out[ns.Namespace] = a
+	}
+	return out
+}
+
+// spell names a pin as brief does an expected install.
+func spell(p lockfile.Pin) string {
+	subs := []string{p.Subscription}
+	for _, r := range p.RequestedBy {
+		if r.Subscription != "" {
+			subs = append(subs, strings.TrimPrefix(r.Subscription, p.Namespace+"/"))
+		}
+	}
+	slices.Sort(subs)
+	return fmt.Sprintf("%s %s", p.Bundle, strings.Join(slices.Compact(subs), ","))
+}
+
+// brief is what OLM did, in the form of an answer. What was installed before
+// and is planned again is no move.
+func (e *expectation) brief(p *problem) answer {
+	a := answer{Outcome: e.Outcome, Installed: []string{}}
+	for _, i := range e.Installed {
+		if len(i.Subscriptions) == 0 {
+			continue // free-standing: no one's pin
+		}
+		subs := slices.Clone(i.Subscriptions)
+		slices.Sort(subs)
+		a.Installed = append(a.Installed, fmt.Sprintf("%s %s", i.CSV, strings.Join(subs, ",")))
+	}
+	if len(e.Hops) > 0 {
+		a.First = slices.DeleteFunc(slices.Clone(e.Hops[0]), func(csv string) bool { return p.had(e.Namespace, csv) })
+	}
+	for _, g := range e.Generated {
+		a.Generated = append(a.Generated, g.Name+" "+g.Channel)
+	}
+	slices.Sort(a.Installed)
+	slices.Sort(a.First)
+	slices.Sort(a.Generated)
+	return a
+}
+
+// had reports whether a subscription had the ClusterServiceVersion installed.
+func (p *problem) had(ns, csv string) bool {
+	asked, there := false, false
+	for _, raw := range p.Objects {
+		var o struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+			Status   struct{ InstalledCSV string }
+		}
+		if json.Unmarshal(raw, &o) != nil || o.Metadata.Namespace != ns {
+			continue
+		}
+		asked = asked || o.Kind == "Subscription" && o.Status.InstalledCSV == csv
+		there = there || o.Kind == "ClusterServiceVersion" && o.Metadata.Name == csv
+	}
+	return asked && there
+}
+
+// check returns what is wrong with got, or "". Where OLM fails or never ends,
+// quayside's rules take over: an accident does not spread (4), versions do not
+// go down (5), and what OLM plans for ever is installed; the answer must be
+// sound all the same.
+func (e *expectation) check(p *problem, got answer) string {
+	switch e.Outcome {
+	case "unsat":
+		if got.Outcome != "conflict" {
+			return "no conflict where OLM finds none satisfiable"
+		}
+		return ""
+	case "error":
+		return got.fault
+	case "cycle", "stuck":
+		if got.Outcome != "fixpoint" {
+			return "a conflict where OLM finds an answer"
+		}
+		return got.fault
+	}
+	switch {
+	case got.Outcome != "fixpoint":
+		return "a conflict where OLM finds an answer"
+	case got.fault != "":
+		return got.fault
+	case e.Nondeterministic:
+		return e.checkAlternatives(got)
+	}
+	return e.brief(p).differs(got)
+}
+
+func (e *expectation) checkAlternatives(got answer) string {
+	var names []string
+	for _, i := range got.Installed {
+		names = append(names, strings.Fields(i)[0])
+	}
+	free := map[string]bool{}
+	for _, i := range e.Installed {
+		free[i.CSV] = len(i.Subscriptions) == 0
+	}
+	slices.Sort(names)
+	for _, alt := range e.Alternatives {
+		want := slices.DeleteFunc(slices.Clone(alt.Installed), func(csv string) bool { return free[csv] })
+		slices.Sort(want)
+		if slices.Equal(want, names) {
+			return ""
+		}
+	}
+	return "none of the alternatives"
+}
+
+// differs returns what is different in got, or "".
+func (a answer) differs(got answer) string {
+	switch {
+	case a.Outcome != got.Outcome:
+		return "another outcome"
+	case !slices.Equal(a.Installed, got.Installed):
+		return "another end"
+	case !slices.Equal(a.First, got.First):
+		return "another first round"
+	case !slices.Equal(a.Generated, got.Generated):
+		return "other generated subscriptions"
+	}
+	return ""
+}

@@ -1,0 +1,56 @@
+package resolve
+
+import (
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Options says what may move and what is checked. The zero value keeps every
+// pin that is still valid, enforces no cluster version, and lets no two
+// namespaces share or overlap.
+type Options struct {
+	Upgrade            bool           // everything that may move moves
+	Named              []Target       // these move, whatever their approval
+	Hops               int            // edges to take; 0 and 1: one, -1: until nothing changes
+	AllowDowngrade     bool           // versions may go down
+	KeepGoing          bool           // with conflicts, still return a lock of what could be resolved
+	From               *lockfile.File // take exactly the versions of this lock
+	Held               []Hold         // operators that must not move, beside those that the declarations hold
+	KubernetesVersion  string         // "1.34"; empty: minKubeVersion is not checked
+	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
+	Requirements       string         // "enforce" (or empty): what cannot run there is no candidate; "warn": said only
+	AllowOverlap       bool           // the same API from two overlapping installs is a warning, not an error
+	SharedDependencies bool           // a dependency may be met from another namespace that watches this one
+	GlobalNamespaces   []string       // catalogs there are visible everywhere; nil: every namespace that holds a catalog
+}
+
+// Target names an operator that is to move.
+type Target struct {
+	Namespace, Package string
+	Version            string // where to; empty: as far as it may
+}
+
+// Hold is a reason why an operator must not move.
+type Hold struct {
+	Namespace, Package string
+	Reason             string // "OperatorCondition Upgradeable=False: migration running"
+}
+
+// Move is one pin that changed.
+type Move struct {
+	Namespace string `json:"namespace"`
+	Package   string `json:"package"`
+	From      string `json:"from,omitempty"` // bundle; empty: newly installed
+	To        string `json:"to,omitempty"`   // bundle; empty: no longer pinned
+	Why       string `json:"why"`            // "subscription my-etcd/etcd", "required by my-app/app: the API …"
+}
+
+// Result is what Resolve found.
+type Result struct {
+	Lock      *lockfile.File // nil where there are conflicts and Options.KeepGoing is not set
+	Partial   *lockfile.File // what could be resolved beside the conflicts; equal to Lock where there are none
+	Warnings  []diag.Warning // sorted
+	Conflicts []*Conflict    // sorted by namespace, then subscription
+	Moves     []Move         // sorted by namespace, then package
+	Rounds    [][]Move       // by hop: what each changed
+}

@@ -1,0 +1,304 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
+)
+
+// lock writes the state down. Pins that did not move keep what prev says of
+// their content.
+func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
+	asked := st.requests()
+	var pins []lockfile.Pin
+	seen := map[string]bool{}
+	for _, i := range st.have {
+		wants := st.wantsOf(i)
+		if len(wants) == 0 {
+			continue
+		}
+		p := w.pin(i, wants, asked[i])
+		if !seen[p.Key()] {
+			seen[p.Key()] = true
+			pins = append(pins, p)
+		}
+	}
+	return lockfile.New(w.lockedCatalogs(pins, prev), pins)
+}
+
+// wantsOf returns the subscriptions that i answers, declared ones first.
+func (st *state) wantsOf(i *installed) []*want {
+	var out []*want
+	for _, s := range st.wants {
+		if s.current == i {
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *want) int { return compareBool(a.generated, b.generated) })
+	return out
+}
+
+func (w *world) pin(i *installed, wants []*want, asked []lockfile.Request) lockfile.Pin {
+	s := wants[0]
+	var p lockfile.Pin
+	if i.pin != nil && i.pin.Bundle == i.bundle {
+		p = *i.pin
+	} else {
+		p = w.newPin(i, s)
+	}
+	p.Namespace, p.Subscription, p.Generated = i.ns, s.name, s.generated
+	p.Package = cmp.Or(i.pkg(), s.pkg)
+	p.Channel = w.channelOf(i, s, p.Channel)
+	var b *catalog.Bundle
+	if i.entry != nil {
+		b = i.entry.Bundle()
+	}
+	if i.pin == nil || b != nil || w.space(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
+		p.WatchNamespaces = w.watchOf(i.ns, s, b)
+	}
+	p.InstallMode = catalog.ModeFor(i.ns, p.WatchNamespaces)
+	p.OperatorGroup = ""
+	if g := w.space(i.ns).group; g != nil {
+		p.OperatorGroup = g.Name
+	}
+	p.Approval, p.Hold, p.Config = string(s.approval), "", nil
+	if s.decl != nil {
+		p.Hold, p.Config = s.decl.Hold, s.decl.Config
+	}
+	for _, s := range wants {
+		if !s.generated {
+			asked = append(asked, lockfile.Request{Subscription: s.key()})
+		}
+	}
+	p.RequestedBy = asked
+	declaration := w.declaration(i.ns, wants)
+	if i.pin == nil || w.opt.Upgrade || w.named(s) != nil || declaration != i.pin.Declaration {
+		p.RemainingHops = w.remaining(i, s)
+	}
+	p.Declaration = declaration
+	return p
+}
+
+// newPin fills in what the catalog says.
+func (w *world) newPin(i *installed, s *want) lockfile.Pin {
+	p := lockfile.Pin{
+		Version: i.versionText(), Bundle: i.bundle, Catalog: i.cat, Replaces: i.replaces, Skipped: i.skipped,
+		Properties: i.facts.properties,
+	}
+	if i.entry != nil {
+		b := i.entry.Bundle()
+		p.Version, p.Image, p.RelatedImages = b.Version().String(), b.Image(), b.RelatedImages()
+		if i.csv == nil { // what was taken over from a cluster keeps what the cluster says of it
+			p.Properties = b.Properties()
+		}
+	}
+	if p.Catalog == (catalog.ID{}) && s.cat != nil {
+		p.Catalog = *s.cat
+	}
+	return p
+}
+
+// channelOf returns the channel to record: the one that was asked for, else the
+// only one that holds the bundle. A pin that did not move keeps its own as long
+// as the subscription permits it.
+func (w *world) channelOf(i *installed, s *want, have string) string {
+	if len(s.channels) == 1 {
+		return s.channels[0]
+	}
+	if have != "" && (len(s.channels) == 0 || slices.Contains(s.channels, have)) {
+		return have
+	}
+	if i.entry == nil {
+		return ""
+	}
+	var names []string
+	for _, e := range i.entry.Bundle().Entries() {
+		if name := e.Channel().Name(); len(s.channels) == 0 || slices.Contains(s.channels, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return ""
+}
+
+// declaration is the digest of what the pin answers: its subscriptions and the
+// OperatorGroup of its namespace.
+func (w *world) declaration(ns string, wants []*want) catalog.Digest {
+	var parts []string
+	for _, s := range wants {
+		if s.decl != nil {
+			parts = append(parts, s.key()+"="+string(s.decl.Digest))
+		}
+	}
+	slices.Sort(parts)
+	if g := w.space(ns).group; g != nil {
+		parts = append(parts, "group="+string(g.Digest))
+	}
+	return catalog.DigestOf([]byte(strings.Join(parts, "\n")))
+}
+
+// remaining returns the bundles between i and the end of the way that upgrades
+// would take, nearest first, dependencies aside.
+func (w *world) remaining(i *installed, s *want) []string {
+	pkgs, bad := w.packages(s)
+	if bad != nil {
+		return nil
+	}
+	walker := *w
+	walker.opt.Named, walker.opt.Upgrade, walker.opt.From = nil, true, nil
+	step := *s
+	step.current, step.approval, step.hold = i, subscription.Automatic, ""
+	var out []string
+	seen := map[string]bool{i.bundle: true}
+	for len(out) < maxRounds {
+		opts := walker.upgrades(&step, pkgs, moveIt)
+		if len(opts.of) == 0 || opts.of[0].entry == nil || seen[opts.of[0].entry.Name()] {
+			return out
+		}
+		e := opts.of[0].entry
+		seen[e.Name()] = true
+		out = append(out, e.Name())
+		step.current = &installed{ns: i.ns, bundle: e.Name(), facts: w.read.bundle(e.Bundle()), entry: e, cat: i.cat}
+	}
+	return out
+}
+
+// lockedCatalogs returns the catalogs that the pins came from. One none of
+// whose pins moved stays as the previous lock has it.
+func (w *world) lockedCatalogs(pins []lockfile.Pin, prev *lockfile.File) []lockfile.Catalog {
+	moved := map[catalog.ID]bool{}
+	for _, p := range pins {
+		old, ok := lockfile.Pin{}, false
+		if prev != nil {
+			old, ok = prev.Pin(p.Namespace, p.Package)
+		}
+		moved[p.Catalog] = moved[p.Catalog] || !ok || old.Bundle != p.Bundle || old.Catalog != p.Catalog
+	}
+	var out []lockfile.Catalog
+	for id, fresh := range moved {
+		if prev != nil {
+			if old, ok := prev.Catalog(id); ok && !fresh {
+				out = append(out, old)
+				continue
+			}
+		}
+		if c, ok := w.x.Catalog(id); ok {
+			out = append(out, lockfile.Catalog{ID: id, Source: c.Source(), Digest: c.Digest()})
+		} else if prev != nil {
+			if old, ok := prev.Catalog(id); ok {
+				out = append(out, old)
+			}
+		}
+	}
+	return out
+}
+
+// requests returns, for each installed bundle, which others need it and why.
+func (st *state) requests() map[*installed][]lockfile.Request {
+	out := map[*installed][]lockfile.Request{}
+	for _, by := range st.have {
+		for _, r := range by.facts.needs {
+			for _, i := range st.meeting(by, r) {
+				if i != by {
+					out[i] = append(out[i], lockfile.Request{Pin: by.ns + "/" + cmp.Or(by.pkg(), by.bundle), Requirement: r.label})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// meeting returns what meets a requirement of by: itself, else what is in its
+// namespace, else what is elsewhere.
+func (st *state) meeting(by *installed, r *requirement) []*installed {
+	if r.match(by.facts) {
+		return []*installed{by}
+	}
+	var here, away []*installed
+	for _, i := range st.have {
+		switch {
+		case !r.match(i.facts):
+		case i.ns == by.ns:
+			here = append(here, i)
+		default:
+			away = append(away, i)
+		}
+	}
+	if len(here) > 0 {
+		return here
+	}
+	return away
+}
+
+// moves returns what a round changed.
+func (w *world) moves(before, after *state) []Move {
+	type place struct{ ns, pkg string }
+	at := func(st *state) map[place]*installed {
+		out := map[place]*installed{}
+		for _, i := range st.have {
+			if wants := st.wantsOf(i); len(wants) > 0 {
+				out[place{i.ns, cmp.Or(i.pkg(), wants[0].pkg)}] = i
+			}
+		}
+		return out
+	}
+	old, now := at(before), at(after)
+	asked := after.requests()
+	var out []Move
+	for p, i := range now {
+		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: why(after.wantsOf(i), asked[i])}
+		if o := old[p]; o != nil {
+			if o.bundle == i.bundle {
+				continue
+			}
+			m.From = o.bundle
+		} else {
+			m.From = renamedFrom(i, before)
+		}
+		out = append(out, m)
+	}
+	for p, o := range old {
+		if now[p] == nil {
+			out = append(out, Move{Namespace: p.ns, Package: p.pkg, From: o.bundle, Why: "nothing asks for it any more"})
+		}
+	}
+	slices.SortFunc(out, func(a, b Move) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
+	})
+	return out
+}
+
+func renamedFrom(i *installed, before *state) string {
+	for _, o := range before.have {
+		if o.ns == i.ns && o.bundle == i.replaces {
+			return o.bundle
+		}
+	}
+	return ""
+}
+
+func why(wants []*want, asked []lockfile.Request) string {
+	for _, s := range wants {
+		if !s.generated {
+			return "subscription " + s.key()
+		}
+	}
+	if len(asked) > 0 {
+		return fmt.Sprintf("required by %s: %s", asked[0].Pin, asked[0].Requirement)
+	}
+	return "generated subscription " + wants[0].key()
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

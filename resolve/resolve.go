@@ -1,0 +1,100 @@
+// Package resolve decides which bundle of each operator is installed: from the
+// catalogs, what is declared and the previous lock it makes the next lock, as
+// OLM would choose where OLM's choice is defined, by a stable rule where OLM's
+// depends on chance, and always with an explanation.
+//
+// Everything here is a pure function of its arguments. The package never reads
+// a manifest, a file or a clock.
+//
+// Start from [Resolve], [Check] and [Conflict].
+package resolve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
+)
+
+// maxRounds bounds --hops=all. The longest real chain has 120 versions.
+const maxRounds = 1000
+
+// Resolve returns the lock that answers decl from the catalogs of x, starting
+// from what prev pins (nil: nothing), with warnings and, where something cannot
+// be answered, the conflicts. The error is a Conflicts where there are any and
+// opt.KeepGoing is not set; the result is returned beside it, with what could
+// be resolved in Partial. The arguments are not modified.
+func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) (*Result, error) {
+	w := newWorld(x, decl, opt)
+	st := w.begin(prev)
+	first := st
+	res := &Result{}
+	var last *round
+	seen := []*state{st}
+	for hop := 0; ; hop++ {
+		r, err := w.round(st)
+		if err != nil {
+			return nil, err
+		}
+		if hop > 0 && (!r.changed || len(r.conflicts) > 0 && !opt.KeepGoing) {
+			res.Conflicts = append(res.Conflicts, r.conflicts...)
+			break
+		}
+		last = r
+		res.Conflicts = append(res.Conflicts, r.conflicts...)
+		if r.changed {
+			res.Rounds = append(res.Rounds, w.moves(st, r.next))
+		}
+		st = r.next
+		if !w.goesOn(hop, r) {
+			break
+		}
+		if again := slices.IndexFunc(seen, func(old *state) bool { return old.equal(st) }); again >= 0 {
+			w.warn(diag.Warning{Code: "cycle", Msg: fmt.Sprintf("the upgrades go round in a circle of %d; stopped", len(seen)-again)})
+			break
+		}
+		seen = append(seen, st)
+	}
+	res.Conflicts = unique(res.Conflicts)
+	res.Moves = w.moves(first, st)
+	res.Partial = w.lock(st, prev)
+	w.report(first, last, st)
+	res.Warnings = diag.SortWarnings(w.warnings)
+	if len(res.Conflicts) == 0 || opt.KeepGoing {
+		res.Lock = res.Partial
+	}
+	if len(res.Conflicts) > 0 && !opt.KeepGoing {
+		return res, Conflicts(res.Conflicts)
+	}
+	return res, nil
+}
+
+// goesOn reports whether another hop is to be taken.
+func (w *world) goesOn(hop int, r *round) bool {
+	if !r.changed || len(r.conflicts) > 0 && !w.opt.KeepGoing || hop+1 >= maxRounds {
+		return false
+	}
+	return w.opt.Hops < 0 || hop+1 < w.opt.Hops
+}
+
+// equal reports whether the same bundles answer the same subscriptions.
+func (st *state) equal(other *state) bool {
+	if len(st.wants) != len(other.wants) || len(st.have) != len(other.have) {
+		return false
+	}
+	for i, s := range st.wants {
+		o := other.wants[i]
+		if s.key() != o.key() || (s.current == nil) != (o.current == nil) || s.current != nil && s.current.bundle != o.current.bundle {
+			return false
+		}
+	}
+	for i, h := range st.have {
+		if h.ns != other.have[i].ns || h.bundle != other.have[i].bundle {
+			return false
+		}
+	}
+	return true
+}

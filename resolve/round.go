@@ -1,0 +1,213 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/resolve/internal/solve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// round is the outcome of one resolution: at most one edge for each operator.
+type round struct {
+	b         *builder
+	next      *state
+	picks     map[*want]int // what answers each subscription; absent where nothing does
+	conflicts []*Conflict
+	changed   bool
+}
+
+// round resolves once. A subscription that cannot be answered is set aside with
+// what cannot hold together with it, and the rest is resolved without them.
+func (w *world) round(st *state) (*round, error) {
+	blocked := map[any]int{}
+	r := &round{}
+	for {
+		b := w.build(st, blocked)
+		res, err := solve.Solve(b.p)
+		if err != nil {
+			return nil, err
+		}
+		if res.Core == nil {
+			r.b = b
+			r.apply(res.Chosen)
+			return r, nil
+		}
+		fresh, found := b.block(res.Core)
+		if !found {
+			return nil, fmt.Errorf("resolving: no declaration takes part in the conflict %v", res.Core)
+		}
+		if fresh {
+			r.conflicts = append(r.conflicts, b.conflict(res.Core))
+		}
+	}
+}
+
+// block sets aside what takes part in a conflict. It reports whether any of it
+// is set aside for the first time, and whether there was anything.
+func (b *builder) block(core []int) (fresh, found bool) {
+	for _, t := range core {
+		c := b.causes[t]
+		var key any = c.inst
+		switch {
+		case c.kind == causeWant:
+			key = c.want
+		case c.kind != causeStays:
+			continue
+		}
+		found = true
+		fresh = fresh || b.blocked[key] == 0
+		b.blocked[key]++
+	}
+	return fresh, found
+}
+
+// apply makes the state after the round.
+func (r *round) apply(chosen []int) {
+	b := r.b
+	have := map[int]bool{}
+	for _, id := range chosen {
+		have[id] = true
+	}
+	r.picks = map[*want]int{}
+	for _, root := range b.roots {
+		if root.want == nil {
+			continue
+		}
+		for _, id := range root.choice.Of {
+			if have[id] {
+				r.picks[root.want] = id
+				break
+			}
+		}
+	}
+	n := &nextState{b: b, st: &state{}, made: map[int]*installed{}, adopted: map[*installed]*installed{}, kept: map[*installed]bool{}}
+	for _, s := range b.st.wants {
+		next := *s
+		if id, ok := r.picks[s]; ok {
+			next.current = n.now(id)
+			if i := next.current; n.made[id] == i && s.current != nil && i.replaces == "" {
+				i.succeed(s.current)
+			}
+			r.changed = r.changed || next.current != s.current
+		}
+		if next.current != nil {
+			n.keep(next.current)
+		}
+		n.st.wants = append(n.st.wants, &next)
+	}
+	for _, id := range chosen {
+		if i := n.now(id); !n.kept[i] && b.atoms[id].entry != nil {
+			n.generate(i, b.atoms[id].entry)
+			n.keep(i)
+			r.changed = true
+		}
+	}
+	for _, i := range b.st.have {
+		switch {
+		case !i.free || n.kept[i] || n.adopted[i] != nil:
+		case n.replaced(i):
+			r.changed = true
+		default:
+			n.keep(i)
+		}
+	}
+	n.st.sort()
+	r.next = n.st
+}
+
+// nextState is a state in the making.
+type nextState struct {
+	b       *builder
+	st      *state
+	made    map[int]*installed // by atom
+	adopted map[*installed]*installed
+	kept    map[*installed]bool
+}
+
+func (n *nextState) keep(i *installed) {
+	if !n.kept[i] {
+		n.kept[i] = true
+		n.st.have = append(n.st.have, i)
+	}
+}
+
+// now returns what a chosen atom is after the round: what is installed, also
+// where a catalog offers it under the same name, or something new.
+func (n *nextState) now(id int) *installed {
+	a := n.b.atoms[id]
+	if a.inst != nil {
+		return a.inst
+	}
+	if n.made[id] != nil {
+		return n.made[id]
+	}
+	for _, i := range n.b.st.have {
+		if i.ns == a.ns && i.bundle == a.entry.Name() {
+			return n.adopt(i, a)
+		}
+	}
+	n.made[id] = &installed{ns: a.ns, bundle: a.entry.Name(), facts: a.facts, entry: a.entry, cat: a.catalog().ID(), made: true}
+	return n.made[id]
+}
+
+// adopt returns i, which answers something now: one that nothing asked for does
+// so as it is.
+func (n *nextState) adopt(i *installed, a *atom) *installed {
+	if !i.free {
+		return i
+	}
+	if n.adopted[i] == nil {
+		next := *i
+		next.free, next.entry, next.cat = false, a.entry, a.catalog().ID()
+		if i.csv != nil && !i.csv.Annotated && i.facts.pkg == "" {
+			next.facts = i.facts.inPackage(a.facts.pkg)
+		}
+		n.adopted[i] = &next
+	}
+	return n.adopted[i]
+}
+
+// succeed records that i takes the place of old. A state that this run made and
+// left again was only passed over.
+func (i *installed) succeed(old *installed) {
+	if !old.made {
+		i.replaces = old.bundle
+		return
+	}
+	i.replaces = old.replaces
+	i.skipped = append(slices.Clone(old.skipped), old.bundle)
+}
+
+// replaced reports whether a new bundle takes the place of a free one.
+func (n *nextState) replaced(free *installed) bool {
+	for _, i := range n.made {
+		if i.ns == free.ns && i.entry.Replaces() == free.bundle {
+			if i.replaces == "" {
+				i.replaces = free.bundle
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// generate adds the subscription that a dependency gets, as OLM names it.
+func (n *nextState) generate(i *installed, e *catalog.Entry) {
+	pkg, id := e.Channel().Package().Name(), i.cat
+	for _, s := range n.st.wants {
+		if s.ns == i.ns && s.pkg == pkg && (len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name())) && (s.cat == nil || *s.cat == id) {
+			return
+		}
+	}
+	n.st.wants = append(n.st.wants, &want{
+		ns: i.ns, name: generatedName(pkg, e.Channel().Name(), id), pkg: pkg, channels: []string{e.Channel().Name()}, cat: &id,
+		approval: subscription.Automatic, current: i, generated: true,
+	})
+}
+
+// generatedName is the name of the subscription that OLM makes for a dependency.
+func generatedName(pkg, channel string, id catalog.ID) string {
+	return pkg + "-" + channel + "-" + id.Name + "-" + id.Namespace
+}

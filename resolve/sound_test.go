@@ -1,0 +1,175 @@
+package resolve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
+)
+
+// unsound returns what is wrong with the pins of one namespace, or "": a
+// requirement that nothing there meets, two bundles of a package, two providers
+// of an API, a version lower than what was installed. It reads the properties
+// by itself and shares no code with the resolver.
+func unsound(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
+	there := thereIn(pins, decl, ns)
+	owner := map[string]string{}
+	for _, b := range there {
+		for _, claim := range b.claims() {
+			if other, ok := owner[claim]; ok {
+				return fmt.Sprintf("%s and %s both are %s", other, b.name, claim)
+			}
+			owner[claim] = b.name
+		}
+		for _, p := range b.props {
+			meets := meets(p)
+			if meets != nil && !slices.ContainsFunc(there, meets) {
+				return fmt.Sprintf("%s misses %s %s", b.name, p.Type, p.Value)
+			}
+		}
+	}
+	return wentDown(pins, decl, ns)
+}
+
+// thing is one bundle that is there.
+type thing struct {
+	name  string
+	props []catalog.Property
+}
+
+func thereIn(pins []lockfile.Pin, decl *subscription.Set, ns string) []thing {
+	var there []thing
+	gone := map[string]bool{}
+	for _, p := range pins {
+		if p.Namespace == ns {
+			there = append(there, thing{p.Bundle, p.Properties})
+			gone[p.Bundle], gone[p.Replaces] = true, true
+		}
+	}
+	for _, s := range decl.Subscriptions {
+		gone[s.InstalledCSV] = gone[s.InstalledCSV] || s.Namespace == ns
+	}
+	for _, c := range decl.CSVs { // what the others have replaced
+		if c.Namespace == ns && gone[c.Name] {
+			gone[c.Replaces] = true
+		}
+	}
+	for _, c := range decl.CSVs {
+		if c.Namespace == ns && !gone[c.Name] {
+			there = append(there, thing{c.Name, c.Properties})
+		}
+	}
+	return there
+}
+
+func (b thing) claims() []string {
+	var out []string
+	for _, p := range b.props {
+		if p.Type == "olm.gvk" || p.Type == "olm.package" {
+			v := fields(p.Value)
+			out = append(out, p.Type+" "+v["packageName"]+v["group"]+"/"+v["apiVersion"]+" "+v["kind"])
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// fields returns the strings of a JSON object. The version of an API is under
+// apiVersion, for that of a package is no claim.
+func fields(raw json.RawMessage) map[string]string {
+	var v map[string]any
+	_ = json.Unmarshal(raw, &v)
+	out := map[string]string{}
+	for k, x := range v {
+		if s, ok := x.(string); ok {
+			out[k] = s
+		}
+	}
+	if out["kind"] != "" {
+		out["apiVersion"] = out["version"]
+	}
+	return out
+}
+
+// meets returns the test that a required property makes, or nil for one that
+// requires nothing or that this checker does not read.
+func meets(p catalog.Property) func(thing) bool {
+	v := fields(p.Value)
+	switch p.Type {
+	case "olm.gvk.required":
+		return providing(v)
+	case "olm.package.required":
+		return inRange(v)
+	case "olm.constraint":
+		var c map[string]json.RawMessage
+		_ = json.Unmarshal(p.Value, &c)
+		return meetsConstraint(c)
+	}
+	return nil
+}
+
+func providing(v map[string]string) func(thing) bool {
+	return func(b thing) bool {
+		return slices.ContainsFunc(b.props, func(p catalog.Property) bool {
+			have := fields(p.Value)
+			return p.Type == "olm.gvk" && have["group"] == v["group"] && have["kind"] == v["kind"] && have["version"] == v["version"]
+		})
+	}
+}
+
+func inRange(v map[string]string) func(thing) bool {
+	in, err := catalog.ParseRange(v["versionRange"])
+	return func(b thing) bool {
+		return err == nil && slices.ContainsFunc(b.props, func(p catalog.Property) bool {
+			have := fields(p.Value)
+			version, err := catalog.ParseVersion(have["version"])
+			return err == nil && p.Type == "olm.package" && have["packageName"] == v["packageName"] && in.Contains(version)
+		})
+	}
+}
+
+func meetsConstraint(c map[string]json.RawMessage) func(thing) bool {
+	for key, raw := range c {
+		switch key {
+		case "gvk":
+			return providing(fields(raw))
+		case "package":
+			return inRange(fields(raw))
+		case "all", "any", "not":
+			var v struct{ Constraints []map[string]json.RawMessage }
+			_ = json.Unmarshal(raw, &v)
+			return func(b thing) bool {
+				n := 0
+				for _, sub := range v.Constraints {
+					if m := meetsConstraint(sub); m == nil || m(b) {
+						n++
+					}
+				}
+				return key == "all" && n == len(v.Constraints) || key == "any" && n > 0 || key == "not" && n == 0
+			}
+		}
+	}
+	return nil
+}
+
+// wentDown reports a pin whose version is lower than what its subscription had.
+func wentDown(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
+	for _, s := range decl.Subscriptions {
+		for _, c := range decl.CSVs {
+			if s.Namespace != ns || c.Namespace != ns || s.InstalledCSV != c.Name {
+				continue
+			}
+			for _, p := range pins {
+				old, err1 := catalog.ParseVersion(c.Version)
+				now, err2 := catalog.ParseVersion(p.Version)
+				if p.Namespace == ns && p.Package == s.Package && err1 == nil && err2 == nil && now.LT(old) {
+					return fmt.Sprintf("%s went down from %s to %s", s.Package, old, now)
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/resolve/internal/solve"
+)
+
+// watchOf returns the namespaces that a bundle would watch from ns; empty means
+// all. A declaration's own word comes first, then the OperatorGroup's. With
+// neither, the bundle watches all namespaces where it can, else its own.
+func (w *world) watchOf(ns string, s *want, b *catalog.Bundle) []string {
+	if s != nil && s.decl != nil {
+		if s.decl.WatchAll {
+			return nil
+		}
+		if s.decl.Watch != nil {
+			return s.decl.Watch
+		}
+	}
+	sp := w.space(ns)
+	if sp.group != nil {
+		return sp.watch
+	}
+	if b != nil && !catalog.Supports(b.Metadata().InstallModes, ns, nil) {
+		return []string{ns}
+	}
+	return nil
+}
+
+func (w *world) warnsOnly() bool { return w.opt.Requirements == "warn" }
+
+// cannotRun returns why the bundle would not run where it is to go, or "".
+func (w *world) cannotRun(a *atom) string {
+	b := a.entry.Bundle()
+	m := b.Metadata()
+	if !catalog.Supports(m.InstallModes, a.ns, a.watch) {
+		modes := make([]string, len(m.InstallModes))
+		for i, mode := range m.InstallModes {
+			modes[i] = string(mode)
+		}
+		can := strings.Join(modes, ", ")
+		if can == "" {
+			can = "none"
+		}
+		return fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
+			catalog.ModeFor(a.ns, a.watch), watched(a.watch), can)
+	}
+	if below(w.opt.KubernetesVersion, m.MinKubeVersion) {
+		return fmt.Sprintf("needs Kubernetes %s, the workspace says %s", m.MinKubeVersion, w.opt.KubernetesVersion)
+	}
+	if limit := b.MaxOpenShiftVersion(); aboveMinor(w.opt.OpenShiftVersion, limit) {
+		return fmt.Sprintf("runs on OpenShift up to %s, the workspace says %s", limit, w.opt.OpenShiftVersion)
+	}
+	return ""
+}
+
+func watched(ns []string) string {
+	if len(ns) == 0 {
+		return "all namespaces"
+	}
+	return "namespace " + strings.Join(ns, ", ")
+}
+
+// below reports whether version have is lower than want; false where either is
+// not given.
+func below(have, want string) bool {
+	h, err := semver.ParseTolerant(have)
+	if err != nil {
+		return false
+	}
+	v, err := semver.ParseTolerant(want)
+	return err == nil && h.LT(v)
+}
+
+// aboveMinor reports whether have is of a later minor than limit.
+func aboveMinor(have, limit string) bool {
+	h, err := semver.ParseTolerant(have)
+	if err != nil {
+		return false
+	}
+	l, err := semver.ParseTolerant(limit)
+	return err == nil && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
+}
+
+// notPromoted returns why a bundle is not the one that the lock to follow pins.
+func (w *world) notPromoted(a *atom) string {
+	if w.opt.From == nil {
+		return ""
+	}
+	pin, ok := w.opt.From.Pin(a.ns, a.facts.pkg)
+	if !ok || pin.Bundle == a.entry.Name() {
+		return ""
+	}
+	return "is not what the lock to follow pins (" + pin.Bundle + ")"
+}
+
+// overlapping reports whether two sets of watched namespaces share one.
+func overlapping(a, b []string) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(a, func(ns string) bool { return slices.Contains(b, ns) })
+}
+
+// sharing finds which atoms of one namespace may serve another.
+type sharing struct {
+	b      *builder
+	rooted []int // atoms that a subscription can be answered by
+	others []int
+	memo   map[sharedKey][2][]int
+}
+
+type sharedKey struct {
+	ns  string
+	req *requirement
+}
+
+func (b *builder) sharing() *sharing {
+	if !b.w.opt.SharedDependencies || !b.several() {
+		return nil
+	}
+	s := &sharing{b: b, memo: map[sharedKey][2][]int{}}
+	for id := 1; id < len(b.atoms); id++ {
+		if b.rooted[id] {
+			s.rooted = append(s.rooted, id)
+		} else if b.atoms[id].inst == nil {
+			s.others = append(s.others, id)
+		}
+	}
+	return s
+}
+
+// several reports whether the problem spans namespaces.
+func (b *builder) several() bool {
+	for _, s := range b.st.wants {
+		if s.ns != b.st.wants[0].ns {
+			return true
+		}
+	}
+	return false
+}
+
+// extend lets a requirement be met from other namespaces that watch a's: by
+// what their own subscriptions bring before anything new is installed here, by
+// anything else that is installed there only if it is there anyway.
+func (s *sharing) extend(a *atom, r *requirement, c solve.Choice) solve.Choice {
+	key := sharedKey{a.ns, r}
+	got, ok := s.memo[key]
+	if !ok {
+		got = [2][]int{s.meeting(a.ns, r, s.rooted), s.meeting(a.ns, r, s.others)}
+		s.memo[key] = got
+	}
+	if len(got[0]) > 0 {
+		here := 0
+		for here < len(c.Of) && s.b.atoms[c.Of[here]].inst != nil {
+			here++
+		}
+		c.Of = slices.Concat(c.Of[:here], got[0], c.Of[here:])
+	}
+	c.Also = got[1]
+	return c
+}
+
+func (s *sharing) meeting(ns string, r *requirement, ids []int) []int {
+	var out []int
+	for _, id := range ids {
+		a := s.b.atoms[id]
+		if a.ns != ns && overlapping(a.watch, []string{ns}) && r.match(a.facts) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// overlaps forbids that two installs of different namespaces which watch a
+// common one provide the same API.
+func (b *builder) overlaps() {
+	if !b.several() {
+		return
+	}
+	type place struct {
+		ns, watch string
+	}
+	providers := map[catalog.GVK][]place{}
+	facts := map[catalog.GVK]map[place]int{}
+	var order []catalog.GVK
+	for id, a := range b.atoms {
+		if a == nil || a.inst != nil && b.giveUp(a.inst) >= 3 {
+			continue
+		}
+		at := place{a.ns, strings.Join(a.watch, ",")}
+		for _, g := range a.facts.apis {
+			if facts[g] == nil {
+				facts[g] = map[place]int{}
+				order = append(order, g)
+			}
+			if facts[g][at] == 0 {
+				b.p.Aux++
+				facts[g][at] = b.p.Atoms + b.p.Aux
+				providers[g] = append(providers[g], at)
+			}
+			b.p.Links = append(b.p.Links, solve.Link{From: id, To: facts[g][at]})
+		}
+	}
+	watch := func(at place) []string {
+		if at.watch == "" {
+			return nil
+		}
+		return strings.Split(at.watch, ",")
+	}
+	for _, g := range order {
+		for i, x := range providers[g] {
+			for _, y := range providers[g][i+1:] {
+				if x.ns == y.ns || !overlapping(watch(x), watch(y)) {
+					continue
+				}
+				tag := b.tag(causeKey{kind: causeOverlap, ns: x.ns, a: y.ns, b: g.String()}, cause{kind: causeOverlap, ns: x.ns, other: y.ns, api: g})
+				b.p.Groups = append(b.p.Groups, solve.Group{Of: []int{facts[g][x], facts[g][y]}, Tag: tag})
+			}
+		}
+	}
+}

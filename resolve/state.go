@@ -1,0 +1,288 @@
+package resolve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
+)
+
+// want is one operator that is asked for: by a declaration, or by a
+// subscription that an earlier dependency generated.
+type want struct {
+	ns, name  string
+	pkg       string
+	channels  []string // permitted; empty: any
+	cat       *catalog.ID
+	decl      *subscription.Subscription // nil: generated
+	starting  string
+	approval  subscription.Approval
+	hold      string
+	current   *installed // what is installed for it; nil: nothing
+	generated bool
+}
+
+func (s *want) key() string { return s.ns + "/" + s.name }
+
+func (s *want) pos(field string) diag.Pos {
+	if s.decl == nil {
+		return diag.Pos{}
+	}
+	return s.decl.At(field)
+}
+
+// installed is one bundle that is there before a round.
+type installed struct {
+	ns, bundle string
+	facts      *facts
+	entry      *catalog.Entry // where it came from; nil where no catalog holds it any more
+	cat        catalog.ID
+	pin        *lockfile.Pin // that records it; nil: adopted, or installed by this run
+	csv        *subscription.ClusterServiceVersion
+	free       bool   // nothing asks for it, and it must stay
+	replaces   string // what it took the place of
+	skipped    []string
+	made       bool // by this run
+}
+
+func (i *installed) pkg() string { return i.facts.pkg }
+
+func (i *installed) versionText() string {
+	switch {
+	case i.pin != nil:
+		return i.pin.Version
+	case i.facts.hasVersion:
+		return i.facts.version.String()
+	case i.csv != nil:
+		return i.csv.Version
+	}
+	return ""
+}
+
+// state is what holds between two rounds. A round makes a new one.
+type state struct {
+	wants []*want      // by namespace, then name
+	have  []*installed // by namespace, then bundle
+}
+
+func (st *state) sort() {
+	slices.SortStableFunc(st.wants, func(a, b *want) int {
+		return cmp.Or(strings.Compare(a.ns, b.ns), strings.Compare(a.name, b.name))
+	})
+	slices.SortStableFunc(st.have, func(a, b *installed) int {
+		return cmp.Or(strings.Compare(a.ns, b.ns), strings.Compare(a.bundle, b.bundle))
+	})
+}
+
+// begin makes the state before the first round: for each namespace and package
+// the previous lock's pin, else what the declarations say of a cluster.
+func (w *world) begin(prev *lockfile.File) *state {
+	st := &state{}
+	for i := range w.decl.Subscriptions {
+		d := &w.decl.Subscriptions[i]
+		if d.Bundle != "" {
+			continue
+		}
+		s := &want{ns: d.Namespace, name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d,
+			starting: d.StartingCSV, approval: d.Approval, hold: d.Hold}
+		st.wants = append(st.wants, s)
+	}
+	for _, s := range st.wants {
+		for _, h := range w.opt.Held {
+			if s.hold == "" && h.Namespace == s.ns && h.Package == s.pkg {
+				s.hold = h.Reason
+			}
+		}
+	}
+	st.sort()
+	locked := w.fromLock(st, prev)
+	w.fromCluster(st, locked)
+	st.sort()
+	return st
+}
+
+// fromLock takes over the pins. It returns the pins by namespace and package.
+func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
+	locked := map[string]*installed{}
+	if prev == nil {
+		return locked
+	}
+	for i := range prev.Pins {
+		p := &prev.Pins[i]
+		inst := w.fromPin(p)
+		asked := false
+		for _, s := range st.wants {
+			if s.ns != p.Namespace || s.current != nil {
+				continue
+			}
+			if s.pkg == p.Package || renamed(s, p, prev) {
+				s.current, asked = inst, true
+			}
+		}
+		if !asked && p.Generated {
+			st.wants = append(st.wants, generatedWant(p, inst))
+			asked = true
+		}
+		locked[p.Key()] = inst
+		if asked {
+			st.have = append(st.have, inst)
+		}
+	}
+	return locked
+}
+
+// renamed reports whether p was pinned for s when s asked for another package.
+func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
+	if s.name != p.Subscription || p.Generated {
+		return false
+	}
+	_, has := prev.Pin(s.ns, s.pkg)
+	return !has
+}
+
+func generatedWant(p *lockfile.Pin, inst *installed) *want {
+	id := p.Catalog
+	s := &want{ns: p.Namespace, name: p.Subscription, pkg: p.Package, cat: &id, approval: subscription.Automatic,
+		current: inst, generated: true}
+	if p.Channel != "" {
+		s.channels = []string{p.Channel}
+	}
+	return s
+}
+
+func (w *world) fromPin(p *lockfile.Pin) *installed {
+	f := w.read.bare(p.Properties)
+	if f.pkg == "" {
+		f.pkg = p.Package
+	}
+	if !f.hasVersion {
+		f.setVersion(p.Version)
+	}
+	return &installed{ns: p.Namespace, bundle: p.Bundle, facts: f, cat: p.Catalog, pin: p, replaces: p.Replaces,
+		entry: w.entryOf(p.Catalog, p.Package, p.Channel, p.Bundle)}
+}
+
+// entryOf finds a bundle in its catalog, in the channel if that is known.
+func (w *world) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Entry {
+	c, ok := w.x.Catalog(id)
+	if !ok {
+		return nil
+	}
+	p, ok := c.Package(pkg)
+	if !ok {
+		return nil
+	}
+	if ch, ok := p.Channel(channel); ok {
+		if e, ok := ch.Entry(bundle); ok {
+			return e
+		}
+	}
+	if b, ok := p.Bundle(bundle); ok {
+		if es := b.Entries(); len(es) > 0 {
+			return es[0]
+		}
+	}
+	return nil
+}
+
+// fromCluster takes over ClusterServiceVersions where the lock is silent.
+func (w *world) fromCluster(st *state, locked map[string]*installed) {
+	taken := map[string]bool{} // names of CSVs that belong to a subscription, by "ns/name"
+	byName := map[string]*subscription.ClusterServiceVersion{}
+	for i := range w.decl.CSVs {
+		if c := &w.decl.CSVs[i]; !c.Copied {
+			byName[c.Namespace+"/"+c.Name] = c
+		}
+	}
+	adopted := map[string]*installed{}
+	for _, s := range st.wants {
+		if s.decl == nil || s.decl.InstalledCSV == "" {
+			continue
+		}
+		key := s.ns + "/" + s.decl.InstalledCSV
+		c := byName[key]
+		w.own(c, byName, taken)
+		if s.current != nil {
+			w.differs(s)
+			taken[key] = true
+			continue
+		}
+		if c == nil {
+			continue
+		}
+		taken[key] = true
+		if adopted[key] == nil {
+			adopted[key] = w.fromCSV(c, st.wants)
+			st.have = append(st.have, adopted[key])
+		}
+		s.current = adopted[key]
+	}
+	for _, inst := range locked { // what the lock has moved on from is gone
+		taken[inst.ns+"/"+inst.bundle] = true
+		taken[inst.ns+"/"+inst.replaces] = true
+	}
+	for i := range w.decl.CSVs {
+		c := &w.decl.CSVs[i]
+		if c.Copied || taken[c.Namespace+"/"+c.Name] || !w.resolves(st, c.Namespace) {
+			continue
+		}
+		inst := w.fromCSV(c, st.wants)
+		inst.free = true
+		st.have = append(st.have, inst)
+	}
+}
+
+// own marks the ClusterServiceVersions that c has replaced: they belong to the
+// same subscription, and only c counts.
+func (w *world) own(c *subscription.ClusterServiceVersion, byName map[string]*subscription.ClusterServiceVersion, taken map[string]bool) {
+	for c != nil && c.Replaces != "" {
+		key := c.Namespace + "/" + c.Replaces
+		if taken[key] {
+			return
+		}
+		taken[key] = true
+		c = byName[key]
+	}
+}
+
+func (w *world) differs(s *want) {
+	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
+		return
+	}
+	w.warn(diag.Warning{Pos: s.pos("status.installedCSV"), Code: "state-differs", Msg: "subscription " + s.key() + ": status says that " +
+		s.decl.InstalledCSV + " is installed, the lock says " + s.current.bundle + "; the lock counts"})
+}
+
+// resolves reports whether anything is asked for in the namespace.
+func (w *world) resolves(st *state, ns string) bool {
+	return slices.ContainsFunc(st.wants, func(s *want) bool { return s.ns == ns })
+}
+
+// fromCSV reads a ClusterServiceVersion. One without the properties annotation
+// is of the package that the subscriptions it is installed for agree on.
+func (w *world) fromCSV(c *subscription.ClusterServiceVersion, wants []*want) *installed {
+	f := w.read.bare(c.Properties)
+	inst := &installed{ns: c.Namespace, bundle: c.Name, facts: f, csv: c, replaces: c.Replaces}
+	if !f.hasVersion {
+		f.setVersion(c.Version)
+	}
+	var pkgs []string
+	for _, s := range wants {
+		if s.ns == c.Namespace && s.decl != nil && s.decl.InstalledCSV == c.Name {
+			pkgs = append(pkgs, s.pkg)
+			if s.cat != nil && inst.entry == nil {
+				inst.cat = *s.cat
+				inst.entry = w.entryOf(*s.cat, s.pkg, strings.Join(s.channels, ""), c.Name)
+			}
+		}
+	}
+	slices.Sort(pkgs)
+	if pkgs = slices.Compact(pkgs); len(pkgs) == 1 && !c.Annotated && f.pkg == "" {
+		inst.facts = f.inPackage(pkgs[0])
+	}
+	return inst
+}
