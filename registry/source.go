@@ -78,9 +78,12 @@ func parsePath(s string, kind Kind, rest string) (Source, error) {
 }
 
 func parseRemote(s, rest string) (Source, error) {
+	if strings.Contains(rest, "://") {
+		return Source{}, fmt.Errorf("image reference %q: write it without a scheme", s)
+	}
 	ref, err := name.ParseReference(rest)
 	if err != nil {
-		return Source{}, fmt.Errorf("image reference %q: %w", s, err)
+		return Source{}, fmt.Errorf("image reference %q: want registry/name:tag or registry/name@sha256:…, in lower case, of 2 to 255 characters", s)
 	}
 	src := Source{Kind: Remote, Name: ref.Context().Name()}
 	switch r := ref.(type) {

@@ -65,7 +65,8 @@ func (s *Store) Dir() string { return s.dir }
 
 // Put writes what r holds as the blob of that digest. More than limit bytes,
 // or bytes of another digest (a [*MismatchError]), leave the store as it was.
-// A blob that is already there is not read again and r is left unread.
+// A blob that is already there is not read again and r is left unread. An
+// error of r comes back as it is; the caller says which blob it was.
 func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64) error {
 	path, err := s.blobPath(digest)
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64
 		return fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
 	}
 	if err != nil {
-		return fmt.Errorf("blob %s: %w", digest, err)
+		return err
 	}
 	return s.commit(f, path)
 }
