@@ -222,8 +222,13 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	if err := c.checkManifest(m); err != nil {
 		return fmt.Errorf("manifest %s: %w", digest, err)
 	}
-	if im.labels, _, err = readConfig(ctx, from, m.Config, c.Limits.withDefaults().Config); err != nil {
-		return err
+	im.labels, err = readLabels(ctx, from, m.Config)
+	var damaged *store.CorruptError
+	if errors.As(err, &damaged) { // gone from the store by now
+		im.labels, err = readLabels(ctx, from, m.Config)
+	}
+	if err != nil {
+		return fmt.Errorf("configuration %s: %w", m.Config.Digest, err)
 	}
 	for _, d := range m.Layers {
 		im.layers = append(im.layers, Layer{
@@ -271,24 +276,22 @@ func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
 	}
 }
 
-// readConfig returns the labels and the digests of the uncompressed layers.
-func readConfig(ctx context.Context, from origin, d v1.Descriptor, limit int64) (map[string]string, []string, error) {
+// readLabels reads a configuration, whose size has been checked.
+func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]string, error) {
 	r, err := from.blob(ctx, d.Digest.String(), d.Size)
 	if err != nil {
-		return nil, nil, fmt.Errorf("configuration %s: %w", d.Digest, err)
+		return nil, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	data, err := io.ReadAll(io.LimitReader(r, d.Size+1)) // beyond the size there is only the verdict
 	if err != nil {
-		return nil, nil, fmt.Errorf("configuration: %w", err)
+		return nil, err
 	}
-	labels, diffs, err := parseConfig(data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("configuration %s: %w", d.Digest, err)
-	}
-	return labels, diffs, nil
+	labels, _, err := parseConfig(data)
+	return labels, err
 }
 
+// parseConfig returns the labels and the digests of the uncompressed layers.
 func parseConfig(data []byte) (labels map[string]string, diffs []string, err error) {
 	var config struct {
 		Config struct {

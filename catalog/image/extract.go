@@ -102,8 +102,11 @@ func (x *extraction) read(ctx context.Context, l registry.Layer) error {
 	before := counted.left
 	x.cleared = map[string]bool{}
 	err = x.apply(tar.NewReader(counted))
-	if err == nil || !errors.Is(err, errTooLarge) && ctx.Err() == nil {
-		if _, under := io.Copy(io.Discard, counted); under != nil { // what follows the last entry, and the verdict
+	if !errors.Is(err, errTooLarge) {
+		// What follows the last entry, and the verdict: a fault of the stored
+		// bytes explains any other.
+		_, under := io.Copy(io.Discard, counted)
+		if under != nil && (err == nil || !errors.Is(under, errTooLarge)) {
 			err = under
 		}
 	}

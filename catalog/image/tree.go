@@ -152,7 +152,10 @@ func (t *tree) follow(name string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			return path.Join(append([]string{to}, parts[i+1:]...)...), nil
+			if to = path.Join(append([]string{to}, parts[i+1:]...)...); to == name {
+				return "", errors.New("a symbolic link to itself")
+			}
+			return to, nil
 		}
 		n, at = next, path.Join(at, part)
 	}
