@@ -3,41 +3,118 @@ package render
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/lockfile"
 )
 
-func TestAllCorpus(t *testing.T) {
+// corpusBundles returns the bundle directories of the corpus.
+func corpusBundles(tb testing.TB) []string {
+	tb.Helper()
 	root := os.Getenv("QUAYSIDE_CORPUS")
 	if root == "" {
-		t.Skip("QUAYSIDE_CORPUS is not set")
+		tb.Skip("QUAYSIDE_CORPUS is not set")
 	}
-	dirs, _ := filepath.Glob(filepath.Join(root, "bundles", "*", "*"))
-	for _, dir := range dirs {
-		b, err := bundle.Load(os.DirFS(dir))
-		if err != nil {
-			t.Error(err)
-			continue
+	dirs, err := filepath.Glob(filepath.Join(root, "bundles", "*", "*"))
+	if err != nil || len(dirs) == 0 {
+		tb.Fatalf("no bundles under %s: %v", root, err)
+	}
+	return dirs
+}
+
+func load(tb testing.TB, dir string) *bundle.Bundle {
+	tb.Helper()
+	b, err := bundle.Load(os.DirFS(dir))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// pinOf pins a bundle in a namespace, watching all where it can, else its own.
+func pinOf(b *bundle.Bundle, namespace string) lockfile.Pin {
+	pin := lockfile.Pin{
+		Namespace: namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,
+		OperatorGroup: "og", InstallMode: catalog.AllNamespaces,
+	}
+	if !slices.Contains(b.CSV.Modes, catalog.AllNamespaces) {
+		pin.InstallMode, pin.WatchNamespaces = catalog.OwnNamespace, []string{namespace}
+	}
+	return pin
+}
+
+// corpusLock pins the newest bundle of every package, each in a namespace of
+// its own, and returns where their content lies.
+func corpusLock(tb testing.TB) (*lockfile.File, func(lockfile.Pin) (fs.FS, error)) {
+	tb.Helper()
+	newest := map[string]*bundle.Bundle{}
+	dirs := map[string]string{}
+	for _, dir := range corpusBundles(tb) {
+		b := load(tb, dir)
+		if have, ok := newest[b.Package]; !ok || compareVersions(b.CSV.Version, have.CSV.Version) > 0 {
+			newest[b.Package], dirs[b.Package] = b, dir
 		}
-		mode := catalog.AllNamespaces
-		pin := lockfile.Pin{Namespace: "op-ns", Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: "og"}
-		if !catalog.Supports(b.CSV.Modes, "op-ns", nil) {
-			mode = catalog.OwnNamespace
-			pin.WatchNamespaces = []string{"op-ns"}
+	}
+	lock := &lockfile.File{}
+	for _, b := range newest {
+		lock.Pins = append(lock.Pins, pinOf(b, fit("ns-"+b.Package, maxLabel)))
+	}
+	return lock, func(p lockfile.Pin) (fs.FS, error) { return os.DirFS(dirs[p.Package]), nil }
+}
+
+func TestEveryLevelOfTheCorpusBuildsWithKubectl(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow")
+	}
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("kubectl is not installed")
+	}
+	lock, open := corpusLock(t)
+	opt := Options{
+		Profile:  ArgoCD,
+		Mirrors:  []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}},
+		Clusters: []Cluster{{Name: "prod"}, {Name: "lab", Operators: []string{"*/etcd", "*/prometheus"}, Config: []byte(`{"nodeSelector":{"a":"b"}}`)}},
+		GitOps:   &GitOps{RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "argocd", Project: "default"},
+	}
+	res, err := All(lock, opt, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := filetree.Write(filepath.Join(dir, "out"), res.Tree); err != nil {
+		t.Fatal(err)
+	}
+	for name := range res.Tree.All() {
+		if filepath.Base(name) != kustomizationFile || strings.HasPrefix(name, "operators/") && name != "operators/"+kustomizationFile {
+			continue // those of one operator and of one namespace are built with the level above
 		}
-		pin.InstallMode = mode
-		res, err := All(&lockfile.File{Pins: []lockfile.Pin{pin}}, Options{}, func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil })
-		if err != nil {
-			t.Errorf("%s: %v", dir, err)
-			continue
+		cmd := exec.Command(kubectl, "kustomize", filepath.Dir(filepath.Join(dir, "out", name)))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%.2000s", name, err, out)
 		}
-		for _, w := range res.Warnings {
-			t.Log(dir, w)
-		}
-		Stream(res)
+	}
+}
+
+func BenchmarkCorpus(b *testing.B) {
+	for _, dir := range corpusBundles(b) {
+		fsys := os.DirFS(dir)
+		loaded := load(b, dir)
+		lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(loaded, "op-ns")}}
+		b.Run(loaded.CSV.Name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return fsys, nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -1,10 +1,15 @@
 package render
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // deployments makes one Deployment for each that the CSV lists.
@@ -94,27 +99,61 @@ func (in *install) templateAnnotations(spec map[string]any) (map[string]string, 
 }
 
 // addProperties adds the bundle's properties in the two forms that OLM writes
-// them in, where a container reads them.
+// them in: v0's where a container reads it, v1's also on request.
 func (in *install) addProperties(csv map[string]string, read map[string]bool) error {
-	list := make([]any, len(in.b.Properties))
-	for i, p := range in.b.Properties {
-		list[i] = map[string]any{"type": p.Type, "value": p.Value}
-	}
 	if read["operatorframework.io/properties"] {
-		text, err := jsonText(map[string]any{"properties": list})
+		text, err := jsonText(map[string]any{"properties": propertyList(in.properties())})
 		if err != nil {
 			return err
 		}
 		csv["operatorframework.io/properties"] = text
 	}
-	if read["olm.properties"] && csv["olm.properties"] == "" && len(list) > 0 {
-		text, err := jsonText(list)
+	if (in.opt.CSVAnnotations || read["olm.properties"]) && len(in.b.Properties) > 0 {
+		list := []any{}
+		if own := csv["olm.properties"]; own != "" {
+			if err := json.Unmarshal([]byte(own), &list); err != nil {
+				return diag.Errorf(in.csvPos(), "annotation olm.properties: %w", err)
+			}
+		}
+		text, err := jsonText(append(list, propertyList(in.b.Properties)...))
 		if err != nil {
 			return err
 		}
 		csv["olm.properties"] = text
 	}
 	return nil
+}
+
+// properties returns what the catalog says of the bundle, as the lock records
+// it, else what the bundle says of itself.
+func (in *install) properties() []catalog.Property {
+	if len(in.pin.Properties) > 0 {
+		return in.pin.Properties
+	}
+	var out []catalog.Property
+	add := func(kind string, value map[string]any) {
+		text, _ := jsonText(value)
+		out = append(out, catalog.Property{Type: kind, Value: json.RawMessage(text)})
+	}
+	for _, crd := range in.b.CSV.OwnedCRDs {
+		if _, group, ok := strings.Cut(crd.Name, "."); ok {
+			add("olm.gvk", map[string]any{"group": group, "kind": crd.Kind, "version": crd.Version})
+		}
+	}
+	for _, api := range in.b.CSV.OwnedAPIs {
+		add("olm.gvk", map[string]any{"group": api.Group, "kind": api.Kind, "version": api.Version})
+	}
+	slices.SortFunc(out, func(a, b catalog.Property) int { return bytes.Compare(a.Value, b.Value) })
+	add("olm.package", map[string]any{"packageName": in.pin.Package, "version": in.pin.Version})
+	return append(out, in.b.Properties...)
+}
+
+func propertyList(in []catalog.Property) []any {
+	out := make([]any, len(in))
+	for i, p := range in {
+		out[i] = map[string]any{"type": p.Type, "value": p.Value}
+	}
+	return out
 }
 
 // readAnnotations returns the keys of the annotations that a pod reads through
@@ -239,5 +278,3 @@ func (in *install) secretName(service string) string {
 	}
 	return certificateName(service)
 }
-
-func certificateName(service string) string { return fit(service+"-cert", maxSubdomain) }

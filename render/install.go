@@ -76,13 +76,28 @@ func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, erro
 	if in.config, err = parseConfig(pin.Config); err != nil {
 		return nil, err
 	}
-	for _, w := range b.CSV.Webhooks {
-		in.services[w.DeploymentName] = serviceName(w.DeploymentName)
+	return in, in.nameServices()
+}
+
+// nameServices gives each deployment that serves webhooks or APIs its Service.
+func (in *install) nameServices() error {
+	behind := map[string]string{}
+	name := func(deployment string) error {
+		service := serviceName(deployment)
+		if other, ok := behind[service]; ok && other != deployment {
+			return diag.Errorf(in.csvPos(), "deployments %q and %q would both have the Service %q", other, deployment, service)
+		}
+		behind[service], in.services[deployment] = deployment, service
+		return nil
 	}
-	for _, a := range b.CSV.OwnedAPIs {
-		in.services[a.DeploymentName] = serviceName(a.DeploymentName)
+	var errs diag.List
+	for _, w := range in.b.CSV.Webhooks {
+		errs.Add(diag.Pos{}, name(w.DeploymentName))
 	}
-	return in, nil
+	for _, a := range in.b.CSV.OwnedAPIs {
+		errs.Add(diag.Pos{}, name(a.DeploymentName))
+	}
+	return errs.Err()
 }
 
 func set(in []string) map[string]bool {

@@ -42,5 +42,21 @@ func (in *install) nameIn(namespace, of string) string {
 	return in.globalName(of)
 }
 
+// suffixed returns base-suffix, the base cut where the two are longer than 63
+// bytes, as OLM v1 does. Where they have exactly 63 the name has 64.
+func suffixed(base, suffix string) string {
+	if len(base)+len(suffix) > maxLabel {
+		base = base[:maxLabel-len(suffix)-1]
+	}
+	return base + "-" + suffix
+}
+
 // serviceName is the name of the Service in front of a deployment's webhooks.
-func serviceName(deployment string) string { return fit(dashed(deployment)+"-service", maxLabel) }
+func serviceName(deployment string) string {
+	const suffix = "service"
+	base := dashed(deployment)
+	return suffixed(base[:min(len(base), maxLabel-len(suffix)-1)], suffix)
+}
+
+// certificateName is the name of a Service's certificate and of its Secret.
+func certificateName(service string) string { return suffixed(service, "cert") }

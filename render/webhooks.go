@@ -185,7 +185,7 @@ func certificates(in *install) ([]Object, error) {
 // certificate returns a self-signed issuer and the certificate of a Service.
 func (in *install) certificate(service string) []Object {
 	name := certificateName(service)
-	issuer := newObject("cert-manager.io/v1", "Issuer", in.pin.Namespace, fit(name+"-selfsigned-issuer", maxSubdomain))
+	issuer := newObject("cert-manager.io/v1", "Issuer", in.pin.Namespace, suffixed(name, "selfsigned-issuer"))
 	issuer["spec"] = map[string]any{"selfSigned": map[string]any{}}
 	host := service + "." + in.pin.Namespace
 	spec := map[string]any{

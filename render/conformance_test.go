@@ -1,0 +1,554 @@
+package render
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// conformanceCase is one line of bundles.tsv.
+type conformanceCase struct {
+	pkg, version string
+	watch        []string // nil: all
+}
+
+func (c conformanceCase) name() string { return c.pkg + "_" + c.version }
+
+func conformanceCases(t *testing.T) (root string, cases []conformanceCase) {
+	t.Helper()
+	root = os.Getenv("QUAYSIDE_CONFORMANCE")
+	if root == "" || os.Getenv("QUAYSIDE_CORPUS") == "" {
+		t.Skip("QUAYSIDE_CONFORMANCE and QUAYSIDE_CORPUS are not both set")
+	}
+	root = filepath.Join(root, "render")
+	data, err := os.ReadFile(filepath.Join(root, "bundles.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		f := strings.Split(line, "\t")
+		if i == 0 || len(f) < 5 {
+			continue
+		}
+		c := conformanceCase{pkg: f[0], version: f[1]}
+		if f[4] != "ALL" {
+			c.watch = strings.Split(f[4], ",")
+		}
+		cases = append(cases, c)
+	}
+	return root, cases
+}
+
+const conformanceNamespace = "op-ns"
+
+// pin returns what installs the case as the reference did.
+func (c conformanceCase) pin(b *bundle.Bundle, group string) lockfile.Pin {
+	return lockfile.Pin{
+		Namespace: conformanceNamespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: group,
+		InstallMode: catalog.ModeFor(conformanceNamespace, c.watch), WatchNamespaces: c.watch,
+	}
+}
+
+// readObjects decodes a multi-document file by way of the API server's reader.
+func readObjects(t testing.TB, file string) []Object {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []Object
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var n yaml.Node
+		err := dec.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := yaml.Marshal(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, decodeOne(t, doc))
+	}
+}
+
+func decodeOne(t testing.TB, doc []byte) Object {
+	t.Helper()
+	text, err := sigsyaml.YAMLToJSON(doc)
+	if err != nil {
+		t.Fatalf("%v\n%.2000s", err, doc)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v map[string]any
+	if err := dec.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return plainNumbers(v).(map[string]any)
+}
+
+// The normalisation of both sides before they are compared. Each step names
+// the rule of the specification's section 0 that it rests on:
+//
+//	rule 1  what one side alone renders by design is compared elsewhere:
+//	        OperatorConditions, roles of provided APIs and of OperatorGroups
+//	rule 1  a manifest of a typed kind without apiVersion has the one that v0 takes
+//	rule 2  an absent protocol of a container's port is TCP; zero, false and
+//	        empty values and the status of a CRD stand where the file has
+//	        them, though the reference's types drop them
+//	rule 3  generated roles and webhook configurations have names of our own:
+//	        roles are compared by what they grant, configurations by the
+//	        webhook in them
+//	rule 4  the variable OPERATOR_CONDITION_NAME
+//	rule 5  a shipped object and a generated one of the same name are one
+//	rule 6  a cluster-scoped object has no namespace
+//	rule 7  a bundle's own account is meant in the install namespace
+//
+// Owner labels, null and empty values of typed objects (Deployments, webhook
+// configurations, generated Services), which the API server treats as absent,
+// are left out.
+func normalise(objects []Object) map[Key]Object {
+	accounts := map[string]bool{}
+	for _, o := range objects {
+		if o.Is("", "ServiceAccount") {
+			accounts[o.Name()] = true
+		}
+	}
+	out := map[Key]Object{}
+	for _, o := range objects {
+		o = deepCopy(o)
+		o = Object(without(unowned(o), "metadata", "creationTimestamp"))
+		if str(sub(o, "metadata", "labels"), labelManagedBy) == "quayside" {
+			o = without(o, "metadata", "labels", labelManagedBy)
+		}
+		dropNulls(o)
+		for _, field := range []string{"labels", "annotations"} {
+			if len(sub(o, "metadata", field)) == 0 {
+				o = without(o, "metadata", field)
+			}
+		}
+		if clusterScopedObject(o) {
+			o = without(o, "metadata", "namespace")
+		}
+		if o.APIVersion() == "" {
+			o["apiVersion"] = typedKinds()[o.Kind()]
+		}
+		if isCRD(o) {
+			delete(o, "status")
+		}
+		switch {
+		case o.Is("apps", "Deployment"):
+			normaliseDeployment(o)
+		case o.Group() == "admissionregistration.k8s.io":
+			if hooks := items(o, "webhooks"); len(hooks) == 1 {
+				o = with(o, str(hooks[0], "name"), "metadata", "name")
+			}
+			dropEmpty(o)
+		case o.Is("", "Service"):
+			dropEmpty(o)
+		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
+			for _, s := range items(o, "subjects") {
+				if str(s, "kind") == "ServiceAccount" && accounts[str(s, "name")] {
+					delete(s, "namespace")
+				}
+			}
+		}
+		if have, ok := out[o.Key()]; ok {
+			o = mergeObject(have, o)
+		}
+		out[o.Key()] = o
+	}
+	return out
+}
+
+func clusterScopedObject(o Object) bool { return slices.Contains(clusterScoped()[o.Group()], o.Kind()) }
+
+func normaliseDeployment(o Object) {
+	pod := sub(o, "spec", "template", "spec")
+	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
+		for _, p := range items(c, "ports") {
+			if p["protocol"] == "TCP" {
+				delete(p, "protocol")
+			}
+		}
+		env, _ := c["env"].([]any)
+		c["env"] = slices.DeleteFunc(env, func(v any) bool { return str(v.(map[string]any), "name") == conditionVariable })
+	}
+	dropEmpty(o)
+}
+
+// dropNulls removes nulls from objects.
+func dropNulls(m map[string]any) {
+	maps.DeleteFunc(m, func(_ string, v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			dropNulls(v)
+		case []any:
+			for _, e := range v {
+				if e, ok := e.(map[string]any); ok {
+					dropNulls(e)
+				}
+			}
+		}
+		return v == nil
+	})
+}
+
+// dropEmpty removes empty objects, lists and strings, innermost first.
+func dropEmpty(m map[string]any) {
+	maps.DeleteFunc(m, func(_ string, v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			dropEmpty(v)
+			return len(v) == 0
+		case []any:
+			for _, e := range v {
+				if e, ok := e.(map[string]any); ok {
+					dropEmpty(e)
+				}
+			}
+			return len(v) == 0
+		case string:
+			return v == ""
+		}
+		return v == nil
+	})
+}
+
+// generatedName reports whether a role or binding got its name from the CSV
+// and not from a file.
+func generatedName(o Object, shipped map[string]bool) bool {
+	return o.Group() == rbacGroup && !shipped[o.Kind()+" "+o.Name()]
+}
+
+// differences compares two sets of objects field by field and returns
+// "object<TAB>field" → what differs.
+func compareObjects(got, want map[Key]Object) map[string]string {
+	out := map[string]string{}
+	keys := map[Key]bool{}
+	for k := range got {
+		keys[k] = true
+	}
+	for k := range want {
+		keys[k] = true
+	}
+	for k := range keys {
+		g, gotIt := got[k]
+		w, wantIt := want[k]
+		switch {
+		case !gotIt:
+			out[k.String()+"\t"] = "missing"
+		case !wantIt:
+			out[k.String()+"\t"] = "extra"
+		default:
+			compareValues(out, k.String(), "", map[string]any(g), map[string]any(w))
+		}
+	}
+	return out
+}
+
+func compareValues(out map[string]string, object, at string, got, want any) {
+	g, gotMap := got.(map[string]any)
+	w, wantMap := want.(map[string]any)
+	if gotMap && wantMap {
+		for _, key := range slices.Sorted(maps.Keys(mergeMaps(g, w))) {
+			compareValues(out, object, strings.TrimPrefix(at+"."+key, "."), g[key], w[key])
+		}
+		return
+	}
+	gl, gotList := got.([]any)
+	wl, wantList := want.([]any)
+	if gotList && wantList && len(gl) == len(wl) {
+		for i := range gl {
+			compareValues(out, object, fmt.Sprintf("%s[%d]", at, i), gl[i], wl[i])
+		}
+		return
+	}
+	if !equal(got, want) && !(want == nil && zero(got)) {
+		out[object+"\t"+at] = fmt.Sprintf("got %.200s, want %.200s", mustJSON(got), mustJSON(want))
+	}
+}
+
+// zero reports whether a typed reader would drop v (rule 2).
+func zero(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	default:
+		return v == int64(0) || v == false || v == ""
+	}
+}
+
+func mustJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// expectedDifferences reads testdata/conformance/<reference>.tsv: bundle,
+// object, field, rule, reason.
+func expectedDifferences(t *testing.T, reference string) map[string]map[string]bool {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "conformance", reference+".tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // read only
+	out := map[string]map[string]bool{}
+	scan := bufio.NewScanner(f)
+	for line := 1; scan.Scan(); line++ {
+		if strings.HasPrefix(scan.Text(), "#") || scan.Text() == "" {
+			continue
+		}
+		c := strings.Split(scan.Text(), "\t")
+		if len(c) != 5 || !strings.HasPrefix(c[3], "rule ") || c[4] == "" {
+			t.Fatalf("%s.tsv:%d: want bundle, object, field, rule, reason", reference, line)
+		}
+		if out[c[0]] == nil {
+			out[c[0]] = map[string]bool{}
+		}
+		out[c[0]][c[1]+"\t"+c[2]] = true
+	}
+	return out
+}
+
+// report fails for each difference that is not listed, and for each that is
+// listed and is none.
+func reportDifferences(t *testing.T, got map[string]string, listed map[string]bool) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if !listed[key] {
+			t.Errorf("%s: %s", key, got[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(listed)) {
+		if _, ok := got[key]; !ok {
+			t.Errorf("%s: listed as a difference and is none", key)
+		}
+	}
+}
+
+func TestConformsToV1(t *testing.T) {
+	root, cases := conformanceCases(t)
+	listed := expectedDifferences(t, "v1")
+	for _, c := range cases {
+		t.Run(c.name(), func(t *testing.T) {
+			b := load(t, filepath.Join(os.Getenv("QUAYSIDE_CORPUS"), "bundles", c.pkg, c.version))
+			got, _, err := Manifests(b, c.pin(b, ""), Options{CSVAnnotations: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := readObjects(t, filepath.Join(root, "v1", c.name()+".yaml"))
+			shipped := map[string]bool{}
+			for _, o := range b.Objects {
+				shipped[o.Kind()+" "+o.Name()] = true
+			}
+			beside := func(o Object) bool {
+				return o.Is(conditionGroup, "OperatorCondition") || generatedName(o, shipped)
+			}
+			reportDifferences(t, compareObjects(
+				normalise(slices.DeleteFunc(slices.Clone(got), beside)),
+				normalise(slices.DeleteFunc(slices.Clone(want), beside))), listed[c.name()])
+			compareGrants(t, got, want)
+		})
+	}
+}
+
+// grant is one thing that an account may do.
+type grant struct {
+	account                     string
+	verb, group, resource, name string
+	nonResource                 string
+	namespace                   string // empty: the whole cluster
+}
+
+func (g grant) compare(h grant) int {
+	return cmp.Or(strings.Compare(g.account, h.account), strings.Compare(g.namespace, h.namespace), strings.Compare(g.group, h.group),
+		strings.Compare(g.resource, h.resource), strings.Compare(g.name, h.name), strings.Compare(g.nonResource, h.nonResource), strings.Compare(g.verb, h.verb))
+}
+
+// grants returns everything that the objects allow accounts of the install
+// namespace.
+func grants(objects []Object) map[grant]bool {
+	rules := map[[2]string][]map[string]any{}
+	accounts := map[string]bool{"default": true}
+	for _, o := range objects {
+		if o.Is(rbacGroup, "Role") || o.Is(rbacGroup, "ClusterRole") {
+			rules[[2]string{o.Namespace(), o.Name()}] = items(o, "rules")
+		}
+		if o.Is("", "ServiceAccount") {
+			accounts[o.Name()] = true
+		}
+	}
+	out := map[grant]bool{}
+	for _, o := range objects {
+		if !o.Is(rbacGroup, "RoleBinding") && !o.Is(rbacGroup, "ClusterRoleBinding") {
+			continue
+		}
+		ref := sub(o, "roleRef")
+		where, bound := o.Namespace(), o.Namespace()
+		if o.Kind() == "ClusterRoleBinding" {
+			bound = ""
+		}
+		if str(ref, "kind") == "ClusterRole" {
+			where = ""
+		}
+		for _, s := range items(o, "subjects") {
+			if str(s, "kind") == "ServiceAccount" && accounts[str(s, "name")] {
+				addGrants(out, str(s, "name"), bound, rules[[2]string{where, str(ref, "name")}])
+			}
+		}
+	}
+	return out
+}
+
+func addGrants(out map[grant]bool, account, namespace string, rules []map[string]any) {
+	each := func(m map[string]any, key string) []string {
+		var list []string
+		values, _ := m[key].([]any)
+		for _, v := range values {
+			list = append(list, fmt.Sprint(v))
+		}
+		if len(list) == 0 {
+			return []string{""}
+		}
+		return list
+	}
+	for _, rule := range rules {
+		for _, verb := range each(rule, "verbs") {
+			if urls := each(rule, "nonResourceURLs"); urls[0] != "" {
+				for _, url := range urls {
+					out[grant{account: account, verb: verb, nonResource: url, namespace: namespace}] = true
+				}
+				continue
+			}
+			for _, group := range each(rule, "apiGroups") {
+				for _, resource := range each(rule, "resources") {
+					for _, name := range each(rule, "resourceNames") {
+						out[grant{account: account, verb: verb, group: group, resource: resource, name: name, namespace: namespace}] = true
+					}
+				}
+			}
+		}
+	}
+}
+
+// compareGrants checks that both sides allow each account the same, but for
+// the Roles in the install namespace (rule 3) and the OperatorCondition
+// (rule 1) that only we have.
+func compareGrants(t *testing.T, got, want []Object) {
+	t.Helper()
+	g, w := grants(got), grants(want)
+	for _, x := range slices.SortedFunc(maps.Keys(w), grant.compare) {
+		if !g[x] {
+			t.Errorf("not granted: %+v", x)
+		}
+	}
+	for _, x := range slices.SortedFunc(maps.Keys(g), grant.compare) {
+		if !w[x] && x.namespace != conformanceNamespace && !(x.group == conditionGroup && x.resource == "operatorconditions") {
+			t.Errorf("granted beyond: %+v", x)
+		}
+	}
+}
+
+func TestConformsToV0WhereV1IsSilent(t *testing.T) {
+	root, cases := conformanceCases(t)
+	listed := expectedDifferences(t, "v0")
+	for _, c := range cases {
+		t.Run(c.name(), func(t *testing.T) {
+			b := load(t, filepath.Join(os.Getenv("QUAYSIDE_CORPUS"), "bundles", c.pkg, c.version))
+			got, _, err := Manifests(b, c.pin(b, "og"), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := readObjects(t, filepath.Join(root, "v0", c.name()+".yaml"))
+			reportDifferences(t, compareObjects(v0Silent(b, got), v0Silent(b, want)), listed[c.name()])
+			g := grants(got)
+			for _, x := range slices.SortedFunc(maps.Keys(grants(withoutServing(want))), grant.compare) {
+				everywhere := x
+				everywhere.namespace = ""
+				if !g[x] && !g[everywhere] && x.group != conditionGroup {
+					t.Errorf("not granted: %+v", x)
+				}
+			}
+		})
+	}
+}
+
+// v0Silent returns what v1 does not render and v0 does, under v0's names:
+// OperatorConditions, roles of provided APIs and of the OperatorGroup, and
+// APIServices. Names are ours by rule 3; an account stands once in ours, and
+// those that run a Deployment without a permission of their own are added.
+func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
+	out := map[Key]Object{}
+	for _, o := range objects {
+		o = deepCopy(o)
+		dropNulls(o)
+		o = without(o, "metadata", "annotations")
+		labels := sub(o, "metadata", "labels")
+		maps.DeleteFunc(labels, func(k string, _ any) bool {
+			return strings.HasPrefix(k, "olm.managed") || strings.HasPrefix(k, "olm.owner") || strings.HasPrefix(k, "operators.coreos.com/") ||
+				strings.HasPrefix(k, "quayside.dev/") || k == labelManagedBy
+		})
+		name := strings.TrimPrefix(o.Name(), conformanceNamespace+".")
+		switch {
+		case o.Is(conditionGroup, "OperatorCondition"):
+			name = "condition"
+			delete(sub(o, "spec"), "serviceAccounts")
+		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, b.Package+".og.og."):
+			name = "og-" + strings.TrimPrefix(name, b.Package+".og.og.")
+		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, "olm.og.og."):
+			name, _, _ = strings.Cut("og-"+strings.TrimPrefix(name, "olm.og.og."), "-6")
+			name = strings.Join(strings.SplitN(name, "-", 3)[:2], "-")
+		case o.Is(rbacGroup, "ClusterRole") && isAPIRole(labels):
+		case o.Is("apiregistration.k8s.io", "APIService"):
+		default:
+			continue
+		}
+		dropEmpty(o)
+		o = with(o, name, "metadata", "name")
+		out[o.Key()] = o
+	}
+	return out
+}
+
+func isAPIRole(labels map[string]any) bool {
+	for key := range labels {
+		if strings.HasPrefix(key, "olm.opgroup.permissions/") {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutServing leaves out the roles that v0 makes for its own certificates,
+// which rule 3 keeps for API services.
+func withoutServing(objects []Object) []Object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o Object) bool {
+		return strings.HasSuffix(o.Name(), "-service-cert") || strings.HasSuffix(o.Name(), "-service-auth-reader") || strings.HasSuffix(o.Name(), "-service-system:auth-delegator")
+	})
+}
