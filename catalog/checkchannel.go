@@ -32,6 +32,23 @@ func newChannel(p *Package, data *ChannelData, faults *diag.List) *Channel {
 	return c
 }
 
+// CheckGraph reports what is wrong with the upgrade graph of a channel of pkg
+// by itself: several heads or none, a cycle, entries that no chain reaches. It
+// does not ask whether its bundles exist. The error is a diag.List.
+func CheckGraph(pkg string, data ChannelData) error {
+	var faults diag.List
+	c := &Channel{pkg: &Package{data: &PackageData{Name: pkg}}, data: &data, byName: map[string]*Entry{}}
+	for i := range data.Entries {
+		e := &Entry{channel: c, data: &data.Entries[i]}
+		c.byName[e.Name()] = e
+		c.entries = append(c.entries, e)
+	}
+	if head := c.findHead(&faults); head != nil {
+		c.checkChain(head, &faults)
+	}
+	return faults.Err()
+}
+
 func (c *Channel) addEntry(data *EntryData, faults *diag.List) {
 	pos := data.Pos
 	if pos.IsZero() {

@@ -31,6 +31,8 @@ type Content struct {
 	Source   string            // canonical reference, as the lock records it: "oci:catalogs/operatorhubio"
 	Digest   Digest            // of what Source named when it was read
 	Packages []PackageData     // in any order
+
+	Warnings []diag.Warning // what the reader wants known; sorted
 }
 
 // PackageData is one olm.package with all that belongs to it.
@@ -101,6 +103,23 @@ type Metadata struct {
 	Maturity       string
 	Annotations    map[string]string // those that KeepsAnnotation names, below 1 KiB each
 	Owned          []string          // names of the owned CRDs, sorted
+}
+
+// ShortDescription returns the first line of a long description that says
+// something, without the marks of Markdown before it, cut to 300 bytes.
+func ShortDescription(long string) string {
+	const most = 300
+	for line := range strings.Lines(long) {
+		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#*>- "))
+		if line == "" {
+			continue
+		}
+		if len(line) > most {
+			line = strings.ToValidUTF8(line[:most], "") + "…"
+		}
+		return line
+	}
+	return ""
 }
 
 // DeprecationData is one entry of an olm.deprecations blob.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -146,7 +145,7 @@ func (r *metadataReader) annotation(name string) error {
 	}
 	switch {
 	case name == "description":
-		if s = shorten(s); s != "" {
+		if s = catalog.ShortDescription(s); s != "" {
 			r.m.Description, r.short = r.d.b.intern(s), true
 		}
 	case len(s) < maxAnnotation && len(r.m.Annotations) < maxAnnotations:
@@ -180,26 +179,9 @@ func (r *metadataReader) longDescription() error {
 	}
 	text, err := jsontext.AppendUnquote(nil, part)
 	if err == nil {
-		r.m.Description = r.d.b.intern(shorten(string(text)))
+		r.m.Description = r.d.b.intern(catalog.ShortDescription(string(text)))
 	}
 	return nil
-}
-
-// shorten returns the first line that says something, without marks of
-// Markdown before it.
-func shorten(s string) string {
-	const most = 300
-	for line := range strings.Lines(s) {
-		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#*>- "))
-		if line == "" {
-			continue
-		}
-		if len(line) > most {
-			line = strings.ToValidUTF8(line[:most], "") + "…"
-		}
-		return line
-	}
-	return ""
 }
 
 func (r *metadataReader) text(into *string, limit int) error {

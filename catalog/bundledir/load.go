@@ -1,0 +1,207 @@
+package bundledir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+const (
+	maxBundles = 20_000
+	maxVisited = 2_000_000 // files and directories looked at
+)
+
+// Ref names a bundle.
+type Ref struct {
+	Package string // "etcd"
+	Bundle  string // "etcdoperator.v0.9.4"
+}
+
+// LoadFS reads every bundle in fsys. Its content is sorted, its warnings say
+// where channels had to be put in the order of versions, and its ID, Source and
+// Digest are the caller's to fill. The error is a diag.List of every fault of
+// every bundle. Symbolic links are not followed.
+func LoadFS(fsys fs.FS) (catalog.Content, error) {
+	var faults diag.List
+	var warnings []diag.Warning
+	byPackage := map[string][]*member{}
+	dirs, err := bundleDirs(fsys)
+	faults.Add(diag.Pos{}, err)
+	for _, dir := range dirs {
+		m, err := load(fsys, dir)
+		if err != nil {
+			faults.Add(diag.Pos{File: dir}, err)
+			continue
+		}
+		warnings = append(warnings, m.warnings...)
+		byPackage[m.pkg] = append(byPackage[m.pkg], m)
+	}
+	if err := faults.Err(); err != nil {
+		return catalog.Content{}, err
+	}
+	var c catalog.Content
+	for name, members := range byPackage {
+		p, more := assemble(name, members)
+		c.Packages = append(c.Packages, p)
+		warnings = append(warnings, more...)
+	}
+	slices.SortFunc(c.Packages, func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })
+	c.Warnings = diag.SortWarnings(warnings)
+	return c, nil
+}
+
+// Dirs returns where each bundle of fsys lies. The error is a diag.List of
+// every bundle that cannot be read; two directories with the same bundle are
+// one too.
+func Dirs(fsys fs.FS) (map[Ref]string, error) {
+	var faults diag.List
+	dirs, err := bundleDirs(fsys)
+	faults.Add(diag.Pos{}, err)
+	found := make(map[Ref]string, len(dirs))
+	for _, dir := range dirs {
+		m, err := load(fsys, dir)
+		if err != nil {
+			faults.Add(diag.Pos{File: dir}, err)
+			continue
+		}
+		ref := Ref{m.pkg, m.data.Name}
+		if first, ok := found[ref]; ok {
+			faults.Addf(m.data.Pos, "second bundle %q of package %q: first in %s", ref.Bundle, ref.Package, first)
+			continue
+		}
+		found[ref] = dir
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// Find returns the directory of one bundle. Directories whose path names the
+// package are looked at first, and those after the bundle not at all. A bundle
+// that is not there is an error that wraps fs.ErrNotExist.
+func Find(fsys fs.FS, pkg, name string) (fs.FS, error) {
+	dirs, err := bundleDirs(fsys)
+	if err != nil {
+		return nil, err
+	}
+	unlikely := func(dir string) int {
+		if slices.Contains(strings.Split(dir, "/"), pkg) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(unlikely(a), unlikely(b)) })
+	var faults diag.List
+	for _, dir := range dirs {
+		m, err := load(fsys, dir)
+		if err != nil {
+			faults.Add(diag.Pos{File: dir}, err)
+			continue
+		}
+		if m.pkg == pkg && m.data.Name == name {
+			return fs.Sub(fsys, dir)
+		}
+	}
+	missing := fmt.Errorf("bundle %q of package %q: %w", name, pkg, fs.ErrNotExist)
+	return nil, errors.Join(missing, faults.Err())
+}
+
+// bundleDirs returns the bundle directories of fsys, sorted.
+func bundleDirs(fsys fs.FS) ([]string, error) {
+	var dirs []string
+	visited := 0
+	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if visited++; visited > maxVisited || len(dirs) > maxBundles {
+			return errors.New("too many files for a directory of bundles")
+		}
+		if !e.IsDir() {
+			return nil
+		}
+		info, err := fs.Stat(fsys, path.Join(name, "metadata/annotations.yaml"))
+		if err != nil || !info.Mode().IsRegular() {
+			return nil //nolint:nilerr // not a bundle; what lies below may be
+		}
+		dirs = append(dirs, name)
+		return fs.SkipDir
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for bundles: %w", err)
+	}
+	slices.Sort(dirs)
+	return dirs, nil
+}
+
+// member is one bundle as it goes into its package.
+type member struct {
+	pkg            string
+	channels       []string
+	defaultChannel string
+	description    string
+	version        catalog.Version
+	entry          catalog.EntryData
+	data           catalog.BundleData
+	warnings       []diag.Warning
+}
+
+func load(fsys fs.FS, dir string) (*member, error) {
+	sub, err := fs.Sub(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.Load(sub)
+	if err != nil {
+		return nil, below(dir, err)
+	}
+	csv := b.CSV
+	pos := diag.Pos{File: path.Join(dir, csv.File)}
+	m := &member{
+		pkg: b.Package, channels: b.Channels, defaultChannel: b.DefaultChannel, description: csv.Description,
+		entry: catalog.EntryData{
+			Name: csv.Name, Replaces: csv.Replaces, Skips: csv.Skips, SkipRange: csv.Annotations["olm.skipRange"], Pos: pos,
+		},
+		data: catalog.BundleData{
+			Name: csv.Name, Embedded: true, RelatedImages: relatedImages(csv), Metadata: metadata(csv), Pos: pos,
+		},
+	}
+	for _, w := range b.Warnings {
+		w.Pos.File = path.Join(dir, w.Pos.File)
+		m.warnings = append(m.warnings, w)
+	}
+	var faults diag.List
+	if csv.Version == "" {
+		faults.Addf(pos, "spec.version is missing")
+	} else if m.version, err = catalog.ParseVersion(csv.Version); err != nil {
+		faults.Addf(pos, "spec.version: %w", err)
+	}
+	props, err := properties(b)
+	faults.Add(pos, err)
+	m.data.Properties = props
+	return m, faults.Err()
+}
+
+// below puts dir before the files that a fault names.
+func below(dir string, err error) error {
+	var list diag.List
+	if !errors.As(err, &list) {
+		return err
+	}
+	out := make(diag.List, len(list))
+	for i, e := range list {
+		moved := *e
+		moved.Pos.File = path.Join(dir, moved.Pos.File)
+		out[i] = &moved
+	}
+	return out
+}
