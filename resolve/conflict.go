@@ -1,15 +1,137 @@
 package resolve
 
-// Conflict is a set of declarations and requirements that cannot hold together.
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Conflict is a set of declarations, requirements and facts that cannot hold
+// together. It is true (they alone have no solution) and minimal (any one of
+// them left out, the rest has one). It is data; Error prints it.
 type Conflict struct {
-	Namespace string
+	Namespace     string   `json:"namespace"`
+	Subscriptions []string `json:"subscriptions"` // "ns/name" of those that take part, sorted; empty where none does
+	At            string   `json:"at,omitempty"`  // where the first of them stands: "subscriptions/a.yaml:9:12"
+	Chain         []Link   `json:"chain"`         // who asks for what, root first
+	Changes       []Change `json:"changes"`       // what could be changed; never empty
 }
 
-// Conflicts is an error.
+// Link is one line of a chain.
+type Link struct {
+	Depth int    `json:"depth"` // 0: a declaration, or a rule that the others break
+	At    string `json:"at,omitempty"`
+	Text  string `json:"text"` // "a.v1.0.0 requires the API b.example.com/v1 B"
+}
+
+// Change is one thing that would resolve a conflict, or may.
+type Change struct {
+	At   string `json:"at,omitempty"`
+	Text string `json:"text"`
+}
+
+// Title says in one line what could not be done.
+func (c *Conflict) Title() string {
+	switch len(c.Subscriptions) {
+	case 0:
+		return "no solution in namespace " + c.Namespace
+	case 1:
+		return "no solution for subscription " + c.Subscriptions[0]
+	}
+	return "no solution for subscriptions " + strings.Join(c.Subscriptions, ", ") + " together"
+}
+
+// Error prints the conflict: a title with its position, the chain indented by
+// tabs, and what could be changed.
+func (c *Conflict) Error() string {
+	var b strings.Builder
+	b.WriteString(at(c.At) + c.Title())
+	for _, l := range c.Chain {
+		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + at(l.At) + l.Text)
+	}
+	b.WriteString("\n\tto change:")
+	for _, f := range c.Changes {
+		b.WriteString("\n\t\t" + at(f.At) + f.Text)
+	}
+	return b.String()
+}
+
+func at(pos string) string {
+	if pos == "" {
+		return ""
+	}
+	return pos + ": "
+}
+
+// Conflicts is everything that could not be answered, sorted by namespace and
+// subscriptions.
 type Conflicts []*Conflict
 
-func (c Conflicts) Error() string { return "conflict" }
+// Error prints one conflict after the other.
+func (cs Conflicts) Error() string {
+	texts := make([]string, len(cs))
+	for i, c := range cs {
+		texts[i] = c.Error()
+	}
+	return strings.Join(texts, "\n")
+}
 
-func (b *builder) conflict(core []int) *Conflict { return &Conflict{Namespace: b.causes[core[0]].ns} }
+// Unwrap returns each conflict.
+func (cs Conflicts) Unwrap() []error {
+	errs := make([]error, len(cs))
+	for i, c := range cs {
+		errs[i] = c
+	}
+	return errs
+}
 
-func unique(cs []*Conflict) []*Conflict { return cs }
+// unique sorts conflicts and drops what a later round found again.
+func unique(cs []*Conflict) []*Conflict {
+	slices.SortStableFunc(cs, func(a, b *Conflict) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), slices.Compare(a.Subscriptions, b.Subscriptions))
+	})
+	return slices.CompactFunc(cs, func(a, b *Conflict) bool { return a.Error() == b.Error() })
+}
+
+// conflict puts a core into words.
+func (b *builder) conflict(core []int) *Conflict {
+	t := &teller{b: b, told: map[int]bool{}, in: map[int]bool{}}
+	for _, tag := range core {
+		t.causes = append(t.causes, tagged{tag, b.causes[tag]})
+	}
+	slices.SortStableFunc(t.causes, func(x, y tagged) int { return cmp.Compare(rank(x.kind), rank(y.kind)) })
+	c := &Conflict{Subscriptions: []string{}}
+	for _, x := range t.causes {
+		c.Namespace = cmp.Or(c.Namespace, x.ns)
+		for _, id := range x.atoms {
+			if x.kind == causeWant || x.kind == causeNeed {
+				t.in[id] = true
+			}
+		}
+		if x.kind == causeStays {
+			t.in[b.installedAtom(x.inst)] = true
+		}
+		if x.kind == causeWant {
+			c.Subscriptions = append(c.Subscriptions, x.want.key())
+			c.At = cmp.Or(c.At, t.where(x.cause))
+		}
+	}
+	slices.Sort(c.Subscriptions)
+	c.Subscriptions = slices.Compact(c.Subscriptions)
+	c.Chain = t.chain()
+	c.Changes = t.changes()
+	return c
+}
+
+// rank orders causes for the telling: who asks, what is there, the rest.
+func rank(k causeKind) int {
+	switch k {
+	case causeWant:
+		return 0
+	case causeStays:
+		return 1
+	case causeNeed:
+		return 2
+	}
+	return 3
+}
