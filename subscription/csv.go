@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -48,7 +49,20 @@ type apiRef struct {
 
 func (r *reader) clusterServiceVersion(n *yaml.Node) {
 	var o csv
-	c := r.decode(n, &o)
+	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
+	c := checker{file: r.file, fields: map[string]diag.Pos{}, pos: r.at(n), errs: &r.errs}
+	if _, m := yamlnode.Field(n, "metadata"); m != nil { // the rest is large, and none of it is complained of
+		for field, pos := range yamlnode.Positions(r.file, m) {
+			c.fields["metadata."+field] = pos
+		}
+		c.fields["metadata"] = r.at(m)
+	}
+	if _, said := c.fields["metadata.namespace"]; !said {
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{
+			Pos: c.pos, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is passed over: a bundle's manifest is no state of a cluster",
+		})
+		return
+	}
 	c.name("metadata.name", o.Metadata.Name)
 	c.namespace("metadata.namespace", o.Metadata.Namespace)
 	_, copied := o.Metadata.Labels["olm.copiedFrom"]

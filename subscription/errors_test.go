@@ -94,7 +94,11 @@ func TestLegalPairs(t *testing.T) {
 	}
 }
 
-func TestUnknownAPIWarns(t *testing.T) {
+func TestPassedOverWithWarning(t *testing.T) {
+	state, err := subscription.Parse("f.yaml", []byte("apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: c}\n"))
+	if err != nil || len(state.CSVs) != 0 || len(state.Warnings) != 1 || state.Warnings[0].Code != "no-state" {
+		t.Errorf("a bundle's manifest: %v, %+v", err, state)
+	}
 	set, err := subscription.Parse("f.yaml", []byte("apiVersion: operator.coreos.com/v1alpha1\nkind: Subscription\n---\napiVersion: messaging.knative.dev/v1\nkind: Subscription\n"))
 	if err != nil {
 		t.Fatal(err)

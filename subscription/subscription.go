@@ -22,7 +22,7 @@ import (
 )
 
 // limits caps one file: a dump of a large cluster fits.
-func limits() yamlnode.Limits { return yamlnode.Limits{Bytes: 64 << 20, Depth: 100, Nodes: 2_000_000} }
+func limits() yamlnode.Limits { return yamlnode.Limits{Bytes: 32 << 20, Depth: 100, Nodes: 1_000_000} }
 
 // Parse reads every declaration in one file of YAML or JSON documents. Unknown
 // fields, wrong types, values that cannot be, objects declared twice and
@@ -127,6 +127,10 @@ func collect(file string, data []byte) (*Set, error) {
 	}
 	r := reader{file: file, set: &Set{}}
 	for _, n := range docs {
+		if len(r.errs) > yamlnode.MaxFaults {
+			r.errs.Addf(r.at(n), "more than %d faults: the rest is left out", yamlnode.MaxFaults)
+			break
+		}
 		r.object(n)
 	}
 	if err := r.errs.Err(); err != nil {
@@ -182,6 +186,9 @@ func (r *reader) items(items *yaml.Node) {
 		return
 	}
 	for _, it := range items.Content {
+		if len(r.errs) > yamlnode.MaxFaults {
+			return
+		}
 		if it.Kind != yaml.MappingNode {
 			r.errs.Addf(r.at(it), "items: want an object")
 			continue

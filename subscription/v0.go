@@ -196,10 +196,9 @@ type grpcPodConfig struct {
 	SecurityContextConfig string            `json:"securityContextConfig"`
 	MemoryTarget          json.RawMessage   `json:"memoryTarget"`
 	ExtractContent        *struct {
-		CacheDir     string `json:"cacheDir"`
-		CatalogDir   string `json:"catalogDir"`
-		ConfigDir    string `json:"configDir"`
-		ExtractCache bool   `json:"extractCache"`
+		CacheDir   string `json:"cacheDir"`
+		CatalogDir string `json:"catalogDir"`
+		ConfigDir  string `json:"configDir"` // before catalogDir
 	} `json:"extractContent"`
 }
 

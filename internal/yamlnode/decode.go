@@ -24,6 +24,10 @@ func Decode(file string, n *yaml.Node, into any) error {
 	}
 	d := decoder{file: file}
 	d.value(n, v.Elem(), "", false)
+	if len(d.errs) > MaxFaults {
+		d.errs = d.errs[:MaxFaults]
+		d.errs.Addf(At(file, n), "more than %d faults: the rest is left out", MaxFaults)
+	}
 	return d.errs.Err()
 }
 

@@ -75,6 +75,10 @@ func (e *expander) expand(n *yaml.Node, depth int) (*yaml.Node, extent) {
 	if n.Kind == yaml.MappingNode {
 		e.merge(n)
 	}
+	if len(e.errs) > MaxFaults {
+		e.errs = e.errs[:MaxFaults]
+		return e.stop(n, "more than %d faults: the rest is left out", MaxFaults)
+	}
 	delete(e.active, n)
 	ext := extent{nodes: e.total - before + 1, height: height + 1}
 	if n.Anchor != "" {

@@ -30,6 +30,10 @@ type Limits struct {
 	Nodes int // after aliases are expanded, over all documents; default 2,000,000
 }
 
+// MaxFaults is how many faults are listed of one document or file; a hostile
+// one could have as many as it has bytes.
+const MaxFaults = 100
+
 func (l Limits) orDefaults() Limits {
 	if l.Bytes == 0 {
 		l.Bytes = 64 << 20

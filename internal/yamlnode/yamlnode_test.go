@@ -117,6 +117,25 @@ func TestCaps(t *testing.T) {
 	}
 }
 
+func TestManyFaults(t *testing.T) {
+	var keys strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&keys, "k%d: 1\n", i)
+	}
+	docs, err := yamlnode.Documents("f", []byte(keys.String()), yamlnode.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = yamlnode.Decode("f", docs[0], &outer{})
+	if got := strings.Count(fmt.Sprint(err), "\n"); got != yamlnode.MaxFaults {
+		t.Errorf("%d lines of unknown fields, want %d", got, yamlnode.MaxFaults)
+	}
+	_, err = yamlnode.Documents("f", []byte(keys.String()+keys.String()), yamlnode.Limits{})
+	if got := strings.Count(fmt.Sprint(err), "\n"); got != yamlnode.MaxFaults {
+		t.Errorf("%d lines of keys that stand twice, want %d", got, yamlnode.MaxFaults)
+	}
+}
+
 func TestMergeKeys(t *testing.T) {
 	docs, err := yamlnode.Documents("f", []byte("a: &a {x: 1, w: 1}\nb: &b {w: 2, z: 2}\nc: {<<: [*a, *b], x: 3}\n"), yamlnode.Limits{})
 	if err != nil {
