@@ -57,9 +57,9 @@ func (r *reader) clusterServiceVersion(n *yaml.Node) {
 		}
 		c.fields["metadata"] = r.at(m)
 	}
-	if _, said := c.fields["metadata.namespace"]; !said {
+	if _, said := c.fields["metadata.namespace"]; !said || o.Metadata.Namespace == "placeholder" {
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{
-			Pos: c.pos, Code: "no-state", Msg: "ClusterServiceVersion without a namespace is passed over: a bundle's manifest is no state of a cluster",
+			Pos: c.pos, Code: "no-state", Msg: "ClusterServiceVersion without a namespace of its own is passed over: a bundle's manifest is no state of a cluster",
 		})
 		return
 	}

@@ -41,11 +41,13 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	for _, file := range l.files {
 		set, err := l.read(file)
 		l.errs.Add(l.pos(file), err)
-		if err != nil || set.Empty() {
+		if err != nil {
 			continue
 		}
-		if w, found := l.applied(file, set); found {
-			set.Warnings = append(set.Warnings, w)
+		if !set.Empty() {
+			if w, found := l.applied(file, set); found {
+				set.Warnings = append(set.Warnings, w)
+			}
 		}
 		sets = append(sets, set)
 	}
