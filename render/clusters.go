@@ -126,10 +126,11 @@ func (t *tree) clusterNamespaces(dir string, all, chosen []string) ([]string, er
 // patch writes what the cluster changes of an object, where it changes
 // anything, and returns the kustomization's entries for it.
 func (t *tree) patch(dir string, cfg config, o Object) ([]any, error) {
-	want := deepCopy(o)
-	if o.Is("apps", "Deployment") {
-		cfg.apply(want)
+	if !o.Is("apps", "Deployment") || cfg.empty() && len(t.opt.Mirrors) == 0 {
+		return nil, nil
 	}
+	want := deepCopy(o)
+	cfg.apply(want)
 	mirrorImages(want, t.opt.Mirrors)
 	ops := difference(nil, "", map[string]any(o), map[string]any(want))
 	if len(ops) == 0 {
@@ -190,9 +191,6 @@ func difference(ops []any, at string, a, b any) []any {
 // of containers, and those in environment variables and arguments, from where
 // operators take what they run. It changes o.
 func mirrorImages(o Object, mirrors []Mirror) {
-	if len(mirrors) == 0 {
-		return
-	}
 	for _, pod := range []map[string]any{sub(o, "spec", "template", "spec"), sub(o, "spec", "jobTemplate", "spec", "template", "spec")} {
 		for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
 			if image := str(c, "image"); image != "" {

@@ -17,6 +17,12 @@ type config struct {
 	annotations                                      map[string]any
 }
 
+// empty reports whether c changes nothing.
+func (c config) empty() bool {
+	return len(c.env)+len(c.envFrom)+len(c.volumes)+len(c.volumeMounts)+len(c.tolerations)+len(c.annotations) == 0 &&
+		c.resources == nil && c.nodeSelector == nil && c.affinity == nil
+}
+
 // parseConfig reads a config in JSON; nil is the empty one.
 func parseConfig(data []byte) (config, error) {
 	var c config

@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,8 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-	sigsyaml "sigs.k8s.io/yaml"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
@@ -74,27 +71,17 @@ func readObjects(t testing.TB, file string) []Object {
 		t.Fatal(err)
 	}
 	var out []Object
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var n yaml.Node
-		err := dec.Decode(&n)
-		if errors.Is(err, io.EOF) {
-			return out
+	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
+		if doc = bytes.TrimPrefix(doc, []byte("---\n")); len(bytes.TrimSpace(doc)) > 0 {
+			out = append(out, decodeOne(t, doc))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := yaml.Marshal(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, decodeOne(t, doc))
 	}
+	return out
 }
 
 func decodeOne(t testing.TB, doc []byte) Object {
 	t.Helper()
-	text, err := sigsyaml.YAMLToJSON(doc)
+	text, err := yaml.YAMLToJSON(doc)
 	if err != nil {
 		t.Fatalf("%v\n%.2000s", err, doc)
 	}

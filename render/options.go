@@ -1,6 +1,10 @@
 package render
 
-import "github.com/quayside/quayside/catalog"
+import (
+	"encoding/json"
+
+	"github.com/quayside/quayside/catalog"
+)
 
 // Profile is the GitOps tool that a tree is made for.
 type Profile string
@@ -43,11 +47,11 @@ type Options struct {
 
 // Cluster is one overlay.
 type Cluster struct {
-	Name              string   // "prod"
-	Server            string   // "https://kubernetes.default.svc", for an ApplicationSet
-	KubernetesVersion string   // "1.34"; empty: that of the options
-	Operators         []string // globs over "namespace/package"; empty or "*": all
-	Config            []byte   // as a Subscription's spec.config, on top of each operator's own; canonical JSON
+	Name              string          // "prod"
+	Server            string          // "https://kubernetes.default.svc", for an ApplicationSet
+	KubernetesVersion string          // "1.34"; empty: that of the options
+	Operators         []string        // globs over "namespace/package"; empty or "*": all
+	Config            json.RawMessage // as a Subscription's spec.config, on top of each operator's own; canonical JSON
 }
 
 // GitOps is where the tree will live.

@@ -133,16 +133,24 @@ func unowned(o Object) Object {
 // fileNames returns a file name for each object: its kind and name, with the
 // namespace or the group where two would be the same.
 func fileNames(home string, objects []Object) []string {
+	elsewhere := func(o Object) string {
+		if o.Namespace() == "" || o.Namespace() == home {
+			return ""
+		}
+		return "." + o.Namespace()
+	}
+	grouped := func(o Object) string {
+		if o.Group() == "" {
+			return o.Kind()
+		}
+		return o.Kind() + "." + o.Group()
+	}
 	spellings := []func(Object) string{
 		func(o Object) string { return o.Kind() + "-" + o.Name() },
-		func(o Object) string {
-			if o.Namespace() == "" || o.Namespace() == home {
-				return o.Kind() + "-" + o.Name()
-			}
-			return o.Kind() + "-" + o.Name() + "." + o.Namespace()
-		},
-		func(o Object) string { return o.Kind() + "." + o.Group() + "-" + o.Name() + "." + o.Namespace() },
-		func(o Object) string { return fit(strings.Repeat(o.Key().String(), 4), 120) },
+		func(o Object) string { return o.Kind() + "-" + o.Name() + elsewhere(o) },
+		func(o Object) string { return grouped(o) + "-" + o.Name() },
+		func(o Object) string { return grouped(o) + "-" + o.Name() + elsewhere(o) },
+		func(o Object) string { return fit(strings.Repeat(o.Key().String()+" ", 4), 120) }, // ends in a digest
 	}
 	names := make([]string, len(objects))
 	taken := map[string]bool{}

@@ -101,7 +101,7 @@ func (in *install) webhook(w bundle.Webhook) map[string]any {
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {
 		delete(out, key)
 	}
-	out["name"] = w.GenerateName
+	out["name"] = strings.TrimRight(w.GenerateName, "-")
 	service := map[string]any{"name": in.services[w.DeploymentName], "namespace": in.pin.Namespace, "port": w.ContainerPort}
 	if w.Path != "" {
 		service["path"] = w.Path

@@ -1,0 +1,119 @@
+package render
+
+import (
+	"encoding/json"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/lockfile"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// goldenCase is a case's pin.yaml.
+type goldenCase struct {
+	Pins []struct {
+		Namespace, OperatorGroup string
+		Watch                    []string
+		Config                   json.RawMessage
+	}
+	Options Options
+}
+
+// goldenLock pins the one bundle beside the case as its pin.yaml says.
+func goldenLock(t *testing.T, dir string) (*lockfile.File, Options, func(lockfile.Pin) (fs.FS, error)) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "pin.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c goldenCase
+	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+		t.Fatal(err)
+	}
+	content := filepath.Join(filepath.Dir(dir), "bundle")
+	b := load(t, content)
+	lock := &lockfile.File{}
+	for _, p := range c.Pins {
+		lock.Pins = append(lock.Pins, lockfile.Pin{
+			Namespace: p.Namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: p.OperatorGroup,
+			InstallMode: catalog.ModeFor(p.Namespace, p.Watch), WatchNamespaces: p.Watch, Config: p.Config,
+		})
+	}
+	return lock, c.Options, func(lockfile.Pin) (fs.FS, error) { return os.DirFS(content), nil }
+}
+
+func goldenCases(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "*", "*", "pin.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for i, f := range files {
+		files[i] = filepath.Dir(f)
+	}
+	return files
+}
+
+func TestGolden(t *testing.T) {
+	for _, dir := range goldenCases(t) {
+		t.Run(strings.TrimPrefix(filepath.ToSlash(dir), "testdata/"), func(t *testing.T) {
+			lock, opt, open := goldenLock(t, dir)
+			res, err := All(lock, opt, open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(lock.Pins)
+			again, err := All(lock, opt, open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(contents(res.Tree), contents(again.Tree)); d != "" {
+				t.Errorf("the order of the pins matters:\n%s", d)
+			}
+			var warnings strings.Builder
+			for _, w := range res.Warnings {
+				warnings.WriteString(w.String() + "\n")
+			}
+			if err := res.Tree.Add("warnings.txt", []byte(warnings.String())); err != nil {
+				t.Fatal(err)
+			}
+			want := filepath.Join(dir, "want")
+			if *update {
+				if err := os.RemoveAll(want); err != nil {
+					t.Fatal(err)
+				}
+				if err := filetree.Write(want, res.Tree); err != nil {
+					t.Fatal(err)
+				}
+			}
+			have, err := filetree.Read(os.DirFS(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			expected := contents(have)
+			delete(expected, filetree.Index)
+			if d := cmp.Diff(expected, contents(res.Tree)); d != "" {
+				t.Errorf("run with -update and look at the difference:\n%s", d)
+			}
+		})
+	}
+}
+
+func contents(t *filetree.Tree) map[string]string {
+	out := map[string]string{}
+	for name, data := range t.All() {
+		out[name] = string(data)
+	}
+	return out
+}
