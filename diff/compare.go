@@ -11,6 +11,7 @@ import (
 type Options struct {
 	Severity map[string]Severity // by rule ID; Off silences it
 	Mirrors  []string            // image prefixes that the mirror serves: "quay.io/org"; nil leaves the check out
+	Accepted []Accepted          // budget of permissions and API; nil: none is kept
 }
 
 // comparison is one run of Compare.
@@ -21,6 +22,7 @@ type comparison struct {
 	changed       []pair
 	found         []Finding
 	notes         []string
+	questions     []Question
 }
 
 // check looks at a comparison and adds findings.
@@ -59,6 +61,11 @@ func Compare(before, after State, opt Options) (*Report, error) {
 		run(c)
 	}
 	locate(c)
+	if opt.Accepted != nil {
+		if c.questions, err = Outside(after, opt.Accepted); err != nil {
+			return nil, err
+		}
+	}
 	return c.report(), nil
 }
 

@@ -8,17 +8,17 @@ import (
 
 // Finding is one thing that a reviewer should know.
 type Finding struct {
-	Rule     string   `json:"rule"`               // stable: "crd.field-removed"
-	Severity Severity `json:"severity"`           // "high"
-	Operator string   `json:"operator,omitempty"` // "namespace/package"; empty where no pin is to blame
-	Object   Ref      `json:"object,omitzero"`    // zero where the finding is about the pin itself
-	Field    string   `json:"field,omitempty"`    // "v1 spec.storage.size", "spec.selector", "create secrets"
-	Before   string   `json:"before,omitempty"`   // empty: absent
-	After    string   `json:"after,omitempty"`    // empty: absent
-	Message  string   `json:"message"`            // one line, without the object's name
-	Why      string   `json:"why"`                // why it matters
-	Place    Place    `json:"place,omitzero"`     // where to look
-	Waiver   string   `json:"waiver,omitempty"`   // the reason, where the policy waives it
+	Rule     string   // stable: "crd.field-removed"
+	Severity Severity // "high"
+	Operator string   // "namespace/package"; empty where no pin is to blame
+	Object   Ref      // zero where the finding is about the pin itself
+	Field    string   // "v1 spec.storage.size", "spec.selector", "create secrets"
+	Before   string   // empty: absent
+	After    string   // empty: absent
+	Message  string   // one line, without the object's name
+	Why      string   // why it matters
+	Place    Place    // where to look
+	Waiver   string   // the reason, where the policy waives it
 
 	where *Object // holds the file that Place names
 	steps []step  // to Field, in the file

@@ -15,7 +15,9 @@ type Report struct {
 	Operators []Operator // those that something happened to, by name; the last may have no name
 	Findings  []Finding  // worst first, then by operator, rule, object, field
 	Removals  []Removal  // what to do for each operator that goes
+	Questions []Question // what lies outside the accepted budget; see [Options]
 	Notes     []string   // what was not checked, and why
+	Verdict   *Verdict   // the policy's answer; nil before Judge
 }
 
 // Operator is one operator in a report.
@@ -69,7 +71,8 @@ func (c *comparison) report() *Report {
 	c.found = slices.CompactFunc(c.found, func(a, b Finding) bool { return compareFindings(a, b) == 0 })
 	slices.Sort(c.notes)
 	return &Report{
-		Before: c.before.Name, After: c.after.Name,
+		Questions: c.questions,
+		Before:    c.before.Name, After: c.after.Name,
 		Operators: c.operators(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
 	}
 }

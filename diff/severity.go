@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -39,21 +38,4 @@ func ParseSeverity(text string) (Severity, error) {
 		}
 	}
 	return Off, fmt.Errorf("severity %q: want one of critical, high, medium, low, info, off", text)
-}
-
-// MarshalJSON writes the name.
-func (s Severity) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
-
-// UnmarshalJSON reads the name.
-func (s *Severity) UnmarshalJSON(data []byte) error {
-	var text string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return err
-	}
-	got, err := ParseSeverity(text)
-	if err != nil {
-		return err
-	}
-	*s = got
-	return nil
 }

@@ -1,0 +1,149 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// group is the findings of one operator under one rule at one severity: what
+// the readable reports print together.
+type group struct {
+	severity Severity
+	rule     Rule
+	findings []Finding
+}
+
+// groups returns the findings of one operator, worst first, then by rule.
+// Waived ones come last, whatever their severity.
+func groups(findings []Finding) []group {
+	rules := map[string]Rule{}
+	for _, r := range Rules() {
+		rules[r.ID] = r
+	}
+	var out []group
+	for _, f := range findings {
+		i := slices.IndexFunc(out, func(g group) bool {
+			return g.rule.ID == f.Rule && g.severity == f.Severity && (g.findings[0].Waiver != "") == (f.Waiver != "")
+		})
+		if i < 0 {
+			rule := rules[f.Rule]
+			rule.Why = or(rule.Why, f.Why)
+			out, i = append(out, group{severity: f.Severity, rule: rule}), len(out)
+		}
+		out[i].findings = append(out[i].findings, f)
+	}
+	slices.SortStableFunc(out, func(a, b group) int {
+		return cmp.Or(cmp.Compare(waived(a), waived(b)), cmp.Compare(b.severity, a.severity), strings.Compare(a.rule.ID, b.rule.ID))
+	})
+	return out
+}
+
+func waived(g group) int {
+	if g.findings[0].Waiver != "" {
+		return 1
+	}
+	return 0
+}
+
+// headline says the outcome in a line: "3 operators change: 1 critical, 2 high".
+func (r *Report) headline() string {
+	if r.Empty() {
+		return "no differences"
+	}
+	named := 0
+	for _, op := range r.Operators {
+		if op.Name != "" {
+			named++
+		}
+	}
+	s := plural(named, "operator changes", "operators change")
+	if c := counts(r.Findings); c != "" {
+		s += ": " + c
+	}
+	return s
+}
+
+// counts says how many findings of each severity there are, without the waived.
+func counts(findings []Finding) string {
+	var out []string
+	waivers := 0
+	for _, s := range Severities() {
+		n := 0
+		for _, f := range findings {
+			if f.Severity == s && f.Waiver == "" {
+				n++
+			}
+		}
+		if n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	for _, f := range findings {
+		if f.Waiver != "" {
+			waivers++
+		}
+	}
+	if waivers > 0 {
+		out = append(out, fmt.Sprintf("%d waived", waivers))
+	}
+	return strings.Join(out, ", ")
+}
+
+// step says what happens to the operator: "0.9.2 → 0.9.4".
+func (o Operator) step() string {
+	switch {
+	case o.From == o.To:
+		return o.To
+	case o.From == "":
+		return "installed, " + o.To
+	case o.To == "":
+		return "goes, was " + o.From
+	}
+	return o.From + " → " + o.To
+}
+
+// tally says how many objects change.
+func (o Operator) tally() string {
+	var out []string
+	for _, t := range []struct {
+		list []Ref
+		word string
+	}{{o.Added, "added"}, {o.Changed, "changed"}, {o.Removed, "removed"}} {
+		if len(t.list) > 0 {
+			out = append(out, fmt.Sprintf("%d %s", len(t.list), t.word))
+		}
+	}
+	if len(out) == 0 {
+		return "no objects change"
+	}
+	return "objects: " + strings.Join(out, ", ")
+}
+
+// title names the operator.
+func (o Operator) title() string { return or(o.Name, "(no operator)") }
+
+// subject names what a finding is about, without what its message says.
+func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }
+
+// String returns "path:line".
+func (p Place) String() string {
+	if p.Line == 0 {
+		return p.Path
+	}
+	return fmt.Sprintf("%s:%d", p.Path, p.Line)
+}
+
+// safe returns one line without control characters, for terminals and logs.
+func safe(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
+			return '�'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,88 @@
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/quayside/quayside/internal/jsonschema"
+)
+
+// Document is the JSON form of a report. Fields are only ever added within one
+// SchemaVersion.
+type Document struct {
+	SchemaVersion string          `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
+	Before        string          `json:"before" form:"required" doc:"name of the state before"`
+	After         string          `json:"after" form:"required" doc:"name of the state after"`
+	Differs       bool            `json:"differs" form:"required"`
+	Summary       map[string]int  `json:"summary" form:"required" doc:"findings by severity, without the waived"`
+	Operators     []Operator      `json:"operators" form:"required" doc:"operators that something happened to, by name"`
+	Findings      []FindingObject `json:"findings" form:"required" doc:"worst first"`
+	Removals      []Removal       `json:"removals,omitempty" doc:"uninstall plans of operators that go"`
+	Questions     []Question      `json:"questions,omitempty" doc:"what lies outside the accepted budget"`
+	Notes         []string        `json:"notes,omitempty" doc:"what was not checked, and why"`
+	Verdict       *Verdict        `json:"verdict,omitempty" doc:"the policy's answer"`
+}
+
+// FindingObject is the JSON form of a finding.
+type FindingObject struct {
+	Rule     string `json:"rule" form:"required" doc:"stable identifier, family.name"`
+	Severity string `json:"severity" form:"required enum=critical|high|medium|low|info"`
+	Operator string `json:"operator,omitempty" doc:"namespace/package"`
+	Object   *Ref   `json:"object,omitempty"`
+	Field    string `json:"field,omitempty" doc:"what of the object, as users know it"`
+	Before   string `json:"before,omitempty" doc:"empty where it was absent"`
+	After    string `json:"after,omitempty" doc:"empty where it is absent"`
+	Message  string `json:"message" form:"required"`
+	Why      string `json:"why" form:"required" doc:"why it matters"`
+	Place    *Place `json:"place,omitempty" doc:"where to look"`
+	Waiver   string `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
+}
+
+func (f Finding) document() FindingObject {
+	out := FindingObject{
+		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Before: f.Before, After: f.After,
+		Message: f.Message, Why: f.Why, Waiver: f.Waiver,
+	}
+	if !f.Object.IsZero() {
+		out.Object = &f.Object
+	}
+	if f.Place != (Place{}) {
+		out.Place = &f.Place
+	}
+	return out
+}
+
+// Document returns the report as JSON and YAML have it.
+func (r *Report) Document() Document {
+	d := Document{
+		SchemaVersion: SchemaVersion, Before: r.Before, After: r.After, Differs: !r.Empty(), Summary: map[string]int{},
+		Operators: r.Operators, Findings: []FindingObject{}, Removals: r.Removals, Questions: r.Questions, Notes: r.Notes, Verdict: r.Verdict,
+	}
+	for _, s := range Severities() {
+		d.Summary[s.String()] = r.Count(s)
+	}
+	for _, f := range r.Findings {
+		d.Findings = append(d.Findings, f.document())
+	}
+	return d
+}
+
+// JSON returns the report as indented JSON that ends in a newline;
+// schema/diff.schema.json describes it.
+func JSON(r *Report) ([]byte, error) { return indented(r.Document()) }
+
+func indented(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Schema returns the JSON schema of Document.
+func Schema() []byte {
+	return jsonschema.Of("https://quayside.dev/schema/diff.schema.json", "quayside diff report", Document{})
+}

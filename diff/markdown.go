@@ -1,0 +1,232 @@
+package diff
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// MaxComment is the longest pull-request comment that GitHub takes, in
+// characters; Markdown counts bytes, of which there are never fewer.
+const MaxComment = 65_536
+
+// Marker stands hidden in the first line of the Markdown report, so that a bot
+// finds its own comment again and updates it.
+const Marker = "<!-- quayside:diff -->"
+
+// Markdown returns the report for a pull-request comment: the summary first,
+// the findings collapsed by operator. It is always shorter than MaxComment: what
+// does not fit, mildest first, is counted. No text of the report can leave its
+// place, mention a person or bring in HTML.
+func Markdown(r *Report) []byte {
+	best := markdown(r, 0)
+	// The number of findings that fit is found by bisection: the length grows with it.
+	n := sort.Search(len(r.Findings), func(i int) bool { return len(markdown(r, i+1)) >= MaxComment })
+	if n > 0 {
+		best = markdown(r, n)
+	}
+	if len(best) >= MaxComment {
+		best = markdownTail(r)
+	}
+	return []byte(best)
+}
+
+// Bounds of the parts that do not depend on findings.
+const (
+	maxRows  = 60
+	maxSteps = 12
+	maxNotes = 20
+)
+
+// markdown renders with the n worst findings.
+func markdown(r *Report, n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", Marker, r.headline())
+	fmt.Fprintf(&b, "%s → %s\n\n", code(cut(r.Before, 100)), code(cut(r.After, 100)))
+	markdownVerdict(&b, r)
+	markdownTable(&b, r)
+	shown := r.Findings[:n]
+	for _, op := range r.Operators {
+		markdownOperator(&b, op, ofOperator(shown, op.Name))
+	}
+	if left := r.Findings[n:]; len(left) > 0 {
+		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", plural(len(left), "finding is", "findings are"), counts(left))
+	}
+	for i, removal := range r.Removals {
+		if i < maxSteps {
+			markdownRemoval(&b, removal)
+		}
+	}
+	if len(r.Notes) > 0 {
+		b.WriteString("\n<details><summary>Not checked</summary>\n\n")
+		for _, note := range r.Notes[:min(len(r.Notes), maxNotes)] {
+			fmt.Fprintf(&b, "- %s\n", prose(cut(note, 300)))
+		}
+		b.WriteString("\n</details>\n")
+	}
+	return b.String()
+}
+
+// markdownTail is what is left where even the frame is too long.
+func markdownTail(r *Report) string {
+	return fmt.Sprintf("%s\n### quayside: %s\n\nThe report is too long for a comment: the JSON report has it all.\n", Marker, r.headline())
+}
+
+func ofOperator(findings []Finding, name string) []Finding {
+	var out []Finding
+	for _, f := range findings {
+		if f.Operator == name {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func markdownVerdict(b *strings.Builder, r *Report) {
+	if v := r.Verdict; v != nil {
+		if v.Fail {
+			fmt.Fprintf(b, "**The policy says no**: %s, %s.\n\n", plural(len(v.Faults), "finding", "findings"), plural(len(v.Questions), "open question", "open questions"))
+		} else {
+			b.WriteString("The policy lets this pass.\n\n")
+		}
+		for _, w := range v.Expired[:min(len(v.Expired), maxNotes)] {
+			fmt.Fprintf(b, "- the waiver of %s expired on %s\n", code(cut(w.Rule, 80)), code(w.Expires))
+		}
+	}
+	for i, q := range r.Questions[:min(len(r.Questions), maxRows)] {
+		if i == 0 {
+			b.WriteString("Outside the accepted budget:\n\n")
+		}
+		fmt.Fprintf(b, "- %s\n", prose(cut(q.Text, 200)))
+	}
+	if len(r.Questions) > maxRows {
+		fmt.Fprintf(b, "- and %d more\n", len(r.Questions)-maxRows)
+	}
+	if len(r.Questions) > 0 {
+		b.WriteString("\n")
+	}
+}
+
+func markdownTable(b *strings.Builder, r *Report) {
+	if len(r.Operators) == 0 {
+		return
+	}
+	b.WriteString("| Operator | Version | Critical | High | Medium | Low | Info |\n|---|---|--:|--:|--:|--:|--:|\n")
+	for i, op := range r.Operators {
+		if i == maxRows {
+			fmt.Fprintf(b, "| and %d more | | | | | | |\n", len(r.Operators)-maxRows)
+			break
+		}
+		fmt.Fprintf(b, "| %s | %s |", cell(op.title()), cell(op.step()))
+		mine := Report{Findings: r.Of(op.Name)}
+		for _, s := range Severities() {
+			if n := mine.Count(s); n > 0 {
+				fmt.Fprintf(b, " %d |", n)
+			} else {
+				b.WriteString(" |")
+			}
+		}
+		b.WriteString("\n")
+	}
+}
+
+func cell(s string) string { return strings.ReplaceAll(code(cut(s, 120)), "|", "\\|") }
+
+func markdownOperator(b *strings.Builder, op Operator, findings []Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	open := ""
+	if findings[0].Severity >= High && findings[0].Waiver == "" {
+		open = " open"
+	}
+	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, entity(cut(op.title(), 120)), entity(cut(op.step(), 120)), counts(findings))
+	for _, g := range groups(findings) {
+		label := g.severity.String()
+		if waived(g) == 1 {
+			label = "waived, " + label
+		}
+		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, code(g.rule.ID))
+		if g.severity > Info {
+			fmt.Fprintf(b, "_%s_\n", prose(g.rule.Why))
+		}
+		b.WriteString("\n")
+		for _, f := range g.findings {
+			markdownFinding(b, f)
+		}
+	}
+	b.WriteString("\n</details>\n")
+}
+
+func markdownFinding(b *strings.Builder, f Finding) {
+	b.WriteString("- ")
+	if s := f.subject(); s != "" {
+		b.WriteString(code(cut(s, 200)) + ": ")
+	}
+	b.WriteString(prose(cut(f.Message, 400)))
+	if f.Severity > Info && (f.Before != "" || f.After != "") {
+		fmt.Fprintf(b, " (%s → %s)", code(or(cut(f.Before, 120), "none")), code(or(cut(f.After, 120), "none")))
+	}
+	if f.Place.Path != "" {
+		b.WriteString(" " + code(cut(f.Place.String(), 200)))
+	}
+	if f.Waiver != "" {
+		b.WriteString("; waived: " + prose(cut(f.Waiver, 200)))
+	}
+	b.WriteString("\n")
+}
+
+func markdownRemoval(b *strings.Builder, r Removal) {
+	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", entity(cut(r.Operator, 120)))
+	for i, s := range r.Steps() {
+		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
+		for j, line := range s.Lines {
+			if j == maxSteps {
+				fmt.Fprintf(b, "   - and %d more\n", len(s.Lines)-maxSteps)
+				break
+			}
+			fmt.Fprintf(b, "   - %s\n", prose(cut(line, 300)))
+		}
+	}
+	b.WriteString("\n</details>\n")
+}
+
+// code returns s as a code span that s cannot leave.
+func code(s string) string {
+	s = strings.TrimSpace(safe(s))
+	if s == "" {
+		return ""
+	}
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 || strings.HasPrefix(s, "`") {
+		return fence + " " + s + " " + fence
+	}
+	return fence + s + fence
+}
+
+// prose returns s as plain text: markup and HTML are spelt out, and neither a
+// person nor an issue is mentioned.
+func prose(s string) string {
+	var b strings.Builder
+	for _, r := range safe(s) {
+		switch {
+		case r == '@' || r == '#':
+			b.WriteRune(r)
+			b.WriteRune('\u200b')
+		case strings.ContainsRune("\\`*_{}[]()+!|~<>&$", r):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// entity returns s for the inside of an HTML element.
+func entity(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b", "\"", "&quot;").Replace(safe(s))
+}

@@ -1,0 +1,183 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/diff/internal/celrule"
+)
+
+// Policy says what a diff may bring without a person's word.
+type Policy struct {
+	FailOn  Severity  // findings of this severity or worse fail; Off: none does
+	Waivers []Waiver  // exceptions
+	Rules   []CELRule // a finding for which one of them holds fails, whatever its severity
+}
+
+// Waiver lets findings of a rule pass.
+type Waiver struct {
+	Rule     string `json:"rule"`               // "rbac.wildcard", or "rbac.*"
+	Operator string `json:"operator,omitempty"` // "namespace/package"; empty: every one
+	Object   string `json:"object,omitempty"`   // name of the object; empty: every one
+	Reason   string `json:"reason"`
+	Expires  string `json:"expires,omitempty"` // "2027-01-01", the last day it holds; empty: never
+}
+
+// CELRule is a rule of the user's own.
+type CELRule struct {
+	Name       string `json:"name"`
+	Expression string `json:"expression"` // `finding.rule.startsWith("images.") && finding.after.contains("docker.io")`
+	Message    string `json:"message,omitempty"`
+}
+
+// Verdict is the policy's answer.
+type Verdict struct {
+	Fail      bool       `json:"fail"`
+	Faults    []Fault    `json:"faults,omitempty"`    // why, in the order of the findings
+	Questions []Question `json:"questions,omitempty"` // what lies outside the accepted budget
+	Expired   []Waiver   `json:"expired,omitempty"`   // waivers that no longer hold
+	Unused    []Waiver   `json:"unused,omitempty"`    // waivers that matched nothing
+}
+
+// Fault is one reason to fail.
+type Fault struct {
+	Policy   string `json:"policy"` // "failOn", or the name of a rule of the user's own
+	Message  string `json:"message"`
+	Rule     string `json:"rule"` // of the finding, with what it is about
+	Operator string `json:"operator,omitempty"`
+	Subject  string `json:"subject,omitempty"` // "CustomResourceDefinition widgets.demo.io v1 spec.x"
+}
+
+func (f Finding) fault(policy, message string) Fault {
+	return Fault{policy, message, f.Rule, f.Operator, f.subject()}
+}
+
+// Judge returns a copy of r that carries the waivers and the verdict of p.
+// today is the day, "2026-11-21". Errors are about the policy itself: a waiver
+// without a reason or with a bad day, a rule that is no CEL; all at once.
+func Judge(r *Report, p Policy, today string) (*Report, error) {
+	rules, err := p.check(today)
+	if err != nil {
+		return nil, err
+	}
+	out := *r
+	out.Findings = slices.Clone(r.Findings)
+	v := Verdict{Questions: r.Questions}
+	used := make([]bool, len(p.Waivers))
+	for i := range out.Findings {
+		f := &out.Findings[i]
+		for j, w := range p.Waivers {
+			if w.covers(*f) {
+				used[j] = true
+				if !w.expired(today) && f.Waiver == "" {
+					f.Waiver = w.Reason
+				}
+			}
+		}
+		if f.Waiver != "" {
+			continue
+		}
+		if p.FailOn != Off && f.Severity >= p.FailOn {
+			v.Faults = append(v.Faults, f.fault("failOn", fmt.Sprintf("%s: %s", f.Severity, f.Message)))
+		}
+		for _, rule := range rules {
+			holds, err := rule.program.Holds(f.fields())
+			if err != nil {
+				return nil, fmt.Errorf("policy rule %q: %w", rule.Name, err)
+			}
+			if holds {
+				v.Faults = append(v.Faults, f.fault(rule.Name, or(rule.Message, rule.Expression)))
+			}
+		}
+	}
+	for j, w := range p.Waivers {
+		switch {
+		case w.expired(today):
+			v.Expired = append(v.Expired, w)
+		case !used[j]:
+			v.Unused = append(v.Unused, w)
+		}
+	}
+	v.Fail = len(v.Faults) > 0 || len(v.Questions) > 0
+	out.Verdict = &v
+	return &out, nil
+}
+
+// compiled is a rule, ready to run.
+type compiled struct {
+	CELRule
+	program *celrule.Program
+}
+
+// check returns the rules, compiled, or all faults of the policy.
+func (p Policy) check(today string) ([]compiled, error) {
+	var faults []string
+	if !isDay(today) {
+		faults = append(faults, fmt.Sprintf("day %q: want a date like 2027-01-31", today))
+	}
+	for _, w := range p.Waivers {
+		if strings.TrimSpace(w.Reason) == "" {
+			faults = append(faults, fmt.Sprintf("waiver of %q: a reason is needed", w.Rule))
+		}
+		if w.Expires != "" && !isDay(w.Expires) {
+			faults = append(faults, fmt.Sprintf("waiver of %q: expires %q: want a date like 2027-01-31", w.Rule, w.Expires))
+		}
+		if !w.known() {
+			faults = append(faults, fmt.Sprintf("waiver of %q: there is no such rule", w.Rule))
+		}
+	}
+	var out []compiled
+	for _, r := range p.Rules {
+		program, err := celrule.Compile(r.Expression)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("policy rule %q: %v", r.Name, err))
+			continue
+		}
+		out = append(out, compiled{r, program})
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%s", strings.Join(faults, "\n"))
+	}
+	return out, nil
+}
+
+func (w Waiver) known() bool {
+	return slices.ContainsFunc(Rules(), func(r Rule) bool { return matches(w.Rule, r.ID) })
+}
+
+func (w Waiver) covers(f Finding) bool {
+	return matches(w.Rule, f.Rule) && (w.Operator == "" || matches(w.Operator, f.Operator)) && (w.Object == "" || matches(w.Object, f.Object.Name))
+}
+
+// matches reports whether s is pattern, or begins with it where it ends in "*".
+func matches(pattern, s string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(s, prefix)
+	}
+	return pattern == s
+}
+
+func (w Waiver) expired(today string) bool { return w.Expires != "" && w.Expires < today }
+
+// isDay reports whether s is a date like 2027-01-31.
+func isDay(s string) bool {
+	var y, m, d int
+	if n, err := fmt.Sscanf(s, "%4d-%2d-%2d", &y, &m, &d); n != 3 || err != nil || len(s) != 10 {
+		return false
+	}
+	days := []int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
+	if y%4 == 0 && (y%100 != 0 || y%400 == 0) {
+		days[1] = 29
+	}
+	return y > 0 && m >= 1 && m <= 12 && d >= 1 && d <= days[m-1] && fmt.Sprintf("%04d-%02d-%02d", y, m, d) == s
+}
+
+// fields returns the finding as CEL sees it.
+func (f Finding) fields() map[string]any {
+	return map[string]any{
+		"rule": f.Rule, "family": f.Family(), "severity": f.Severity.String(), "rank": int64(f.Severity), "operator": f.Operator,
+		"group": f.Object.Group, "version": f.Object.Version, "kind": f.Object.Kind, "namespace": f.Object.Namespace, "name": f.Object.Name,
+		"field": f.Field, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path,
+	}
+}

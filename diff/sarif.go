@@ -1,0 +1,191 @@
+package diff
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// SARIF returns the report in the Static Analysis Results Interchange Format
+// 2.1.0, for code scanning: one result a finding, at its line in the committed
+// files. What has no file of its own points at fallback, the path of the lock.
+func SARIF(r *Report, fallback string) ([]byte, error) {
+	rules, index := sarifRules(r.Findings)
+	run := sarifRun{
+		Tool:       sarifTool{Driver: sarifDriver{Name: "quayside", InformationURI: "https://quayside.dev", Rules: rules}},
+		Results:    []sarifResult{},
+		ColumnKind: "utf16CodeUnits",
+	}
+	for _, f := range r.Findings {
+		run.Results = append(run.Results, sarifOf(f, index[f.Rule], fallback))
+	}
+	return indented(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+type sarifLog struct {
+	Schema  string     `json:"$schema"`
+	Version string     `json:"version"`
+	Runs    []sarifRun `json:"runs"`
+}
+
+type sarifRun struct {
+	Tool       sarifTool     `json:"tool"`
+	Results    []sarifResult `json:"results"`
+	ColumnKind string        `json:"columnKind"`
+}
+
+type sarifTool struct {
+	Driver sarifDriver `json:"driver"`
+}
+
+type sarifDriver struct {
+	Name           string      `json:"name"`
+	InformationURI string      `json:"informationUri"`
+	Rules          []sarifRule `json:"rules"`
+}
+
+type sarifRule struct {
+	ID               string            `json:"id"`
+	ShortDescription sarifText         `json:"shortDescription"`
+	FullDescription  sarifText         `json:"fullDescription"`
+	Default          sarifLevel        `json:"defaultConfiguration"`
+	Properties       map[string]string `json:"properties"`
+}
+
+type sarifText struct {
+	Text string `json:"text"`
+}
+
+type sarifLevel struct {
+	Level string `json:"level"`
+}
+
+type sarifResult struct {
+	RuleID       string             `json:"ruleId"`
+	RuleIndex    int                `json:"ruleIndex"`
+	Level        string             `json:"level"`
+	Message      sarifText          `json:"message"`
+	Locations    []sarifLocation    `json:"locations"`
+	Fingerprints map[string]string  `json:"partialFingerprints"`
+	Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	Properties   map[string]string  `json:"properties"`
+}
+
+type sarifSuppression struct {
+	Kind          string `json:"kind"`
+	Justification string `json:"justification"`
+}
+
+type sarifLocation struct {
+	Physical sarifPhysical `json:"physicalLocation"`
+}
+
+type sarifPhysical struct {
+	Artifact sarifArtifact `json:"artifactLocation"`
+	Region   *sarifRegion  `json:"region,omitempty"`
+}
+
+type sarifArtifact struct {
+	URI string `json:"uri"`
+}
+
+type sarifRegion struct {
+	StartLine   int `json:"startLine"`
+	StartColumn int `json:"startColumn,omitempty"`
+	EndLine     int `json:"endLine,omitempty"`
+	EndColumn   int `json:"endColumn,omitempty"`
+}
+
+// sarifRules returns the rules that findings use, by ID, and where each is.
+func sarifRules(findings []Finding) ([]sarifRule, map[string]int) {
+	used := map[string]bool{}
+	for _, f := range findings {
+		used[f.Rule] = true
+	}
+	out, index := []sarifRule{}, map[string]int{}
+	for _, r := range Rules() {
+		if !used[r.ID] {
+			continue
+		}
+		index[r.ID] = len(out)
+		out = append(out, sarifRule{
+			ID: r.ID, ShortDescription: sarifText{r.Title}, FullDescription: sarifText{r.Why},
+			Default: sarifLevel{level(r.Severity)}, Properties: map[string]string{"security-severity": score(r.Severity)},
+		})
+	}
+	return out, index
+}
+
+func level(s Severity) string {
+	switch {
+	case s >= High:
+		return "error"
+	case s == Medium:
+		return "warning"
+	}
+	return "note"
+}
+
+// score returns the number by which code scanning sorts.
+func score(s Severity) string {
+	return map[Severity]string{Critical: "9.5", High: "8.0", Medium: "5.5", Low: "3.0", Info: "0.5"}[s]
+}
+
+func sarifOf(f Finding, index int, fallback string) sarifResult {
+	out := sarifResult{
+		RuleID: f.Rule, RuleIndex: index, Level: level(f.Severity), Message: sarifText{sentence(f)},
+		Fingerprints: map[string]string{"quayside/v1": fingerprint(f)},
+		Properties:   map[string]string{"severity": f.Severity.String(), "operator": f.Operator},
+	}
+	p := sarifPhysical{Artifact: sarifArtifact{uri(f.Place.Path)}}
+	switch {
+	case f.Place.Path == "" || f.Place.Removed:
+		// A file that is gone has no line to point at in the new commit.
+		p.Artifact.URI, p.Region = uri(fallback), &sarifRegion{StartLine: 1}
+	case f.Place.Line > 0:
+		p.Region = &sarifRegion{f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol}
+	default:
+		p.Region = &sarifRegion{StartLine: 1}
+	}
+	out.Locations = []sarifLocation{{p}}
+	if f.Waiver != "" {
+		out.Suppressions = []sarifSuppression{{"external", f.Waiver}}
+	}
+	return out
+}
+
+func sentence(f Finding) string {
+	s := safe(f.Message)
+	if subject := safe(f.subject()); subject != "" {
+		s = subject + ": " + s
+	}
+	if f.Operator != "" {
+		s = safe(f.Operator) + ": " + s
+	}
+	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
+}
+
+// fingerprint is the same for the same finding in later runs, wherever its line is.
+func fingerprint(f Finding) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		f.Rule, f.Operator, f.Object.Group, f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Field, f.Before, f.After,
+	}, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// uri escapes a path for a relative URI reference.
+func uri(path string) string {
+	const hexDigits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(path) {
+		c := path[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~/", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(hexDigits[c>>4])
+		b.WriteByte(hexDigits[c&15])
+	}
+	return b.String()
+}

@@ -1,0 +1,51 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// file reads the objects of one file; docs are separated by ---.
+func objects(t testing.TB, operator, path, docs string) []Object {
+	t.Helper()
+	out, err := Objects([]File{{Path: path, Data: []byte(docs)}}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range out {
+		out[i].Operator = operator
+	}
+	return out
+}
+
+// between compares two sets of objects of one operator.
+func between(t testing.TB, before, after string) *Report {
+	t.Helper()
+	return compare(t, State{Objects: objects(t, "ops/demo", "rendered/demo.yaml", before)}, State{Objects: objects(t, "ops/demo", "rendered/demo.yaml", after)})
+}
+
+func compare(t testing.TB, before, after State) *Report {
+	t.Helper()
+	before.Name, after.Name = or(before.Name, "main:quayside.lock"), or(after.Name, "work tree")
+	r, err := Compare(before, after, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// lines returns one line a finding: "severity rule field: before → after".
+func lines(r *Report) []string {
+	out := []string{}
+	for _, f := range r.Findings {
+		line := fmt.Sprintf("%s %s %s", f.Severity, f.Rule, f.Field)
+		if f.Before != "" || f.After != "" {
+			line += fmt.Sprintf(": %s → %s", or(f.Before, "-"), or(f.After, "-"))
+		}
+		out = append(out, strings.ReplaceAll(line, " : ", ": "))
+	}
+	return out
+}
+
+func doc(parts ...string) string { return strings.Join(parts, "\n---\n") }

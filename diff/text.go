@@ -1,0 +1,130 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Text returns the report for a terminal: by operator, worst first. With color
+// it holds ANSI sequences; nothing else of the terminal is assumed.
+func Text(r *Report, color bool) []byte {
+	w := textWriter{color: color}
+	w.linef("%s → %s", safe(r.Before), safe(r.After))
+	w.linef("%s", r.headline())
+	for _, op := range r.Operators {
+		w.operator(op, r.Of(op.Name))
+	}
+	for _, removal := range r.Removals {
+		w.removal(removal)
+	}
+	w.verdict(r)
+	if len(r.Notes) > 0 {
+		w.linef("\nnot checked")
+		for _, n := range r.Notes {
+			w.linef("  %s", safe(n))
+		}
+	}
+	return []byte(w.out.String())
+}
+
+type textWriter struct {
+	out   strings.Builder
+	color bool
+}
+
+func (w *textWriter) linef(format string, args ...any) {
+	fmt.Fprintf(&w.out, format, args...)
+	w.out.WriteByte('\n')
+}
+
+// paint wraps s in the color of a severity.
+func (w *textWriter) paint(s Severity, text string) string {
+	codes := map[Severity]string{Critical: "1;31", High: "31", Medium: "33", Low: "36", Info: "2"}
+	if !w.color || codes[s] == "" {
+		return text
+	}
+	return "\x1b[" + codes[s] + "m" + text + "\x1b[0m"
+}
+
+func (w *textWriter) bold(text string) string {
+	if !w.color {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+func (w *textWriter) operator(op Operator, findings []Finding) {
+	w.linef("\n%s  %s  (%s)", w.bold(safe(op.title())), safe(op.step()), op.tally())
+	for _, g := range groups(findings) {
+		label := strings.ToUpper(g.severity.String())
+		if waived(g) == 1 {
+			label = "waived " + label
+		}
+		w.linef("  %s  %s [%s]", w.paint(g.severity, label), g.rule.Title, g.rule.ID)
+		if g.severity > Info {
+			w.linef("      %s", w.paint(Info, g.rule.Why))
+		}
+		for _, f := range g.findings {
+			w.finding(f)
+		}
+	}
+}
+
+func (w *textWriter) finding(f Finding) {
+	if subject := safe(f.subject()); subject != "" {
+		w.linef("    - %s: %s", subject, safe(f.Message))
+	} else {
+		w.linef("    - %s", safe(f.Message))
+	}
+	if f.Severity > Info && (f.Before != "" || f.After != "") {
+		w.linef("        %s → %s", or(cut(safe(f.Before), 200), "(none)"), or(cut(safe(f.After), 200), "(none)"))
+	}
+	if f.Place.Path != "" {
+		place := f.Place.String()
+		if f.Place.Removed {
+			place += " (before)"
+		}
+		w.linef("        %s", w.paint(Info, safe(place)))
+	}
+	if f.Waiver != "" {
+		w.linef("        waived: %s", safe(f.Waiver))
+	}
+}
+
+func (w *textWriter) removal(r Removal) {
+	w.linef("\n%s", w.bold("uninstall plan of "+safe(r.Operator)))
+	for i, s := range r.Steps() {
+		w.linef("  %d. %s", i+1, s.Title)
+		for _, line := range s.Lines {
+			w.linef("     - %s", safe(line))
+		}
+	}
+}
+
+func (w *textWriter) verdict(r *Report) {
+	for i, q := range r.Questions {
+		if i == 0 {
+			w.linef("\noutside the accepted budget")
+		}
+		w.linef("  %s", safe(q.Text))
+	}
+	if r.Verdict == nil {
+		return
+	}
+	v := r.Verdict
+	for _, e := range v.Expired {
+		w.linef("\nwaiver of %s expired on %s: %s", safe(e.Rule), safe(e.Expires), safe(e.Reason))
+	}
+	for _, u := range v.Unused {
+		w.linef("\nwaiver of %s matches nothing: %s", safe(u.Rule), safe(u.Reason))
+	}
+	for i, f := range v.Faults {
+		if i == 0 {
+			w.linef("\n%s", w.paint(High, "the policy says no"))
+		}
+		w.linef("  %s: %s [%s] %s: %s", safe(f.Policy), safe(f.Operator), f.Rule, safe(f.Subject), safe(f.Message))
+	}
+	if v.Fail && len(v.Faults) == 0 {
+		w.linef("\n%s", w.paint(High, "the policy says no: see the questions above"))
+	}
+}
