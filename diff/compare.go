@@ -60,7 +60,8 @@ func Compare(before, after State, opt Options) (*Report, error) {
 	for _, run := range checks() {
 		run(c)
 	}
-	locate(c)
+	c.found = fold(c.found)
+	locate(c.found)
 	if opt.Accepted != nil {
 		if c.questions, err = Outside(after, opt.Accepted); err != nil {
 			return nil, err

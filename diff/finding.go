@@ -13,6 +13,7 @@ type Finding struct {
 	Operator string   // "namespace/package"; empty where no pin is to blame
 	Object   Ref      // zero where the finding is about the pin itself
 	Field    string   // "v1 spec.storage.size", "spec.selector", "create secrets"
+	Also     []string // more fields of the same object with the same change, in order
 	Before   string   // empty: absent
 	After    string   // empty: absent
 	Message  string   // one line, without the object's name

@@ -127,6 +127,19 @@ func (o Operator) title() string { return or(o.Name, "(no operator)") }
 // subject names what a finding is about, without what its message says.
 func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }
 
+// words returns the message, and what else it holds for.
+func (f Finding) words() string {
+	if len(f.Also) == 0 {
+		return f.Message
+	}
+	return fmt.Sprintf("%s; also at %s", f.Message, some(f.Also, 3))
+}
+
+// values reports whether a reader needs Before and After beside the message.
+func (f Finding) values() bool {
+	return (f.Before != "" || f.After != "") && (f.Severity > Info || f.Family() == "images" || f.Family() == "pods")
+}
+
 // String returns "path:line".
 func (p Place) String() string {
 	if p.Line == 0 {

@@ -82,8 +82,8 @@ func htmlOperatorOf(op Operator, findings []Finding) htmlOperator {
 		}
 		for _, f := range g.findings {
 			one := htmlFinding{
-				Subject: safe(f.subject()), Message: safe(f.Message), Before: cut(f.Before, 1000), After: cut(f.After, 1000),
-				Place: safe(f.Place.String()), Waiver: safe(f.Waiver), Values: f.Before != "" || f.After != "",
+				Subject: safe(f.subject()), Message: safe(f.words()), Before: cut(f.Before, 1000), After: cut(f.After, 1000),
+				Place: safe(f.Place.String()), Waiver: safe(f.Waiver), Values: f.values(),
 			}
 			if f.Place.Path == "" {
 				one.Place = ""

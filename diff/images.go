@@ -63,10 +63,14 @@ func parseImage(s string) (img image, ok bool) {
 // use is one image at one place of an operator.
 type use struct {
 	image
-	at    string // "Deployment manager, container manager", stable from version to version
+	in    string // "Deployment manager"
+	at    string // "container manager"; stable from version to version, with in
 	where *Object
 	steps []step
 }
+
+// place is the same in both states.
+func (u use) place() string { return u.in + " " + u.at }
 
 // looksLikeImage is stricter than parseImage: for texts that may be anything.
 func looksLikeImage(s string) bool {
@@ -83,7 +87,7 @@ func imagesOf(o *Object) []use {
 	var out []use
 	add := func(ref, at string, steps []step) {
 		if img, ok := parseImage(ref); ok && ref != "" {
-			out = append(out, use{img, o.Ref().Kind + " " + o.Ref().Name + ", " + at, o, steps})
+			out = append(out, use{img, o.Ref().Kind + " " + o.Ref().Name, at, o, steps})
 		}
 	}
 	for _, field := range containerLists() {
@@ -180,8 +184,8 @@ func (d *imageDiff) run() {
 		if d.said[k] == nil {
 			order = append(order, change{rule, a, b, u})
 		}
-		if !slices.Contains(d.said[k], u.at) {
-			d.said[k] = append(d.said[k], u.at)
+		if !slices.Contains(d.said[k], u.place()) {
+			d.said[k] = append(d.said[k], u.place())
 		}
 	}
 	for _, u := range d.now {
@@ -199,7 +203,7 @@ func (d *imageDiff) run() {
 		}
 	}
 	for _, u := range d.old {
-		if !slices.ContainsFunc(d.now, func(n use) bool { return n.name() == u.name() || n.at == u.at }) {
+		if !slices.ContainsFunc(d.now, func(n use) bool { return n.name() == u.name() || n.place() == u.place() }) {
 			note("images.removed", u.image, image{}, u)
 		}
 	}
@@ -221,10 +225,10 @@ func (d *imageDiff) step(u use) (image, string) {
 	if _, ok := had(func(o use) bool { return o.image == u.image }); ok {
 		return u.image, ""
 	}
-	if was, ok := had(func(o use) bool { return o.name() == u.name() && o.at == u.at }); ok {
+	if was, ok := had(func(o use) bool { return o.name() == u.name() && o.place() == u.place() }); ok {
 		return was, sameName(was, u.image)
 	}
-	if was, ok := had(func(o use) bool { return o.at == u.at }); ok {
+	if was, ok := had(func(o use) bool { return o.place() == u.place() }); ok {
 		if _, elsewhere := had(func(o use) bool { return o.name() == u.name() }); !elsewhere {
 			if was.registry != u.registry {
 				return was, "images.registry-changed"

@@ -25,22 +25,23 @@ type Document struct {
 
 // FindingObject is the JSON form of a finding.
 type FindingObject struct {
-	Rule     string `json:"rule" form:"required" doc:"stable identifier, family.name"`
-	Severity string `json:"severity" form:"required enum=critical|high|medium|low|info"`
-	Operator string `json:"operator,omitempty" doc:"namespace/package"`
-	Object   *Ref   `json:"object,omitempty"`
-	Field    string `json:"field,omitempty" doc:"what of the object, as users know it"`
-	Before   string `json:"before,omitempty" doc:"empty where it was absent"`
-	After    string `json:"after,omitempty" doc:"empty where it is absent"`
-	Message  string `json:"message" form:"required"`
-	Why      string `json:"why" form:"required" doc:"why it matters"`
-	Place    *Place `json:"place,omitempty" doc:"where to look"`
-	Waiver   string `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
+	Rule     string   `json:"rule" form:"required" doc:"stable identifier, family.name"`
+	Severity string   `json:"severity" form:"required enum=critical|high|medium|low|info"`
+	Operator string   `json:"operator,omitempty" doc:"namespace/package"`
+	Object   *Ref     `json:"object,omitempty"`
+	Field    string   `json:"field,omitempty" doc:"what of the object, as users know it"`
+	Also     []string `json:"also,omitempty" doc:"more fields of the object with the same change"`
+	Before   string   `json:"before,omitempty" doc:"empty where it was absent"`
+	After    string   `json:"after,omitempty" doc:"empty where it is absent"`
+	Message  string   `json:"message" form:"required"`
+	Why      string   `json:"why" form:"required" doc:"why it matters"`
+	Place    *Place   `json:"place,omitempty" doc:"where to look"`
+	Waiver   string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
 }
 
 func (f Finding) document() FindingObject {
 	out := FindingObject{
-		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Before: f.Before, After: f.After,
+		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Also: f.Also, Before: f.Before, After: f.After,
 		Message: f.Message, Why: f.Why, Waiver: f.Waiver,
 	}
 	if !f.Object.IsZero() {

@@ -25,10 +25,10 @@ func path(names ...string) []step {
 
 // locate fills in the line of each finding. Files are parsed only where a
 // finding needs them, each once; one that does not parse leaves lines at zero.
-func locate(c *comparison) {
+func locate(found []Finding) {
 	parsed := map[*Object][]*yaml.Node{}
-	for i := range c.found {
-		f := &c.found[i]
+	for i := range found {
+		f := &found[i]
 		o := f.where
 		if o == nil || o.Raw == nil {
 			continue

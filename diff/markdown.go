@@ -163,8 +163,8 @@ func markdownFinding(b *strings.Builder, f Finding) {
 	if s := f.subject(); s != "" {
 		b.WriteString(code(cut(s, 200)) + ": ")
 	}
-	b.WriteString(prose(cut(f.Message, 400)))
-	if f.Severity > Info && (f.Before != "" || f.After != "") {
+	b.WriteString(prose(cut(f.words(), 400)))
+	if f.values() {
 		fmt.Fprintf(b, " (%s → %s)", code(or(cut(f.Before, 120), "none")), code(or(cut(f.After, 120), "none")))
 	}
 	if f.Place.Path != "" {

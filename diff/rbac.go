@@ -141,17 +141,19 @@ type rbacDiff struct {
 	fresh    bool // of an operator that was not there
 }
 
-// bundle is the grants that one finding speaks of: same rule, same scope, same
-// object.
+// bundle is the grants that one finding speaks of: the same verbs, under the
+// same rule, in the same scope and API group.
 type bundle struct {
-	rule  string
-	grant rbac.Grant // without its verb
-	verbs []string
+	rule    string
+	grant   rbac.Grant // the first object, without its verb
+	verbs   []string   // sorted
+	objects []string   // "pods/exec", "deployments.apps"; sorted
+	own     bool       // of a kind that the operator brings itself
 }
 
 func (d rbacDiff) gained(grants []rbac.Grant) {
 	var ordinary []bundle
-	for _, b := range bundled(grants, d.subject) {
+	for _, b := range d.bundled(grants) {
 		if b.rule == "rbac.gained" && d.fresh {
 			ordinary = append(ordinary, b)
 			continue
@@ -166,24 +168,47 @@ func (d rbacDiff) gained(grants []rbac.Grant) {
 	}
 }
 
-// bundled groups grants by rule and object.
-func bundled(grants []rbac.Grant, s rbac.Subject) []bundle {
-	var out []bundle
+// bundled groups grants: first by object, then those objects of one API group
+// that have the same verbs.
+func (d rbacDiff) bundled(grants []rbac.Grant) []bundle {
+	var single []bundle
 	for _, g := range grants {
 		rule := dangerOf(g)
-		if rule == "rbac.gained" && s.Kind == "ClusterRole" {
+		if rule == "rbac.gained" && d.subject.Kind == "ClusterRole" {
 			rule = "rbac.aggregated"
 		}
 		verb := g.Verb
 		g.Verb = ""
-		i := slices.IndexFunc(out, func(b bundle) bool { return b.rule == rule && b.grant == g })
+		i := slices.IndexFunc(single, func(b bundle) bool { return b.rule == rule && b.grant == g })
 		if i < 0 {
-			out = append(out, bundle{rule: rule, grant: g})
-			i = len(out) - 1
+			single = append(single, bundle{rule: rule, grant: g, objects: []string{object(g)}, own: d.own(g)})
+			i = len(single) - 1
 		}
-		out[i].verbs = append(out[i].verbs, verb)
+		single[i].verbs = append(single[i].verbs, verb)
+	}
+	var out []bundle
+	for _, b := range single {
+		slices.Sort(b.verbs)
+		i := slices.IndexFunc(out, func(o bundle) bool {
+			return o.rule == b.rule && o.own == b.own && o.grant.Namespace == b.grant.Namespace && o.grant.Group == b.grant.Group &&
+				o.grant.URL == "" && b.grant.URL == "" && o.grant.Role == "" && b.grant.Role == "" &&
+				(o.grant.Name == "") == (b.grant.Name == "") && slices.Equal(o.verbs, b.verbs)
+		})
+		if i < 0 {
+			out = append(out, b)
+			continue
+		}
+		out[i].objects = append(out[i].objects, b.objects...)
 	}
 	return out
+}
+
+// own reports whether g is about a kind whose definition the same operator
+// brings: what it was made for.
+func (d rbacDiff) own(g rbac.Grant) bool {
+	resource, _, _ := strings.Cut(g.Resource, "/")
+	crd := d.c.after.byKey[key{"apiextensions.k8s.io", "CustomResourceDefinition", "", resource + "." + g.Group}]
+	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
 }
 
 func byScope(list []bundle) map[string][]bundle {
@@ -196,8 +221,8 @@ func byScope(list []bundle) map[string][]bundle {
 
 func (d rbacDiff) say(b bundle) {
 	f := Finding{
-		Field: object(b.grant), Before: scoped(verbsOn(d.had, b.grant), b.grant), After: scoped(verbsOn(d.has, b.grant), b.grant),
-		Message: fmt.Sprintf("%s may now %s in %s", who(d.subject), describe(b), where(b.grant.Namespace)),
+		Field: strings.Join(b.objects, ", "), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
+		Message: fmt.Sprintf("%smay now %s in %s", d.who(), describe(b), where(b.grant.Namespace)),
 	}
 	if b.grant.Role != "" {
 		f.Before, f.After = "", b.grant.Role
@@ -217,6 +242,9 @@ func caps(b bundle) []Severity {
 	if b.grant.Name != "" {
 		out = append(out, Medium)
 	}
+	if b.own && b.rule == "rbac.gained" {
+		out = append(out, Low)
+	}
 	reads := !slices.ContainsFunc(b.verbs, func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
 	if b.rule == "rbac.gained" && (reads || b.grant.Namespace != "") {
 		out = append(out, Low)
@@ -225,10 +253,10 @@ func caps(b bundle) []Severity {
 }
 
 func (d rbacDiff) lost(grants []rbac.Grant) {
-	for scope, list := range byScope(bundled(grants, d.subject)) {
+	for scope, list := range byScope(d.bundled(grants)) {
 		d.c.add("rbac.lost", d.home, Finding{
 			Field: where(scope), Before: some(describeAll(list), 40),
-			Message: fmt.Sprintf("%s may no longer %s in %s", who(d.subject), some(describeAll(list), 3), where(scope)),
+			Message: fmt.Sprintf("%smay no longer %s in %s", d.who(), some(describeAll(list), 3), where(scope)),
 		})
 	}
 }
@@ -266,11 +294,15 @@ func gives(rule map[string]any, b bundle) bool {
 	return named && has("apiGroups", b.grant.Group) && has("resources", b.grant.Resource)
 }
 
-func who(s rbac.Subject) string {
-	if s.Kind == "ClusterRole" {
-		return fmt.Sprintf("everybody bound to ClusterRole %s", s.Name)
+// who names the subject, where the finding is not about its own object.
+func (d rbacDiff) who() string {
+	switch {
+	case d.subject.Kind == "ClusterRole":
+		return fmt.Sprintf("everybody bound to ClusterRole %s ", d.subject.Name)
+	case d.home != nil && d.home.Ref().Kind == "ServiceAccount":
+		return ""
 	}
-	return s.String()
+	return d.subject.String() + " "
 }
 
 func where(namespace string) string {
@@ -302,7 +334,11 @@ func describe(b bundle) string {
 	if b.grant.Role != "" {
 		return "do what " + b.grant.Role + " allows"
 	}
-	return strings.Join(b.verbs, ", ") + " " + object(b.grant)
+	verbs := strings.Join(b.verbs, ", ")
+	if verbs == "*" {
+		verbs = "do anything with"
+	}
+	return verbs + " " + some(b.objects, 12)
 }
 
 func describeAll(list []bundle) []string {
@@ -325,11 +361,4 @@ func verbsOn(set []rbac.Grant, g rbac.Grant) []string {
 	}
 	slices.SortFunc(out, cmp.Compare[string])
 	return out
-}
-
-func scoped(verbs []string, g rbac.Grant) string {
-	if len(verbs) == 0 {
-		return ""
-	}
-	return strings.Join(verbs, ", ") + " " + object(g)
 }

@@ -67,14 +67,44 @@ func (r *Report) Of(operator string) []Finding {
 }
 
 func (c *comparison) report() *Report {
-	slices.SortFunc(c.found, compareFindings)
-	c.found = slices.CompactFunc(c.found, func(a, b Finding) bool { return compareFindings(a, b) == 0 })
 	slices.Sort(c.notes)
 	return &Report{
 		Questions: c.questions,
 		Before:    c.before.Name, After: c.after.Name,
 		Operators: c.operators(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
 	}
+}
+
+// fold returns the findings sorted, those of one object that say the same of
+// several fields as one: a schema that is used in thirty places is one change.
+// What is worse than low is folded only where the fields have one name.
+func fold(found []Finding) []Finding {
+	type same struct {
+		rule, operator, before, after, message, leaf string
+		severity                                     Severity
+		object                                       Ref
+	}
+	slices.SortStableFunc(found, compareFindings)
+	first := map[same]int{}
+	var out []Finding
+	for _, f := range found {
+		k := same{f.Rule, f.Operator, f.Before, f.After, f.Message, "", f.Severity, f.Object}
+		if f.Severity > Low {
+			k.leaf = f.Field[strings.LastIndexByte(f.Field, '.')+1:]
+		}
+		i, seen := first[k]
+		switch {
+		case !seen || f.Family() != "crd":
+			first[k] = len(out)
+			if seen && compareFindings(out[i], f) == 0 {
+				continue
+			}
+			out = append(out, f)
+		case out[i].Field != f.Field:
+			out[i].Also = append(out[i].Also, f.Field)
+		}
+	}
+	return out
 }
 
 func (c *comparison) operators() []Operator {

@@ -155,7 +155,7 @@ func sarifOf(f Finding, index int, fallback string) sarifResult {
 }
 
 func sentence(f Finding) string {
-	s := safe(f.Message)
+	s := safe(f.words())
 	if subject := safe(f.subject()); subject != "" {
 		s = subject + ": " + s
 	}

@@ -70,9 +70,9 @@ func (w *schemaWalk) bounds(n node) {
 		switch {
 		case a == b:
 		case b > a == strings.HasPrefix(keyword, "min"):
-			w.changed("crd.bound-tightened", n, keyword, "%s tightened from %s to %s", keyword, quoted(n.old[keyword]), quoted(n.now[keyword]))
+			w.changed("crd.bound-tightened", n, keyword, "%s is %s, was %s", keyword, set(n.now[keyword]), set(n.old[keyword]))
 		default:
-			w.changed("crd.bound-loosened", n, keyword, "%s loosened from %s to %s", keyword, quoted(n.old[keyword]), quoted(n.now[keyword]))
+			w.changed("crd.bound-loosened", n, keyword, "%s is %s, was %s", keyword, set(n.now[keyword]), set(n.old[keyword]))
 		}
 	}
 	for _, keyword := range []string{"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"} {
@@ -84,6 +84,14 @@ func (w *schemaWalk) bounds(n node) {
 		}
 	}
 	w.multiple(n)
+}
+
+// set returns a limit in words.
+func set(v any) string {
+	if v == nil {
+		return "not set"
+	}
+	return show(v)
 }
 
 // bound returns a limit; where there is none, the limit that nothing breaks.
@@ -106,9 +114,9 @@ func (w *schemaWalk) multiple(n node) {
 	switch {
 	case had && has && a == b || !had && !has:
 	case !has || had && b != 0 && math.Mod(a, b) == 0:
-		w.changed("crd.bound-loosened", n, "multipleOf", "multipleOf loosened from %s to %s", quoted(n.old["multipleOf"]), quoted(n.now["multipleOf"]))
+		w.changed("crd.bound-loosened", n, "multipleOf", "multipleOf is %s, was %s", set(n.now["multipleOf"]), set(n.old["multipleOf"]))
 	default:
-		w.changed("crd.bound-tightened", n, "multipleOf", "multipleOf changed from %s to %s", quoted(n.old["multipleOf"]), quoted(n.now["multipleOf"]))
+		w.changed("crd.bound-tightened", n, "multipleOf", "multipleOf is %s, was %s", set(n.now["multipleOf"]), set(n.old["multipleOf"]))
 	}
 }
 

@@ -72,11 +72,11 @@ func (w *textWriter) operator(op Operator, findings []Finding) {
 
 func (w *textWriter) finding(f Finding) {
 	if subject := safe(f.subject()); subject != "" {
-		w.linef("    - %s: %s", subject, safe(f.Message))
+		w.linef("    - %s: %s", subject, safe(f.words()))
 	} else {
-		w.linef("    - %s", safe(f.Message))
+		w.linef("    - %s", safe(f.words()))
 	}
-	if f.Severity > Info && (f.Before != "" || f.After != "") {
+	if f.values() {
 		w.linef("        %s → %s", or(cut(safe(f.Before), 200), "(none)"), or(cut(safe(f.After), 200), "(none)"))
 	}
 	if f.Place.Path != "" {

@@ -1,0 +1,38 @@
+package diff
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+//nolint:gochecknoglobals // a flag of the test binary
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares got with a file, or writes the file under -update.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got, -update writes it):\n%s", file, d)
+	}
+}
+
+func TestSchemaIsShipped(t *testing.T) {
+	golden(t, filepath.Join("..", "schema", "diff.schema.json"), Schema())
+}
