@@ -24,7 +24,7 @@ func compareCRDs(c *comparison) {
 		d.names()
 		d.versions()
 		d.conversion()
-		if flag(d.old.Content, "spec", "preserveUnknownFields") && !flag(d.now.Content, "spec", "preserveUnknownFields") {
+		if isTrue(d.old.Content, "spec", "preserveUnknownFields") && !isTrue(d.now.Content, "spec", "preserveUnknownFields") {
 			d.add("crd.preserve-changed", Finding{
 				Field: "spec.preserveUnknownFields", Before: "true", After: "false",
 				Message: "unknown fields are no longer kept", steps: path("spec", "preserveUnknownFields"),

@@ -25,7 +25,7 @@ func crdVersions(crd map[string]any) []crdVersion {
 	var out []crdVersion
 	for _, m := range list {
 		v := crdVersion{
-			name: text(m, "name"), served: flag(m, "served"), storage: flag(m, "storage"), deprecated: flag(m, "deprecated"),
+			name: text(m, "name"), served: isTrue(m, "served"), storage: isTrue(m, "storage"), deprecated: isTrue(m, "deprecated"),
 			schema: fields(m, "schema", "openAPIV3Schema"), subresources: fields(m, "subresources"),
 		}
 		if v.schema == nil {

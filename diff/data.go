@@ -126,7 +126,7 @@ func compareImmutable(c *comparison) {
 		}, k.kind)
 	}
 	c.each(func(p pair) {
-		if !p.both() || !flag(p.before.Content, "immutable") {
+		if !p.both() || !isTrue(p.before.Content, "immutable") {
 			return
 		}
 		for _, f := range []string{"data", "binaryData", "stringData", "immutable"} {

@@ -33,8 +33,8 @@ func text(m map[string]any, path ...string) string {
 	return v
 }
 
-// flag returns the boolean under path, or false.
-func flag(m map[string]any, path ...string) bool {
+// isTrue returns the boolean under path, or false.
+func isTrue(m map[string]any, path ...string) bool {
 	v, _ := at(m, path...).(bool)
 	return v
 }

@@ -91,7 +91,7 @@ func (d podDiff) add(rule, field string, f Finding, steps ...step) {
 // host compares what the pod as a whole takes of the node.
 func (d podDiff) host() {
 	for field, rule := range map[string]string{"hostNetwork": "pods.host-network", "hostPID": "pods.host-pid", "hostIPC": "pods.host-ipc"} {
-		if flag(d.now, field) && !flag(d.old, field) {
+		if isTrue(d.now, field) && !isTrue(d.old, field) {
 			d.add(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
 		}
 	}
@@ -158,7 +158,7 @@ func (d podDiff) containers() {
 func (d podDiff) power(name string, old, now map[string]any, to []step) {
 	in := func(more ...string) []step { return append(slices.Clone(to), path(more...)...) }
 	was, is := fields(old, "securityContext"), fields(now, "securityContext")
-	if flag(is, "privileged") && !flag(was, "privileged") {
+	if isTrue(is, "privileged") && !isTrue(was, "privileged") {
 		d.add("pods.privileged", name+" securityContext.privileged", Finding{After: "true", Message: fmt.Sprintf("container %s is privileged", name)}, in("securityContext", "privileged")...)
 	}
 	for _, capability := range texts(is, "capabilities", "add") {
@@ -343,11 +343,11 @@ func comparePriorities(c *comparison) {
 			c.add("priority.class", p.before, Finding{Before: show(p.before.Content["value"]), Message: "priority class is removed: pods that name it are refused"})
 		case p.before == nil:
 			capped := Low
-			if flag(p.after.Content, "globalDefault") {
+			if isTrue(p.after.Content, "globalDefault") {
 				capped = High
 			}
 			c.add("priority.class", p.after, Finding{After: show(p.after.Content["value"]), Message: "priority class is new", steps: path("value")}, capped)
-		case flag(p.after.Content, "globalDefault") != flag(p.before.Content, "globalDefault"):
+		case isTrue(p.after.Content, "globalDefault") != isTrue(p.before.Content, "globalDefault"):
 			c.add("priority.class", p.after, Finding{Field: "globalDefault", Message: "global default priority changed", steps: path("globalDefault")})
 		}
 	}, "PriorityClass.scheduling.k8s.io")

@@ -93,14 +93,14 @@ func (w *schemaWalk) types(n node) bool {
 const intOrString = "integer or string"
 
 func typeOf(s map[string]any) string {
-	if flag(s, "x-kubernetes-int-or-string") {
+	if isTrue(s, "x-kubernetes-int-or-string") {
 		return intOrString
 	}
 	return text(s, "type")
 }
 
 func (w *schemaWalk) unknownFields(n node) {
-	a, b := flag(n.old, preserveUnknown), flag(n.now, preserveUnknown)
+	a, b := isTrue(n.old, preserveUnknown), isTrue(n.now, preserveUnknown)
 	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b)}
 	switch {
 	case a && !b:
@@ -150,7 +150,7 @@ func (w *schemaWalk) removed(parent, p node) {
 	f := Finding{Before: or(typeOf(p.old), "any"), Message: "field removed"}
 	p.steps = append(slices.Clone(parent.steps), path("properties")...)
 	switch {
-	case flag(parent.now, preserveUnknown):
+	case isTrue(parent.now, preserveUnknown):
 		f.Message = "field no longer described; its value is kept"
 		w.say("crd.field-removed", p.at, p.steps, f, Low)
 	case at(parent.now, "additionalProperties") != nil:
@@ -171,7 +171,7 @@ func (w *schemaWalk) freeKeys(n node) {
 		w.walk(below)
 	case has && w.added != nil:
 		w.added(below.at)
-	case had && !has && flag(n.now, preserveUnknown):
+	case had && !has && isTrue(n.now, preserveUnknown):
 		w.say("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "free keys are no longer described; they are kept"}, Low)
 	case had && !has:
 		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "only the named fields are allowed from now on"})

@@ -76,7 +76,7 @@ func (w *schemaWalk) bounds(n node) {
 		}
 	}
 	for _, keyword := range []string{"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"} {
-		a, b := flag(n.old, keyword), flag(n.now, keyword)
+		a, b := isTrue(n.old, keyword), isTrue(n.now, keyword)
 		if !a && b {
 			w.changed("crd.bound-tightened", n, keyword, "%s set", keyword)
 		} else if a && !b {
@@ -155,7 +155,7 @@ func enforced(format string) string {
 }
 
 func (w *schemaWalk) nullable(n node) {
-	a, b := flag(n.old, "nullable"), flag(n.now, "nullable")
+	a, b := isTrue(n.old, "nullable"), isTrue(n.now, "nullable")
 	if a && !b {
 		w.changed("crd.nullable-removed", n, "nullable", "null is no longer allowed")
 	} else if !a && b {
@@ -218,7 +218,7 @@ func (w *schemaWalk) combinations(n node) {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "not"} {
 		a, b := n.old[keyword], n.now[keyword]
 		switch {
-		case reflect.DeepEqual(a, b) || flag(n.now, "x-kubernetes-int-or-string"):
+		case reflect.DeepEqual(a, b) || isTrue(n.now, "x-kubernetes-int-or-string"):
 		case b == nil:
 			w.changed("crd.combination-removed", n, keyword, "%s no longer has to hold", keyword)
 		default:
@@ -244,7 +244,7 @@ func (w *schemaWalk) topology(n node) {
 		w.note("crd.map-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("map is %s, was %s", b, a)}, "x-kubernetes-map-type")
 	}
 	const embedded = "x-kubernetes-embedded-resource"
-	if a, b := flag(n.old, embedded), flag(n.now, embedded); a != b {
+	if a, b := isTrue(n.old, embedded), isTrue(n.now, embedded); a != b {
 		w.changed("crd.embedded-changed", n, embedded, "embedded resource: %t, was %t", b, a)
 	}
 }
