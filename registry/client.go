@@ -36,6 +36,7 @@ type Client struct {
 	Credentials *Credentials   // nil: anonymous
 	Insecure    []string       // "registry.corp:5000": hosts that may speak HTTP or show any certificate; loopback may always speak HTTP
 	CertDirs    []string       // directories that hold <host[:port]>/*.crt, *.cert and *.key, as docker's and podman's certs.d
+	Mirrors     Mirrors        // asked before the registries that references name
 	UserAgent   string         // default: "quayside"
 	Limits      Limits         // zero fields: the defaults
 	Retry       Retry          // zero fields: the defaults

@@ -49,7 +49,7 @@ func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, erro
 		return known, nil
 	}
 	login := c.Credentials.find(repo)
-	base, err := c.transport(repo.RegistryStr())
+	base, err := c.transport(repo)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +73,11 @@ func (c *Client) connTo(repo string, made *conn) *conn {
 	return c.conns[repo]
 }
 
-// transport returns what carries requests to a host, with retries and without
+// transport returns what carries requests to a repository, with retries and without
 // authentication. Proxies are taken from the environment, as net/http does.
-func (c *Client) transport(host string) (http.RoundTripper, error) {
+func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 	retry := c.Retry.withDefaults()
-	config, err := c.tlsConfig(host)
+	config, err := c.tlsConfig(repo)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (c *Client) push(ctx context.Context, src Source, p *Packed) error {
 	if src.Digest != "" {
 		ref = repo.Digest(src.Digest)
 	}
-	base, err := c.transport(repo.RegistryStr())
+	base, err := c.transport(repo)
 	if err != nil {
 		return err
 	}

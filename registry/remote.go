@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -42,22 +41,28 @@ func (c *Client) openRemote(ctx context.Context, im *Image, src Source) error {
 	return c.load(ctx, im, r, digest, data)
 }
 
-// candidates returns the repositories to ask, in order.
+// candidates returns the repositories to ask, in order: mirrors first.
 func (c *Client) candidates(src Source) ([]name.Repository, error) {
-	repo, err := c.repository(src.Name)
+	places, err := c.Mirrors.places(src.Name, src.Digest != "")
 	if err != nil {
 		return nil, err
 	}
-	return []name.Repository{repo}, nil
+	repos := make([]name.Repository, len(places))
+	for i, p := range places {
+		if repos[i], err = c.repository(p); err != nil {
+			return nil, err
+		}
+	}
+	return repos, nil
 }
 
-// repository parses a repository's name; a host of c.Insecure may speak HTTP.
+// repository parses a repository's name; an insecure one may speak HTTP.
 func (c *Client) repository(s string) (name.Repository, error) {
 	repo, err := name.NewRepository(s)
 	if err != nil {
-		return name.Repository{}, fmt.Errorf("repository %q: %w", s, err)
+		return name.Repository{}, fmt.Errorf("repository %q: want registry/name, in lower case, of 2 to 255 characters", s)
 	}
-	if slices.Contains(c.Insecure, repo.RegistryStr()) {
+	if c.insecure(repo) {
 		return name.NewRepository(s, name.Insecure)
 	}
 	return repo, nil
@@ -196,6 +201,9 @@ func joinTries(errs []error) error {
 	last := errs[len(errs)-1]
 	if len(errs) == 1 {
 		return last
+	}
+	if len(errs) == 2 {
+		return fmt.Errorf("%w (and 1 mirror before it failed: %v)", last, errs[0])
 	}
 	return fmt.Errorf("%w (and %d mirrors before it failed, the first: %v)", last, len(errs)-1, errs[0])
 }

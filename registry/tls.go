@@ -10,14 +10,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// tlsConfig returns how to speak TLS with a host: the system's authorities and
-// those of CertDirs, the client certificate found there, and for a host of
-// Insecure no check at all.
-func (c *Client) tlsConfig(host string) (*tls.Config, error) {
+// tlsConfig returns how to speak TLS with a repository's host: the system's
+// authorities and those of CertDirs, the client certificate found there, and
+// for an insecure one no check at all.
+func (c *Client) tlsConfig(repo name.Repository) (*tls.Config, error) {
+	host := repo.RegistryStr()
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if slices.Contains(c.Insecure, host) {
+	if c.insecure(repo) {
 		config.InsecureSkipVerify = true
 	}
 	for _, dir := range c.CertDirs {
@@ -26,6 +29,12 @@ func (c *Client) tlsConfig(host string) (*tls.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// insecure reports whether the user has said that a repository's host need not
+// prove who it is.
+func (c *Client) insecure(repo name.Repository) bool {
+	return slices.Contains(c.Insecure, repo.RegistryStr()) || c.Mirrors.insecure(repo.Name())
 }
 
 // addCertificates reads one host's directory as docker and podman do: *.crt

@@ -1,0 +1,280 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/go-containerregistry/pkg/name"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Mirrors says where images are fetched from instead of the registry that
+// their references name. References, digests, locks and records keep the
+// canonical name; only requests go elsewhere. The zero value has none.
+type Mirrors struct {
+	rules []mirrorRule
+}
+
+// mirrorRule is one source with its mirrors.
+type mirrorRule struct {
+	prefix   string // "quay.io/org", "*.example.com"
+	location string // what the prefix is replaced by where the source itself is asked; empty: nothing
+	insecure bool
+	blocked  bool // the source itself is never asked
+	mirrors  []mirror
+	from     string // the file
+}
+
+// mirror is one place to ask before the source.
+type mirror struct {
+	location string
+	insecure bool
+	tags     bool // asked for references by tag
+	digests  bool // asked for references by digest
+}
+
+// Join returns the rules of both, m's first.
+func (m Mirrors) Join(o Mirrors) Mirrors {
+	return Mirrors{rules: slices.Concat(m.rules, o.rules)}
+}
+
+// ParseMirrors reads one file: registries.conf (version 2, by its ending .conf
+// or .toml), or YAML with objects of the kinds ImageDigestMirrorSet,
+// ImageTagMirrorSet and ImageContentSourcePolicy; other kinds are ignored.
+func ParseMirrors(file string, data []byte) (Mirrors, error) {
+	switch path.Ext(file) {
+	case ".conf", ".toml":
+		return parseRegistriesConf(file, data)
+	default:
+		return parseMirrorSets(file, data)
+	}
+}
+
+// registriesConf is the part of containers-registries.conf(5) that says where
+// to pull from.
+type registriesConf struct {
+	Registry []struct {
+		Prefix             string `toml:"prefix"`
+		Location           string `toml:"location"`
+		Insecure           bool   `toml:"insecure"`
+		Blocked            bool   `toml:"blocked"`
+		MirrorByDigestOnly bool   `toml:"mirror-by-digest-only"`
+		Mirror             []struct {
+			Location string `toml:"location"`
+			Insecure bool   `toml:"insecure"`
+			Pull     string `toml:"pull-from-mirror"`
+		} `toml:"mirror"`
+	} `toml:"registry"`
+}
+
+func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
+	var conf registriesConf
+	if err := toml.Unmarshal(data, &conf); err != nil {
+		var at toml.ParseError
+		if errors.As(err, &at) {
+			return Mirrors{}, diag.Errorf(diag.Pos{File: file, Line: at.Position.Line, Col: at.Position.Col}, "%s", at.Message)
+		}
+		return Mirrors{}, diag.Errorf(diag.Pos{File: file}, "%w", err)
+	}
+	var m Mirrors
+	var faults diag.List
+	for i, r := range conf.Registry {
+		where := fmt.Sprintf("registry[%d]", i)
+		rule := mirrorRule{prefix: r.Prefix, location: r.Location, insecure: r.Insecure, blocked: r.Blocked, from: file}
+		if rule.prefix == "" {
+			rule.prefix = r.Location
+		}
+		checkPrefix(&faults, diag.Pos{File: file}, where+".prefix", rule.prefix)
+		for j, e := range r.Mirror {
+			one := mirror{location: e.Location, insecure: e.Insecure}
+			switch e.Pull {
+			case "", "all":
+				one.tags, one.digests = !r.MirrorByDigestOnly, true
+			case "digest-only":
+				one.digests = true
+			case "tag-only":
+				one.tags = true
+			default:
+				faults.Addf(diag.Pos{File: file}, "%s.mirror[%d]: pull-from-mirror %q: want all, digest-only or tag-only", where, j, e.Pull)
+			}
+			checkLocation(&faults, diag.Pos{File: file}, fmt.Sprintf("%s.mirror[%d].location", where, j), e.Location)
+			rule.mirrors = append(rule.mirrors, one)
+		}
+		m.rules = append(m.rules, rule)
+	}
+	return m, faults.Err()
+}
+
+// mirrorSet is any of the three kinds.
+type mirrorSet struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Metadata   *yaml.Node `json:"metadata"`
+	Status     *yaml.Node `json:"status"`
+	Spec       struct {
+		ImageDigestMirrors      []mirrorEntry `json:"imageDigestMirrors"`
+		ImageTagMirrors         []mirrorEntry `json:"imageTagMirrors"`
+		RepositoryDigestMirrors []mirrorEntry `json:"repositoryDigestMirrors"`
+	} `json:"spec"`
+}
+
+type mirrorEntry struct {
+	Source  string   `json:"source"`
+	Mirrors []string `json:"mirrors"`
+	Policy  string   `json:"mirrorSourcePolicy"`
+}
+
+func parseMirrorSets(file string, data []byte) (Mirrors, error) {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
+	if err != nil {
+		return Mirrors{}, err
+	}
+	var m Mirrors
+	var faults diag.List
+	for _, doc := range docs {
+		switch _, kind := yamlnode.Field(doc, "kind"); {
+		case kind == nil:
+			continue
+		case kind.Value != "ImageDigestMirrorSet" && kind.Value != "ImageTagMirrorSet" && kind.Value != "ImageContentSourcePolicy":
+			continue
+		}
+		m.rules = append(m.rules, mirrorSetRules(&faults, file, doc)...)
+	}
+	return m, faults.Err()
+}
+
+func mirrorSetRules(faults *diag.List, file string, doc *yaml.Node) []mirrorRule {
+	var set mirrorSet
+	pos := yamlnode.At(file, doc)
+	if err := yamlnode.Decode(file, doc, &set); err != nil {
+		faults.Add(pos, err)
+		return nil
+	}
+	var rules []mirrorRule
+	add := func(entries []mirrorEntry, tags bool) {
+		for _, e := range entries {
+			rule := mirrorRule{prefix: e.Source, from: file}
+			checkPrefix(faults, pos, set.Kind+": source", e.Source)
+			switch e.Policy {
+			case "", "AllowContactingSource":
+			case "NeverContactSource":
+				rule.blocked = true
+			default:
+				faults.Addf(pos, "%s: source %q: mirrorSourcePolicy %q: want AllowContactingSource or NeverContactSource", set.Kind, e.Source, e.Policy)
+			}
+			for _, to := range e.Mirrors {
+				checkLocation(faults, pos, set.Kind+": mirror of "+e.Source, to)
+				rule.mirrors = append(rule.mirrors, mirror{location: to, tags: tags, digests: !tags})
+			}
+			rules = append(rules, rule)
+		}
+	}
+	add(set.Spec.ImageDigestMirrors, false)
+	add(set.Spec.RepositoryDigestMirrors, false)
+	add(set.Spec.ImageTagMirrors, true)
+	return rules
+}
+
+func checkPrefix(faults *diag.List, pos diag.Pos, where, s string) {
+	checkLocation(faults, pos, where, strings.TrimPrefix(s, "*."))
+}
+
+// checkLocation wants a host, or a host and a path.
+func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
+	host, _, _ := strings.Cut(s, "/")
+	if _, err := name.NewRegistry(host, name.StrictValidation); err != nil || strings.ContainsAny(s, "*@ ") || strings.HasSuffix(s, "/") {
+		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path", where, s)
+	}
+}
+
+// places returns where to ask for an image of repo, in order: the mirrors of
+// the longest prefix that matches, then the source. The rules of one prefix
+// are joined in the order of their files.
+func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
+	best := ""
+	for _, r := range m.rules {
+		if _, ok := r.match(repo); ok && len(r.prefix) > len(best) {
+			best = r.prefix
+		}
+	}
+	source, blockedBy := repo, ""
+	var all []string
+	for _, r := range m.rules {
+		rest, ok := r.match(repo)
+		if !ok || r.prefix != best {
+			continue
+		}
+		for _, to := range r.mirrors {
+			if byDigest && to.digests || !byDigest && to.tags {
+				all = append(all, to.location+rest)
+			}
+		}
+		if r.location != "" && r.location != r.prefix {
+			source = r.location + rest
+		}
+		if r.blocked {
+			blockedBy = r.from
+		}
+	}
+	if blockedBy == "" {
+		all = append(all, source)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s does not allow to ask %s, and names no mirror for it", blockedBy, repo)
+	}
+	return unique(all), nil
+}
+
+// unique keeps the first of equal words.
+func unique(all []string) []string {
+	var kept []string
+	for _, s := range all {
+		if !slices.Contains(kept, s) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// match reports whether the rule is about repo, and returns what follows the
+// part that a mirror's location replaces.
+func (r mirrorRule) match(repo string) (string, bool) {
+	repo = strings.Replace(repo, name.DefaultRegistry+"/", "docker.io/", 1)
+	if domain, ok := strings.CutPrefix(r.prefix, "*"); ok { // "*.example.com" and "*.example.com/org"
+		host, _, _ := strings.Cut(repo, "/")
+		suffix, under, _ := strings.Cut(domain, "/")
+		if !strings.HasSuffix(host, suffix) || under != "" && !within(repo[len(host)+1:], under) {
+			return "", false
+		}
+		return repo[len(path.Join(host, under)):], true
+	}
+	if !within(repo, r.prefix) {
+		return "", false
+	}
+	return repo[len(r.prefix):], true
+}
+
+// within reports whether a repository is what prefix names or lies below it.
+func within(repo, prefix string) bool {
+	return repo == prefix || strings.HasPrefix(repo, prefix+"/")
+}
+
+// insecure reports whether a rule calls a repository, as it is asked for,
+// insecure.
+func (m Mirrors) insecure(repo string) bool {
+	return slices.ContainsFunc(m.rules, func(r mirrorRule) bool {
+		if r.insecure {
+			if _, ok := r.match(repo); ok || r.location != "" && within(repo, r.location) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(r.mirrors, func(to mirror) bool { return to.insecure && within(repo, to.location) })
+	})
+}
