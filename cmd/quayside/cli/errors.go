@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/resolve"
 )
 
 // usageError is a command line that cannot be carried out as it stands.
@@ -29,30 +30,59 @@ type differsError struct{ msg string }
 
 func (e *differsError) Error() string { return e.msg }
 
+// inputError is a resolution that failed for want of a catalog, not of a
+// solution.
+type inputError struct{ err error }
+
+func (e *inputError) Error() string { return e.err.Error() }
+func (e *inputError) Unwrap() error { return e.err }
+
 // report prints err and returns the exit code that it stands for. This is the
 // one place where errors become exit codes.
 func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	var usage *usageError
-	var differs *differsError
-	switch {
-	case errors.As(err, &usage):
-		a.talk.note("%s %s", a.talk.paint(red, "error:"), err)
-		a.talk.note("Run '%s --help' for usage.", usage.command)
-		return exitError
-	case errors.As(err, &differs):
-		a.talk.note("%s", err)
-		return exitDiffers
-	}
 	a.printError(err)
-	return exitError
+	var usage *usageError
+	if errors.As(err, &usage) {
+		a.talk.note("Run '%s --help' for usage.", usage.command)
+	}
+	return exitCode(err)
+}
+
+// exitCode returns the gravest of the codes that err and what it joins stand
+// for.
+func exitCode(err error) int {
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each part is looked at in turn
+		code := exitOK
+		for _, e := range many.Unwrap() {
+			code = max(code, exitCode(e))
+		}
+		return code
+	}
+	var differs *differsError
+	var stale *resolve.StaleError
+	var conflicts resolve.Conflicts
+	var input *inputError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &input):
+		return exitError
+	case errors.As(err, &differs), errors.As(err, &stale):
+		return exitDiffers
+	case errors.As(err, &conflicts):
+		return exitNoSolution
+	default:
+		return exitError
+	}
 }
 
 // printError prints each fault on a line of its own. A fault that begins with
 // a place in a file is printed as it is, as compilers do, so that an editor
-// finds its way; anything else is marked as an error.
+// finds its way; so is what a check or a resolution found. Anything else is
+// marked as an error.
 func (a *app) printError(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // a list inside a wrapped error belongs to the words around it
 		for _, e := range many.Unwrap() {
@@ -61,7 +91,7 @@ func (a *app) printError(err error) {
 		return
 	}
 	msg := strings.TrimSuffix(err.Error(), "\n")
-	if positioned(err) {
+	if positioned(err) || exitCode(err) != exitError {
 		a.talk.note("%s", msg)
 		return
 	}
@@ -72,4 +102,24 @@ func (a *app) printError(err error) {
 func positioned(err error) bool {
 	one, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
 	return ok && !one.Pos.IsZero()
+}
+
+// notFound says that there is no name, and what it may have been meant for.
+func notFound(kind, name string, have []string) error {
+	switch near := diag.Nearest(name, have); {
+	case len(near) > 0:
+		return fmt.Errorf("no %s %q (did you mean %s?)", kind, name, strings.Join(near, ", "))
+	case len(have) > 0 && len(have) <= 10:
+		return fmt.Errorf("no %s %q (have %s)", kind, name, strings.Join(have, ", "))
+	default:
+		return fmt.Errorf("no %s %q", kind, name)
+	}
+}
+
+// conflictsOf returns what could not be resolved, nil where all could.
+func conflictsOf(res *resolve.Result) error {
+	if len(res.Conflicts) == 0 {
+		return nil
+	}
+	return resolve.Conflicts(res.Conflicts)
 }

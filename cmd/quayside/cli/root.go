@@ -33,6 +33,10 @@ func newRoot(a *app) *cobra.Command {
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
+		newResolve(a),
+		newRender(a),
+		newVerify(a),
+		newCatalog(a),
 		newCompletion(a),
 		newVersion(a),
 	)

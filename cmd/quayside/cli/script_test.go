@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,8 +17,6 @@ import (
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -41,7 +38,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
+		UpdateScripts:       *cli.Update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -107,7 +104,7 @@ func copyInto(ts *testscript.TestScript, from, to string) {
 	}))
 }
 
-const keptFile = ".kept"
+const keptFile = ".tmp/kept"
 
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(keptFile), []byte(strings.Join(args, "\n")+"\n"+fingerprint(ts, args)), 0o666))
@@ -135,6 +132,9 @@ func fingerprint(ts *testscript.TestScript, names []string) string {
 			}
 			if err != nil {
 				return err
+			}
+			if d.IsDir() && (d.Name() == ".tmp" || d.Name() == ".cache") {
+				return fs.SkipDir // what the test itself and the store keep
 			}
 			info, err := d.Info()
 			if err != nil {

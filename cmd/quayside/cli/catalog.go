@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+func newCatalog(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "catalog",
+		Short: "Find out what the catalogs hold",
+		Long: doc(`
+			Read the catalogs of the workspace (those of quayside.yaml and the declared
+			CatalogSource and ClusterCatalog objects) to find what to subscribe to.`),
+		Example: examples(`quayside catalog list`),
+		RunE:    group,
+	}
+	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogChannels(a))
+	return cmd
+}
+
+// catalogOptions is what the commands that read catalogs have in common.
+type catalogOptions struct {
+	*app
+	output  format
+	catalog string // "namespace/name" or "name"; empty means all
+	offline bool
+}
+
+func (o *catalogOptions) addFlags(cmd *cobra.Command) {
+	addOutput(cmd, &o.output)
+	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look in the catalog `[NAMESPACE/]NAME` only")
+	addOffline(cmd, &o.offline)
+}
+
+// packages returns the packages of the catalogs that were asked for, by name,
+// then by catalog. Catalogs that cannot be read are warned of, unless there is
+// no other to look at: then they are the error.
+func (o *catalogOptions) packages(cmd *cobra.Command) ([]*catalog.Package, error) {
+	s, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	set, err := s.declarations()
+	if err != nil {
+		return nil, err
+	}
+	sources, err := s.sources(set)
+	if err != nil {
+		return nil, err
+	}
+	if sources, err = o.chosen(cmd, sources); err != nil {
+		return nil, err
+	}
+	x, err := s.index(cmd.Context(), sources, nil, o.offline)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.broken(x); err != nil {
+		return nil, err
+	}
+	var pkgs []*catalog.Package
+	for _, c := range x.Catalogs() {
+		pkgs = append(pkgs, c.Packages()...)
+	}
+	slices.SortStableFunc(pkgs, func(a, b *catalog.Package) int { return strings.Compare(a.Name(), b.Name()) })
+	return pkgs, nil
+}
+
+func (o *catalogOptions) chosen(cmd *cobra.Command, all []source) ([]source, error) {
+	if len(all) == 0 {
+		return nil, usagef(cmd, "no catalog: declare a CatalogSource or a ClusterCatalog, or list one in quayside.yaml under spec.catalogs")
+	}
+	if o.catalog == "" {
+		return all, nil
+	}
+	var some []source
+	var names []string
+	for _, s := range all {
+		names = append(names, s.id.String())
+		if o.catalog == s.id.String() || o.catalog == s.id.Name {
+			some = append(some, s)
+		}
+	}
+	if len(some) == 0 {
+		return nil, usagef(cmd, "no catalog %q (have %s)", o.catalog, strings.Join(names, ", "))
+	}
+	return some, nil
+}
+
+// broken warns of the catalogs that could not be read, or returns them as an
+// error where nothing else is left.
+func (o *catalogOptions) broken(x *catalog.Index) error {
+	faults := brokenList(x)
+	if len(x.Catalogs()) == 0 {
+		return faults.Err()
+	}
+	for _, f := range faults {
+		o.talk.warn([]diag.Warning{{Pos: f.Pos, Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}})
+	}
+	return nil
+}
+
+// find returns the packages called name, one for each catalog that has it.
+func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Package, error) {
+	pkgs, err := o.packages(cmd)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var found []*catalog.Package
+	for _, p := range pkgs {
+		names = append(names, p.Name())
+		if p.Name() == name {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		return nil, notFound("package", name, slices.Compact(names))
+	}
+	return found, nil
+}
+
+// headVersion returns the version of a channel's head, or "".
+func headVersion(c *catalog.Channel) string {
+	if b := c.Head().Bundle(); b != nil {
+		return b.Version().String()
+	}
+	return ""
+}
+
+// summary returns a line that says what a package is for.
+func summary(p *catalog.Package) string {
+	if c, ok := p.Channel(p.DefaultChannel()); ok {
+		if b := c.Head().Bundle(); b != nil && b.Metadata().Description != "" {
+			return b.Metadata().Description
+		}
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(p.Description()), "\n")
+	return line
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog"
+)
+
+func newCatalogList(a *app) *cobra.Command {
+	o := &catalogOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the packages",
+		Long:  "List the packages of every catalog, with the default channel and the version at its head.",
+		Example: examples(`
+			quayside catalog list
+			quayside catalog list --catalog olm/quickstart -o json`),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			pkgs, err := o.packages(cmd)
+			if err != nil {
+				return err
+			}
+			return o.printPackages(pkgs)
+		},
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// packageRow is one package as `catalog list` and `catalog search` print it.
+type packageRow struct {
+	Package        string `json:"package"`
+	DefaultChannel string `json:"defaultChannel"`
+	Version        string `json:"version"` // at the head of the default channel
+	Catalog        string `json:"catalog"`
+	DisplayName    string `json:"displayName,omitempty"`
+	Description    string `json:"description,omitempty"`
+	Deprecation    string `json:"deprecation,omitempty"`
+}
+
+func newPackageRow(p *catalog.Package) packageRow {
+	row := packageRow{
+		Package:        p.Name(),
+		DefaultChannel: p.DefaultChannel(),
+		Catalog:        p.Catalog().ID().String(),
+		Description:    summary(p),
+		Deprecation:    p.Deprecation(),
+	}
+	if c, ok := p.Channel(p.DefaultChannel()); ok {
+		row.Version = headVersion(c)
+		if b := c.Head().Bundle(); b != nil {
+			row.DisplayName = b.Metadata().DisplayName
+		}
+	}
+	return row
+}
+
+func (o *catalogOptions) printPackages(pkgs []*catalog.Package) error {
+	rows := make([]packageRow, len(pkgs))
+	for i, p := range pkgs {
+		rows[i] = newPackageRow(p)
+	}
+	v := struct {
+		Packages []packageRow `json:"packages"`
+	}{rows}
+	return o.print(o.output, v, func(io.Writer) error {
+		t := &table{head: []string{"package", "version", "channel", "catalog", "description"}}
+		for _, r := range rows {
+			t.add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
+		}
+		return t.write(o.out)
+	})
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog"
+)
+
+func newCatalogShow(a *app) *cobra.Command {
+	o := &catalogOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "show <package>",
+		Short: "Show a package",
+		Long: doc(`
+			Show what a package is, what its newest bundle provides and requires, where it
+			can be installed, and every version in every channel.`),
+		Example: examples(`
+			quayside catalog show memcached-operator
+			quayside catalog show vault -o json`),
+		Args: oneArg("a package"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pkgs, err := o.find(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return o.printShow(pkgs)
+		},
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// packageView is one package as `catalog show` prints it.
+type packageView struct {
+	packageRow
+	Provider     string        `json:"provider,omitempty"`
+	InstallModes []string      `json:"installModes,omitempty"` // of the head; empty where the catalog does not tell
+	MinKube      string        `json:"minKubeVersion,omitempty"`
+	Provides     []string      `json:"provides,omitempty"`
+	Requires     []string      `json:"requires,omitempty"`
+	Channels     []channelView `json:"channels"`
+}
+
+type channelView struct {
+	channelRow
+	Versions []entryView `json:"versions"` // head first
+}
+
+type entryView struct {
+	Version     string   `json:"version,omitempty"`
+	Bundle      string   `json:"bundle"`
+	Replaces    string   `json:"replaces,omitempty"`
+	Skips       []string `json:"skips,omitempty"`
+	SkipRange   string   `json:"skipRange,omitempty"`
+	Image       string   `json:"image,omitempty"`
+	Deprecation string   `json:"deprecation,omitempty"`
+	Unusable    string   `json:"unusable,omitempty"`
+}
+
+func newPackageView(p *catalog.Package) packageView {
+	v := packageView{packageRow: newPackageRow(p)}
+	if c, ok := p.Channel(p.DefaultChannel()); ok {
+		if b := c.Head().Bundle(); b != nil {
+			v.describe(b)
+		}
+	}
+	rows := channelRows(p)
+	for i, c := range p.Channels() {
+		v.Channels = append(v.Channels, channelView{rows[i], entryViews(c)})
+	}
+	return v
+}
+
+func (v *packageView) describe(b *catalog.Bundle) {
+	m := b.Metadata()
+	v.Provider, v.MinKube = m.Provider, m.MinKubeVersion
+	for _, mode := range m.InstallModes {
+		v.InstallModes = append(v.InstallModes, string(mode))
+	}
+	for _, gvk := range b.Provides() {
+		v.Provides = append(v.Provides, gvk.String())
+	}
+	for _, r := range b.Requires() {
+		v.Requires = append(v.Requires, requirement(r))
+	}
+	slices.Sort(v.Requires)
+	v.Requires = slices.Compact(v.Requires)
+}
+
+// requirement returns a requirement in words.
+func requirement(r catalog.Requirement) string {
+	parts := make([]string, len(r.Of))
+	for i, part := range r.Of {
+		parts[i] = requirement(part)
+	}
+	list := "(" + strings.Join(parts, "; ") + ")"
+	switch r.Kind {
+	case catalog.RequireGVK:
+		return r.GVK.String()
+	case catalog.RequirePackage:
+		return fmt.Sprintf("package %s %s", r.Package, r.Range)
+	case catalog.RequireLabel:
+		return "label " + r.Label
+	case catalog.RequireAll:
+		return "all of " + list
+	case catalog.RequireAny:
+		return "any of " + list
+	case catalog.RequireNot:
+		return "none of " + list
+	case catalog.RequireCEL:
+		return cmp.Or(r.Message, r.Rule)
+	default:
+		return ""
+	}
+}
+
+func entryViews(c *catalog.Channel) []entryView {
+	var views []entryView
+	for _, e := range c.Entries() {
+		v := entryView{Bundle: e.Name(), Replaces: e.Replaces(), Skips: e.Skips()}
+		if r, ok := e.SkipRange(); ok {
+			v.SkipRange = r.String()
+		}
+		if b := e.Bundle(); b != nil {
+			v.Version, v.Image = b.Version().String(), b.Image()
+			v.Deprecation, v.Unusable = b.Deprecation(), b.Unusable()
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+func (o *catalogOptions) printShow(pkgs []*catalog.Package) error {
+	views := make([]packageView, len(pkgs))
+	for i, p := range pkgs {
+		views[i] = newPackageView(p)
+	}
+	doc := struct {
+		Packages []packageView `json:"packages"`
+	}{views}
+	return o.print(o.output, doc, func(w io.Writer) error {
+		for i, v := range views {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			if err := o.showPackage(w, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (o *catalogOptions) showPackage(w io.Writer, v packageView) error {
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-15s %s\n", name+":", oneLine(value))
+		}
+	}
+	field("package", v.Package)
+	field("catalog", v.Catalog)
+	field("name", v.DisplayName)
+	field("description", v.Description)
+	field("provider", v.Provider)
+	field("deprecated", v.Deprecation)
+	field("install modes", strings.Join(v.InstallModes, ", "))
+	field("Kubernetes", atLeast(v.MinKube))
+	field("provides", strings.Join(v.Provides, ", "))
+	field("requires", strings.Join(v.Requires, ", "))
+	for _, c := range v.Channels {
+		note := channelNote(c.channelRow)
+		if note != "" {
+			note = " (" + note + ")"
+		}
+		fmt.Fprintf(w, "\nchannel %s%s\n", o.out.paint(bold, c.Channel), note)
+		for _, e := range c.Versions {
+			fmt.Fprintln(w, "  "+oneLine(e.line()))
+		}
+	}
+	return nil
+}
+
+// line returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
+func (e entryView) line() string {
+	line := fmt.Sprintf("%-10s %s", e.Version, e.Bundle)
+	if e.Replaces != "" {
+		line += ", replaces " + e.Replaces
+	}
+	if len(e.Skips) > 0 {
+		line += ", skips " + strings.Join(e.Skips, ", ")
+	}
+	if e.SkipRange != "" {
+		line += ", skips range " + e.SkipRange
+	}
+	if e.Deprecation != "" {
+		line += ", deprecated: " + e.Deprecation
+	}
+	if e.Unusable != "" {
+		line += ", unusable: " + e.Unusable
+	}
+	return line
+}
+
+func atLeast(version string) string {
+	if version == "" {
+		return ""
+	}
+	return version + " or newer"
+}

@@ -1,0 +1,206 @@
+package cli_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/bundledir"
+)
+
+// corpus returns the directory of real operators, or skips.
+func corpus(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("QUAYSIDE_CORPUS")
+	if dir == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to test with")
+	}
+	if testing.Short() {
+		t.Skip("-short: the tests over real operators take long")
+	}
+	return dir
+}
+
+// subscribeToAll makes a workspace whose catalog is the corpus's bundles and
+// which subscribes to every package there whose requirements the corpus meets,
+// each in a namespace of its own. It returns the packages.
+func subscribeToAll(t testing.TB, dir string) []string {
+	t.Helper()
+	root := filepath.Join(corpus(t), "bundles")
+	// The lock holds no absolute path, so the catalog is named from here.
+	rel, err := filepath.Rel(dir, root)
+	check(t, err)
+	put(t, dir, "quayside.yaml", fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  catalogs:
+  - {name: corpus, namespace: olm, source: "bundles:%s"}
+  allowOverlap: true
+  profile: plain
+`, filepath.ToSlash(rel)))
+	pkgs := solvable(t, root)
+	for _, pkg := range pkgs {
+		put(t, dir, "subscriptions/"+pkg+".yaml", fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
+kind: Subscription
+metadata: {name: %[1]s, namespace: %[1]s}
+spec: {package: %[1]s}
+`, pkg))
+	}
+	return pkgs
+}
+
+// solvable returns the packages of which some bundle in the default channel
+// requires nothing that the heads of the others do not provide.
+func solvable(t testing.TB, root string) []string {
+	t.Helper()
+	content, err := bundledir.LoadFS(os.DirFS(root))
+	check(t, err)
+	content.ID = catalog.ID{Namespace: "olm", Name: "corpus"}
+	cat, err := catalog.New(content)
+	check(t, err)
+	heads := map[string]*catalog.Bundle{}
+	for _, p := range cat.Packages() {
+		c, ok := p.Channel(p.DefaultChannel())
+		if !ok {
+			t.Fatalf("package %s has no default channel", p.Name())
+		}
+		heads[p.Name()] = c.Head().Bundle()
+	}
+	for dropped := true; dropped; {
+		dropped = false
+		for _, pkg := range slices.Sorted(maps.Keys(heads)) {
+			if r := unmet(heads[pkg], heads); r != "" {
+				t.Logf("left out: %s requires %s, which nothing else here provides", pkg, r)
+				delete(heads, pkg)
+				dropped = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(heads))
+}
+
+// unmet returns a requirement of b that none of heads meets, or "".
+func unmet(b *catalog.Bundle, heads map[string]*catalog.Bundle) string {
+	for _, r := range b.Requires() {
+		met := false
+		for _, h := range heads {
+			switch r.Kind {
+			case catalog.RequireGVK:
+				met = met || slices.Contains(h.Provides(), r.GVK)
+			case catalog.RequirePackage:
+				met = met || h.Package().Name() == r.Package && r.Range.Contains(h.Version())
+			default:
+				met = true // left to resolve
+			}
+		}
+		if !met {
+			return fmt.Sprintf("%s%s %s", r.GVK, r.Package, r.Range)
+		}
+	}
+	return ""
+}
+
+// TestCorpus resolves and renders real operators without a network, builds all
+// levels of the tree, and does it again: as it stands, and in another
+// workspace with the declarations in another order.
+func TestCorpus(t *testing.T) {
+	parent := t.TempDir()
+	first, second := filepath.Join(parent, "first"), filepath.Join(parent, "second")
+	pkgs := subscribeToAll(t, first)
+	t.Logf("%d packages: %s", len(pkgs), strings.Join(pkgs, " "))
+	cache := filepath.Join(parent, "cache")
+	prefix := withoutNetwork(t)
+	for _, command := range []string{"resolve", "render"} {
+		u := measured(t, prefix, cache, first, command)
+		t.Logf("%s: %.2f s of CPU, %d MB at most", command, u.cpu, u.peak>>20)
+	}
+	dirs, err := kustomizations(filepath.Join(first, "rendered"))
+	check(t, err)
+	if len(dirs) < len(pkgs) {
+		t.Errorf("%d kustomizations for %d packages", len(dirs), len(pkgs))
+	}
+	for _, dir := range dirs {
+		if _, err := kustomize(dir); err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+
+	lock, tree := read(t, first, "quayside.lock"), snapshot(t, filepath.Join(first, "rendered"))
+	for _, command := range []string{"resolve", "render"} {
+		measured(t, prefix, cache, first, command)
+	}
+	if read(t, first, "quayside.lock") != lock || snapshot(t, filepath.Join(first, "rendered")) != tree {
+		t.Error("the second run changed something")
+	}
+
+	var all []string
+	for _, pkg := range pkgs {
+		all = append([]string{read(t, first, "subscriptions/"+pkg+".yaml")}, all...)
+	}
+	put(t, second, "quayside.yaml", read(t, first, "quayside.yaml"))
+	put(t, second, "subscriptions/all.yaml", strings.Join(all, "---\n"))
+	for _, command := range []string{"resolve", "render"} {
+		measured(t, prefix, filepath.Join(parent, "empty"), second, command)
+	}
+	same(t, first, second)
+}
+
+// usage is what one run of the program took.
+type usage struct {
+	cpu  float64 // seconds, user and system
+	peak int64   // bytes resident
+}
+
+// measured runs the program offline as a process of its own.
+func measured(t testing.TB, prefix []string, cache, dir, command string) usage {
+	t.Helper()
+	args := append(slices.Clone(prefix), "quayside", "-C", dir, command, "--offline")
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	u := usage{cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}
+	if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		u.peak = r.Maxrss << 10
+	}
+	return u
+}
+
+// withoutNetwork returns the command that runs another in a network namespace
+// without a network, nothing where that is not allowed.
+func withoutNetwork(t testing.TB) []string {
+	t.Helper()
+	if err := exec.Command("unshare", "-n", "true").Run(); err != nil {
+		t.Logf("not in a network namespace: unshare -n: %v", err)
+		return nil
+	}
+	return []string{"unshare", "-n"}
+}
+
+// BenchmarkCorpus takes the CPU seconds and the peak memory of resolving and
+// rendering real operators, each in a process of its own with an empty store.
+func BenchmarkCorpus(b *testing.B) {
+	dir := b.TempDir()
+	subscribeToAll(b, dir)
+	for _, command := range []string{"resolve", "render"} {
+		b.Run(command, func(b *testing.B) {
+			var cpu float64
+			var peak int64
+			for b.Loop() {
+				u := measured(b, nil, b.TempDir(), dir, command)
+				cpu += u.cpu
+				peak = max(peak, u.peak)
+			}
+			b.ReportMetric(cpu/float64(b.N), "cpu-s/op")
+			b.ReportMetric(float64(peak>>20), "peak-MB")
+		})
+	}
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Update says that golden files are to be written anew.
+var Update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with a committed file, or writes it under -update.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	want, err := os.ReadFile(file)
+	if *Update {
+		if bytes.Equal(want, got) {
+			return
+		}
+		if err := os.WriteFile(file, got, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s is not up to date, run make golden (-committed +made):\n%s", file, d)
+	}
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestHelpExamples runs every example that --help shows, in a copy of the
+// quickstart.
+func TestHelpExamples(t *testing.T) {
+	for _, cmd := range commands(newTestRoot()) {
+		if !cmd.Runnable() || cmd.CommandPath() == "quayside help" || cmd.CommandPath() == "quayside" {
+			continue
+		}
+		t.Run(cmd.CommandPath(), func(t *testing.T) {
+			lines := exampleLines(cmd.Example)
+			if len(lines) == 0 {
+				t.Fatal("--help has no example")
+			}
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("../../../examples/quickstart")); err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range lines {
+				var stdout, stderr bytes.Buffer
+				args := append(strings.Fields(line)[1:], "-C", dir)
+				if code := Main(args, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
+				}
+				if stdout.Len() == 0 && stderr.Len() == 0 {
+					t.Errorf("%s: printed nothing", line)
+				}
+			}
+		})
+	}
+}
+
+// exampleLines returns the command lines of an example.
+func exampleLines(example string) []string {
+	var lines []string
+	for line := range strings.Lines(example) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "quayside ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

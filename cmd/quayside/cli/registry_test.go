@@ -1,0 +1,163 @@
+package cli_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+)
+
+// pushQuickstart pushes the quickstart's catalog to a registry on loopback and
+// returns a workspace that reads it from there.
+func pushQuickstart(t *testing.T, host string) string {
+	t.Helper()
+	dir := quickstart(t)
+	put(t, dir, "quayside.yaml", strings.ReplaceAll(read(t, dir, "quayside.yaml"), "oci:catalog", "image:"+host+"/quickstart/catalog:v1"))
+	remove(t, dir, "quayside.lock", "rendered")
+	ctx := context.Background()
+	c := &registry.Client{Dir: dir}
+	im, err := image.Open(ctx, c, "oci:catalog", image.Options{})
+	check(t, err)
+	defer im.Close()
+	fsys, err := im.FS(ctx)
+	check(t, err)
+	packed, err := registry.Pack(fsys, registry.PackOptions{Prefix: "configs", Labels: im.Labels()})
+	check(t, err)
+	if packed.Digest() != string(im.Digest()) {
+		t.Fatal("packing the same files again gives another image")
+	}
+	check(t, c.Push(ctx, host+"/quickstart/catalog:v1", packed))
+	return dir
+}
+
+// TestCatalogFromRegistry reads the same catalog from a registry: the lock is
+// the same but for the catalog's reference, and what was fetched is enough to
+// do it again offline.
+func TestCatalogFromRegistry(t *testing.T) {
+	server := registrytest.New(t)
+	dir := pushQuickstart(t, server.Host)
+	cache := t.TempDir()
+	if got := quaysideIn(t, dir, cache, "resolve"); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	ref := "image:" + server.Host + "/quickstart/catalog:v1"
+	got := parseLock(t, read(t, dir, "quayside.lock"))
+	for i, c := range got.Catalogs {
+		if c.Source != ref {
+			t.Errorf("source %q, want %q", c.Source, ref)
+		}
+		got.Catalogs[i].Source = "oci:catalog"
+	}
+	if want := read(t, "../../../examples/quickstart", "quayside.lock"); string(lockfile.Format(got)) != want {
+		t.Errorf("but for the reference the lock differs:\n%s", lockfile.Format(got))
+	}
+
+	server.Requests()
+	for _, args := range [][]string{{"render", "--offline"}, {"verify", "--offline"}, {"resolve", "--offline"}} {
+		if got := quaysideIn(t, dir, cache, args...); got.code != 0 {
+			t.Errorf("%s: %s", args, got.stderr)
+		}
+	}
+	if n := server.Requests(); len(n) > 0 {
+		t.Errorf("--offline asked the registry: %s", n)
+	}
+
+	// An empty store: what is missing is named, and nothing is written.
+	before := snapshot(t, dir)
+	offline := quayside(t, dir, "resolve", "--offline", "--upgrade")
+	if offline.code != 2 || !strings.Contains(offline.stderr, "quickstart/catalog:v1") {
+		t.Errorf("exit code %d: %s", offline.code, offline.stderr)
+	}
+	if after := snapshot(t, dir); after != before {
+		t.Error("files changed")
+	}
+}
+
+// TestTagMoves pushes another catalog below the same tag: what is locked stays
+// until --upgrade asks for more.
+func TestTagMoves(t *testing.T) {
+	server := registrytest.New(t)
+	dir := pushQuickstart(t, server.Host)
+	mustRun(t, dir, "resolve")
+	lock := read(t, dir, "quayside.lock")
+
+	empty, err := registry.Pack(os.DirFS(filepath.Join(dir, "catalog-src", "vault")), registry.PackOptions{})
+	check(t, err)
+	client := &registry.Client{}
+	check(t, client.Push(context.Background(), server.Host+"/quickstart/catalog:v1", empty))
+	mustRun(t, dir, "resolve")
+	mustRun(t, dir, "resolve", "--check")
+	if got := read(t, dir, "quayside.lock"); got != lock {
+		t.Error("the lock followed the tag without --upgrade")
+	}
+	if got := quayside(t, dir, "resolve", "--upgrade"); got.code == 0 {
+		t.Error("--upgrade did not look the tag up again")
+	}
+}
+
+// TestRegistryFaults lets the registry answer with every fault a user meets.
+func TestRegistryFaults(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		once   bool // only the first answer of each path is a fault
+		want   string
+	}{
+		{"error/unauthorized", http.StatusUnauthorized, false, "401"},
+		{"error/forbidden", http.StatusForbidden, false, "403"},
+		{"error/absent", http.StatusNotFound, false, "404"},
+		{"error/too many", http.StatusTooManyRequests, false, "429"},
+		{"error/unavailable", http.StatusServiceUnavailable, false, "503"},
+		{"ok/too many once", http.StatusTooManyRequests, true, ""},
+		{"ok/unavailable once", http.StatusServiceUnavailable, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // the waits between attempts are what takes time
+			server := registrytest.New(t)
+			dir := pushQuickstart(t, server.Host)
+			seen := map[string]bool{}
+			server.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if r.URL.Path == "/v2/" || c.once && seen[r.URL.Path] {
+					next.ServeHTTP(w, r)
+					return
+				}
+				seen[r.URL.Path] = true
+				w.WriteHeader(c.status)
+			})
+			before := snapshot(t, dir)
+			got := quayside(t, dir, "resolve")
+			if c.once {
+				if got.code != 0 {
+					t.Errorf("exit code %d: %s", got.code, got.stderr)
+				}
+				return
+			}
+			if got.code != 2 && got.code != 3 {
+				t.Errorf("exit code %d", got.code)
+			}
+			for _, want := range []string{c.want, server.Host + "/quickstart/catalog:v1"} {
+				if !strings.Contains(got.stderr, want) {
+					t.Errorf("the message does not say %q:\n%s", want, got.stderr)
+				}
+			}
+			if after := snapshot(t, dir); after != before {
+				t.Error("files changed")
+			}
+			t.Log(got.stderr)
+		})
+	}
+}
+
+func parseLock(t *testing.T, text string) *lockfile.File {
+	t.Helper()
+	f, err := lockfile.Parse("quayside.lock", []byte(text))
+	check(t, err)
+	return f
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/workspace"
+)
+
+type renderOptions struct {
+	*app
+	output  format
+	stdout  bool
+	check   bool
+	offline bool
+}
+
+func newRender(a *app) *cobra.Command {
+	o := &renderOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Write the plain manifests of everything in quayside.lock",
+		Long: doc(`
+			Write the plain manifests of every operator in quayside.lock as a tree of
+			kustomizations: a base per operator, an overlay per cluster, the
+			CustomResourceDefinitions in a directory of their own.
+
+			Only the lock, quayside.yaml and the content of the bundles are read. The same
+			lock gives the same bytes on every machine. Files that quayside did not write
+			are never touched; its own that are no longer needed go.
+
+			Exit codes: 0 done; 1 with --check, the tree is not what the lock says; 2 an
+			error.`),
+		Example: examples(`
+			# write the tree
+			quayside render
+
+			# in CI: is the committed tree what the lock says?
+			quayside render --check
+
+			# everything as one stream, in the order to apply it
+			quayside render --stdout`),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
+				return usagef(cmd, "--stdout prints the manifests and nothing else: leave out --check and --output")
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.stdout, "stdout", false, "print one stream of YAML documents in apply order instead of writing the tree")
+	f.BoolVar(&o.check, "check", false, "write nothing; print what differs and exit with 1 if anything does")
+	addOffline(cmd, &o.offline)
+	addOutput(cmd, &o.output)
+	return cmd
+}
+
+func (o *renderOptions) run(ctx context.Context) error {
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	lock, err := s.needLock()
+	if err != nil {
+		return err
+	}
+	res, err := s.render(ctx, lock, o.offline)
+	if err != nil {
+		return err
+	}
+	if o.stdout {
+		_, err := o.out.Write(render.Stream(res))
+		return err
+	}
+	have, err := s.rendered()
+	if err != nil {
+		return err
+	}
+	changes := filetree.Diff(have, res.Tree)
+	if !o.check {
+		if err := filetree.Write(s.path(s.ws.Output), res.Tree); err != nil {
+			return err
+		}
+	}
+	return o.finish(s, lock, res, changes)
+}
+
+// render renders a lock and prints the warnings.
+func (s *space) render(ctx context.Context, lock *lockfile.File, offline bool) (*render.Result, error) {
+	opt, err := s.renderOptions()
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.contents(lock, offline)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	res, err := render.All(lock, opt, func(p lockfile.Pin) (fs.FS, error) { return c.open(ctx, p) })
+	s.talk.done()
+	if err != nil {
+		return nil, err
+	}
+	s.talk.warn(res.Warnings)
+	return res, nil
+}
+
+// rendered reads the tree as it stands, empty where there is none.
+func (s *space) rendered() (*filetree.Tree, error) {
+	dir := s.path(s.ws.Output)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return filetree.New(), nil
+	}
+	return filetree.Read(os.DirFS(dir))
+}
+
+// renderOptions returns what quayside.yaml says about rendering.
+func (s *space) renderOptions() (render.Options, error) {
+	set, err := s.declarations()
+	if err != nil {
+		return render.Options{}, err
+	}
+	w := s.ws
+	opt := render.Options{
+		Profile:           render.Profile(w.Profile),
+		Certificates:      render.Provider(w.Certificates),
+		KubernetesVersion: w.KubernetesVersion,
+		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},
+		ImagePullSecrets:  w.ImagePullSecrets,
+		GitOps:            gitops(w.GitOps),
+	}
+	for _, c := range w.Clusters {
+		opt.Clusters = append(opt.Clusters, render.Cluster{
+			Name: c.Name, Server: c.Server, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
+		})
+	}
+	for _, n := range set.Namespaces {
+		opt.Namespaces = append(opt.Namespaces, n.Name)
+	}
+	return opt, nil
+}
+
+func gitops(g *workspace.GitOps) *render.GitOps {
+	if g == nil {
+		return nil
+	}
+	return &render.GitOps{
+		RepoURL: g.RepoURL, Revision: g.Revision, Path: g.Path, Namespace: g.Namespace, Project: g.Project,
+		SourceKind: g.SourceRef.Kind, SourceName: g.SourceRef.Name,
+	}
+}
+
+// renderReport is what `quayside render` prints.
+type renderReport struct {
+	Output    string        `json:"output"`
+	Written   bool          `json:"written"`
+	Operators int           `json:"operators"`
+	Files     int           `json:"files"`
+	Changes   []fileChange  `json:"changes"`
+	Warnings  []warningView `json:"warnings"`
+}
+
+type fileChange struct {
+	Path   string `json:"path"`
+	Change string `json:"change"` // missing, differs, extra: as it was before
+}
+
+func (o *renderOptions) finish(s *space, lock *lockfile.File, res *render.Result, changes []filetree.Change) error {
+	r := &renderReport{
+		Output:    s.ws.Output,
+		Written:   !o.check && len(changes) > 0,
+		Operators: len(lock.Pins),
+		Files:     res.Tree.Len(),
+		Changes:   []fileChange{},
+		Warnings:  warningViews(res.Warnings),
+	}
+	for _, c := range changes {
+		r.Changes = append(r.Changes, fileChange{Path: c.Path, Change: string(c.Kind)})
+	}
+	err := o.print(o.output, r, func(w io.Writer) error {
+		o.printChanges(w, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if o.check && len(changes) > 0 {
+		return &differsError{fmt.Sprintf("%s is not what %s says (%s): run 'quayside render'", r.Output, lockFile, count(len(changes), "file"))}
+	}
+	return nil
+}
+
+func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
+	for _, c := range r.Changes {
+		sign, color := "~", yellow
+		switch filetree.Kind(c.Change) {
+		case filetree.Missing:
+			sign, color = "+", green
+		case filetree.Extra:
+			sign, color = "-", red
+		case filetree.Differs:
+		}
+		fmt.Fprintf(w, "%s %s\n", o.out.paint(color, sign), c.Path)
+	}
+	switch {
+	case r.Written:
+		o.talk.note("wrote %s (%s, %s)", r.Output, count(r.Operators, "operator"), count(r.Files, "file"))
+	case len(r.Changes) == 0:
+		o.talk.note("%s is up to date (%s, %s)", r.Output, count(r.Operators, "operator"), count(r.Files, "file"))
+	}
+}

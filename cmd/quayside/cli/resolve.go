@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+type resolveOptions struct {
+	*app
+	output         format
+	check          bool
+	upgrade        upgradeFlag
+	hops           string
+	from           string
+	allowDowngrade bool
+	keepGoing      bool
+	offline        bool
+}
+
+func newResolve(a *app) *cobra.Command {
+	o := &resolveOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "resolve",
+		Short: "Choose a version for every declared operator and write quayside.lock",
+		Long: doc(`
+			Choose a version for every declared operator and everything it depends on, and
+			write quayside.lock.
+
+			A pin that is still valid stays: without --upgrade only what is missing is
+			filled in, and a new release in a catalog changes nothing. An upgrade takes one
+			hop along the edges that the operator's author declared, and the lock lists the
+			hops that remain. Subscriptions with installPlanApproval: Manual move only when
+			they are named.
+
+			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
+			2 an error; 3 the declarations have no solution.`),
+		Example: examples(`
+			# fill in what is missing
+			quayside resolve
+
+			# move everything that may move, or one operator
+			quayside resolve --upgrade
+			quayside resolve --upgrade=memcached-operator-system/memcached-operator
+
+			# in CI: is the lock in step with the declarations?
+			quayside resolve --check`),
+		Args: resolveArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
+	f.Var(&o.upgrade, "upgrade", "move all, or one: `NAMESPACE/PACKAGE[@VERSION]`; may be given several times")
+	f.Lookup("upgrade").NoOptDefVal = upgradeAll
+	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
+	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
+	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
+	addOffline(cmd, &o.offline)
+	addOutput(cmd, &o.output)
+	complete(cmd, "hops", []string{"1", "all"})
+	return cmd
+}
+
+// resolveArgs refuses arguments, and knows the one that is likely.
+func resolveArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.Contains(args[0], "/") {
+		return usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
+	}
+	return noArgs(cmd, args)
+}
+
+func (o *resolveOptions) run(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	hops, err := parseHops(o.hops)
+	if err != nil {
+		return usagef(cmd, "%w", err)
+	}
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	in, err := s.inputs(ctx, o.upgrade.any(), o.offline)
+	if err != nil {
+		return err
+	}
+	opt := s.resolveOptions()
+	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
+	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
+	if o.from != "" {
+		if opt.From, err = s.lock(o.from); err != nil {
+			return err
+		}
+	}
+	if o.check {
+		return s.checkLock(in, opt)
+	}
+	return o.resolve(ctx, s, in, opt)
+}
+
+// inputs is everything that resolving reads.
+type inputs struct {
+	set   *subscription.Set
+	index *catalog.Index
+	prev  *lockfile.File // nil where there is none
+}
+
+// inputs reads the declarations, the lock and the catalogs. A catalog that the
+// lock pins by tag is read at its digest, unless fresh is asked for.
+func (s *space) inputs(ctx context.Context, fresh, offline bool) (*inputs, error) {
+	set, err := s.declarations()
+	if err != nil {
+		return nil, err
+	}
+	prev, err := s.lock(lockFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	sources, err := s.sources(set)
+	if err != nil {
+		return nil, err
+	}
+	at := prev
+	if fresh {
+		at = nil
+	}
+	x, err := s.index(ctx, sources, at, offline)
+	if err != nil {
+		return nil, err
+	}
+	return &inputs{set: set, index: x, prev: prev}, nil
+}
+
+// blame returns err, marked as an error of the input where what is missing may
+// be in a catalog that could not be read.
+func (in *inputs) blame(err error) error {
+	var conflicts resolve.Conflicts
+	broken := in.index.Broken()
+	if len(broken) == 0 || !errors.As(err, &conflicts) {
+		return err
+	}
+	for _, sub := range in.set.Subscriptions {
+		if sub.Catalog == nil {
+			if len(in.index.Having(sub.Package)) == 0 {
+				return &inputError{err}
+			}
+		} else if broken[*sub.Catalog] != nil {
+			return &inputError{err}
+		}
+	}
+	return err
+}
+
+// resolveOptions returns what quayside.yaml says about resolving.
+func (s *space) resolveOptions() resolve.Options {
+	return resolve.Options{
+		KubernetesVersion:  s.ws.KubernetesVersion,
+		OpenShiftVersion:   s.ws.OpenShiftVersion,
+		Requirements:       s.ws.Requirements,
+		AllowOverlap:       s.ws.AllowOverlap,
+		SharedDependencies: s.ws.SharedDependencies,
+	}
+}
+
+// checkLock reports whether the lock answers the declarations.
+func (s *space) checkLock(in *inputs, opt resolve.Options) error {
+	s.talk.warn(in.set.Warnings)
+	if in.prev == nil {
+		return &differsError{"no " + lockFile + ": run 'quayside resolve'"}
+	}
+	if err := resolve.Check(in.index, in.set, in.prev, opt); err != nil {
+		return in.blame(err)
+	}
+	s.talk.note("%s is up to date (%s)", lockFile, count(len(in.prev.Pins), "operator"))
+	return nil
+}
+
+func (o *resolveOptions) resolve(ctx context.Context, s *space, in *inputs, opt resolve.Options) error {
+	res, err := resolve.Resolve(in.index, in.set, in.prev, opt)
+	if res == nil {
+		return err
+	}
+	o.talk.warn(in.set.Warnings)
+	o.talk.warn(res.Warnings)
+	var lock *lockfile.File
+	if res.Lock != nil {
+		var err error
+		if lock, err = s.complete(ctx, res.Lock, in.prev, o.offline); err != nil {
+			return err
+		}
+	}
+	report := newResolveReport(in.prev, lock, res, in.set.Warnings)
+	if lock != nil {
+		var err error
+		if report.Written, err = writeFile(s.path(lockFile), lockfile.Format(lock)); err != nil {
+			return err
+		}
+	}
+	err = o.print(o.output, report, func(w io.Writer) error { return o.printReport(w, report) })
+	return errors.Join(err, in.blame(conflictsOf(res)))
+}
+
+// upgradeAll is what --upgrade means without a value.
+const upgradeAll = "all"
+
+// upgradeFlag is --upgrade and --upgrade=namespace/package[@version].
+type upgradeFlag struct {
+	all   bool
+	named []resolve.Target
+}
+
+// String returns nothing: there is no default to show.
+func (u *upgradeFlag) String() string { return "" }
+
+// Type names the value in usage lines.
+func (u *upgradeFlag) Type() string { return "operator" }
+
+// Set adds one operator, or all.
+func (u *upgradeFlag) Set(s string) error {
+	if s == upgradeAll {
+		u.all = true
+		return nil
+	}
+	key, version, at := strings.Cut(s, "@")
+	namespace, pkg, ok := strings.Cut(key, "/")
+	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") || at && version == "" {
+		return errors.New("want namespace/package or namespace/package@version")
+	}
+	u.named = append(u.named, resolve.Target{Namespace: namespace, Package: pkg, Version: version})
+	return nil
+}
+
+func (u *upgradeFlag) any() bool { return u.all || len(u.named) > 0 }
+
+// parseHops reads --hops: a number from 1, or all.
+func parseHops(s string) (int, error) {
+	if s == "all" {
+		return -1, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("--hops %q: want a number from 1, or all", s)
+	}
+	return n, nil
+}

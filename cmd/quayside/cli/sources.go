@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/workspace"
+)
+
+// source is a catalog that may be read.
+type source struct {
+	id       catalog.ID
+	ref      string // "oci:catalog"; empty where quayside cannot read it
+	why      string // why ref is empty
+	priority int
+	labels   map[string]string
+	pos      diag.Pos // of what declares it
+}
+
+// sources returns the catalogs of quayside.yaml and the declared ones, by
+// namespace, then name. The former take the place of the latter by name.
+func (s *space) sources(set *subscription.Set) ([]source, error) {
+	byID := map[catalog.ID]source{}
+	for _, c := range set.CatalogSources {
+		if !c.Disabled {
+			byID[c.ID] = declaredSource(c)
+		}
+	}
+	for i, c := range s.ws.Catalogs {
+		byID[c.ID()] = source{
+			id:       c.ID(),
+			ref:      c.Source,
+			priority: int(c.Priority),
+			labels:   byID[c.ID()].labels,
+			pos:      s.ws.At(fmt.Sprintf("spec.catalogs[%d].source", i)),
+		}
+	}
+	var out []source
+	for _, src := range byID {
+		out = append(out, src)
+	}
+	slices.SortFunc(out, func(a, b source) int { return strings.Compare(a.id.String(), b.id.String()) })
+	return out, nil
+}
+
+func declaredSource(c subscription.CatalogSource) source {
+	src := source{id: c.ID, priority: c.Priority, labels: c.Labels, pos: c.Pos}
+	switch {
+	case c.Image != "":
+		src.ref = "image:" + c.Image
+	case c.Address != "":
+		src.why = fmt.Sprintf("it is served at %s, which only a cluster can reach", c.Address)
+	default:
+		src.why = "it names no image"
+	}
+	return src
+}
+
+// index reads the catalogs. One that cannot be read is marked as broken, with
+// the reason: resolve decides whether that matters. Where locked holds a
+// catalog by tag, what is read is the digest that was locked.
+func (s *space) index(ctx context.Context, sources []source, locked *lockfile.File, offline bool) (*catalog.Index, error) {
+	client, err := s.client(offline)
+	if err != nil {
+		return nil, err
+	}
+	var cats []*catalog.Catalog
+	broken := map[catalog.ID]error{}
+	for _, src := range sources {
+		s.talk.progress("reading catalog %s", src.id)
+		c, err := s.read(ctx, client, src, pinned(locked, src))
+		if err != nil {
+			broken[src.id] = diag.Errorf(src.pos, "%w", err)
+			continue
+		}
+		cats = append(cats, c)
+	}
+	s.talk.done()
+	x, err := catalog.NewIndex(cats...)
+	if err != nil {
+		return nil, err
+	}
+	for id, err := range broken {
+		x = x.WithBroken(id, err)
+	}
+	return x, nil
+}
+
+// pinned returns the reference to read src by: by the digest in the lock
+// where the lock holds the same reference by tag, else as it stands.
+func pinned(locked *lockfile.File, src source) string {
+	if locked == nil || !strings.HasPrefix(src.ref, "image:") {
+		return src.ref
+	}
+	for _, c := range locked.Catalogs {
+		if c.ID == src.id && c.Source == src.ref && c.Digest != "" {
+			return atDigest(src.ref, c.Digest)
+		}
+	}
+	return src.ref
+}
+
+// atDigest returns an "image:" reference with its tag replaced by a digest.
+func atDigest(ref string, d catalog.Digest) string {
+	parsed, err := registry.ParseSource(ref)
+	if err != nil || parsed.Digest != "" {
+		return ref
+	}
+	return "image:" + parsed.Name + "@" + string(d)
+}
+
+// read reads one catalog.
+func (s *space) read(ctx context.Context, client *registry.Client, src source, ref string) (*catalog.Catalog, error) {
+	if src.ref == "" {
+		return nil, fmt.Errorf("%s: give it a source in %s, under spec.catalogs", src.why, workspace.FileName)
+	}
+	t, err := s.tree(ctx, client, ref)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	content, err := t.content()
+	if err != nil {
+		return nil, err
+	}
+	content.ID, content.Priority, content.Labels = src.id, src.priority, src.labels
+	content.Source, content.Digest = src.ref, t.digest
+	return catalog.New(content)
+}
+
+// tree is the files of a catalog and how they are to be read.
+type tree struct {
+	fs.FS
+	bundles bool // a directory of bundle directories
+	digest  catalog.Digest
+	close   func()
+}
+
+// tree opens what a catalog's reference names.
+func (s *space) tree(ctx context.Context, client *registry.Client, ref string) (*tree, error) {
+	scheme, rest, ok := strings.Cut(ref, ":")
+	if !ok {
+		return nil, fmt.Errorf("source %q: want one of %s before a colon", ref, strings.Join(schemes(), ", "))
+	}
+	switch scheme {
+	case "dir", "bundles":
+		return s.dirTree(rest, scheme == "bundles")
+	case "oci", "oci-archive", "docker-archive", "image":
+		return imageTree(ctx, client, ref)
+	default:
+		return nil, fmt.Errorf("source %q: unknown scheme %q (have %s)", ref, scheme, strings.Join(schemes(), ", "))
+	}
+}
+
+func imageTree(ctx context.Context, client *registry.Client, ref string) (*tree, error) {
+	im, err := image.Open(ctx, client, ref, image.Options{})
+	if err != nil {
+		return nil, err
+	}
+	fsys, err := im.FS(ctx)
+	if err != nil {
+		return nil, errors.Join(err, im.Close())
+	}
+	return &tree{FS: fsys, digest: im.Digest(), close: func() { _ = im.Close() }}, nil
+}
+
+func schemes() []string {
+	return []string{"image", "oci", "oci-archive", "docker-archive", "dir", "bundles"}
+}
+
+func (s *space) dirTree(name string, bundles bool) (*tree, error) {
+	dir := s.path(name)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory", dir)
+	}
+	fsys := os.DirFS(dir)
+	digest, err := digestOf(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return &tree{FS: fsys, bundles: bundles, digest: digest, close: func() {}}, nil
+}
+
+// digestOf returns a digest over the names and bytes of every file, in the
+// order of names.
+func digestOf(fsys fs.FS) (catalog.Digest, error) {
+	all := sha256.New()
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		f, err := fsys.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		one := sha256.New()
+		if _, err := io.Copy(one, f); err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		fmt.Fprintf(all, "%x %q\n", one.Sum(nil), name)
+		return nil
+	})
+	return catalog.Digest("sha256:" + hex.EncodeToString(all.Sum(nil))), err
+}
+
+// content decodes the catalog.
+func (t *tree) content() (catalog.Content, error) {
+	if t.bundles {
+		return bundledir.LoadFS(t.FS)
+	}
+	return fbc.LoadFS(t.FS)
+}
+
+// bundle returns the content of a bundle that the catalog itself holds.
+func (t *tree) bundle(pkg, name string) (fs.FS, error) {
+	if t.bundles {
+		return bundledir.Find(t.FS, pkg, name)
+	}
+	objects, err := fbc.Objects(t.FS, pkg, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	return bundle.FSFromObjects(objects, pkg)
+}
+
+// brokenList returns what is wrong with the catalogs that could not be read.
+func brokenList(x *catalog.Index) diag.List {
+	var faults diag.List
+	for id, err := range x.Broken() {
+		var at *diag.Error
+		if errors.As(err, &at) {
+			faults.Addf(at.Pos, "catalog %q: %w", id, at.Err)
+			continue
+		}
+		faults.Addf(diag.Pos{}, "catalog %q: %w", id, err)
+	}
+	return faults
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+type verifyOptions struct {
+	*app
+	offline bool
+}
+
+func newVerify(a *app) *cobra.Command {
+	o := &verifyOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Check that the declarations, the lock and the rendered tree are in step",
+		Long: doc(`
+			Check that quayside.lock answers the declarations and that the rendered tree is
+			what the lock says: 'quayside resolve --check' and 'quayside render --check' in
+			one. Nothing is written.
+
+			Exit codes: 0 in step; 1 something is out of step; 2 an error.`),
+		Example: examples(`
+			quayside verify --offline`),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	addOffline(cmd, &o.offline)
+	return cmd
+}
+
+func (o *verifyOptions) run(ctx context.Context) error {
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	in, err := s.inputs(ctx, false, o.offline)
+	if err != nil {
+		return err
+	}
+	stale := s.checkLock(in, s.resolveOptions())
+	if in.prev == nil || stale != nil && exitCode(stale) != exitDiffers {
+		return stale
+	}
+	r := &renderOptions{app: o.app, check: true, offline: o.offline}
+	return errors.Join(stale, r.run(ctx))
+}
