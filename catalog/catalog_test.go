@@ -42,8 +42,8 @@ func contentOf(t *testing.T, text string) Content {
 				}
 			}
 		case f[0] == "deprecate":
-			what, msg, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "deprecate ")), ": ")
-			schema, name, _ := strings.Cut(what, " ")
+			what, msg, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "deprecate ")), ":")
+			schema, name, _ := strings.Cut(strings.TrimSpace(what), " ")
 			cur.Deprecations = append(cur.Deprecations, DeprecationData{Schema: schema, Name: name, Message: strings.TrimSpace(msg)})
 		case strings.HasSuffix(f[0], ":"):
 			addEntry(cur, strings.TrimSuffix(f[0], ":"), f[1:], auto)

@@ -96,19 +96,27 @@ func (w *window) advance(to int64) {
 	w.at = to
 }
 
-// pos returns the position of an offset; of one before the last asked for, the
-// line only as far as it is known.
+// pos returns the position of an offset; of one before the last asked for, as
+// far as it is known.
 func (w *window) pos(offset int64) diag.Pos {
 	if offset < w.at {
-		if offset >= w.lineStart {
-			return diag.Pos{File: w.file, Line: w.line, Col: int(offset-w.lineStart) + 1}
-		}
-		if offset >= w.base {
-			back := bytes.Count(w.buf[offset-w.base:w.at-w.base], []byte{'\n'})
-			return diag.Pos{File: w.file, Line: w.line - back}
-		}
-		return diag.Pos{File: w.file}
+		return w.posBefore(offset)
 	}
 	w.advance(offset)
 	return diag.Pos{File: w.file, Line: w.line, Col: int(w.at-w.lineStart) + 1}
+}
+
+func (w *window) posBefore(offset int64) diag.Pos {
+	if offset < w.base {
+		return diag.Pos{File: w.file}
+	}
+	before := w.buf[:offset-w.base]
+	pos := diag.Pos{File: w.file, Line: w.line - bytes.Count(w.buf[len(before):w.at-w.base], []byte{'\n'})}
+	switch start := bytes.LastIndexByte(before, '\n') + 1; {
+	case start > 0 || w.base == 0:
+		pos.Col = len(before) - start + 1
+	case pos.Line == w.line:
+		pos.Col = int(offset-w.lineStart) + 1
+	}
+	return pos
 }

@@ -1,0 +1,112 @@
+package fbc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+func FuzzDecodeJSON(f *testing.F) {
+	f.Add([]byte(strings.Join(small(), "\n")))
+	for _, o := range small() {
+		f.Add([]byte(o))
+	}
+	f.Add([]byte(`{"schema":"olm.bundle","properties":[{"value":[1,2],"type":"olm.gvk"},{"type":"olm.csv.metadata","value":{"description":"\ud83d\ude00 # x","installModes":7}}]}`))
+	f.Add([]byte(`{"name":"a","schema":"olm.package"}{`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if t := bytes.TrimLeft(data, " \t\r\n"); len(t) == 0 || t[0] != '{' {
+			return
+		}
+		checkDecode(t, data)
+		if _, err := Decode("f", bytes.NewReader(data)); err == nil && !json.Valid(asArray(data)) {
+			t.Fatalf("accepted what is no JSON: %q", data)
+		}
+	})
+}
+
+func FuzzDecodeYAML(f *testing.F) {
+	f.Add([]byte("---\nschema: olm.package\nname: a\ndefaultChannel: c\n---\nschema: olm.channel\npackage: a\nname: c\nentries:\n- name: a.v1\n  skips: [x, 'y']\n"))
+	f.Add([]byte("# words\n%YAML 1.2\n---\nschema: olm.bundle\nname: a.v1\npackage: a\nproperties:\n- {type: olm.package, value: {packageName: a, version: 1.0.0}}\n- type: olm.bundle.object\n  value: {data: e30=}\n"))
+	f.Add([]byte("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nschema: olm.package\n"))
+	f.Add([]byte("schema: >\n  ---\n  x\n--- |\n---\n"))
+	f.Fuzz(func(t *testing.T, data []byte) { checkDecode(t, data) })
+}
+
+// checkDecode decodes data and checks what must hold for any input: faults
+// point into it, reading bytes one by one changes nothing, and what was decoded
+// survives being written.
+func checkDecode(t *testing.T, data []byte) {
+	t.Helper()
+	c, err := Decode("f", bytes.NewReader(data))
+	again, err2 := Decode("f", oneByte{bytes.NewReader(data)})
+	if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
+		t.Fatalf("at once: %v\nbyte by byte: %v", err, err2)
+	}
+	if err != nil {
+		checkPlaces(t, data, err)
+		return
+	}
+	if d := cmp.Diff(c, again); d != "" {
+		t.Fatalf("read byte by byte: %s", d)
+	}
+	_, _ = catalog.New(c) // New takes over c, so it comes last but for the copy
+	var out bytes.Buffer
+	if err := Encode(&out, again, nil); err != nil {
+		return // a property that YAML made of bytes that JSON refuses
+	}
+	back, err := Decode("f", bytes.NewReader(out.Bytes()))
+	if err != nil {
+		t.Fatalf("decoding what was encoded: %v\n%s", err, out.Bytes())
+	}
+	for i := range again.Packages {
+		for j := range again.Packages[i].Bundles {
+			again.Packages[i].Bundles[j].Embedded = false
+		}
+	}
+	if d := cmp.Diff(again, back, noPos()); d != "" {
+		t.Fatalf("encoded and decoded: -want +got\n%s", d)
+	}
+}
+
+func checkPlaces(t *testing.T, data []byte, err error) {
+	t.Helper()
+	var list diag.List
+	if !errors.As(err, &list) {
+		t.Fatalf("error is a %T, want diag.List", err)
+	}
+	lines := bytes.Count(data, []byte("\n")) + 1
+	for _, e := range list {
+		if e.Pos.Line > lines || e.Pos.Line < 0 || e.Pos.Col > len(data)+1 {
+			t.Fatalf("%v: the input has %d lines, %d bytes", e, lines, len(data))
+		}
+	}
+}
+
+func asArray(data []byte) []byte {
+	var out []byte
+	dec := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var v json.RawMessage
+		err := dec.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			return append(append([]byte("["), bytes.TrimPrefix(out, []byte(","))...), ']')
+		}
+		if err != nil {
+			return nil
+		}
+		out = append(append(out, ','), v...)
+	}
+}
+
+// oneByte reads one byte at a time.
+type oneByte struct{ r io.Reader }
+
+func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }
