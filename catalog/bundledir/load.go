@@ -185,7 +185,7 @@ func load(fsys fs.FS, dir string) (*member, error) {
 	} else if m.version, err = catalog.ParseVersion(csv.Version); err != nil {
 		faults.Addf(pos, "spec.version: %w", err)
 	}
-	props, err := properties(b)
+	props, err := properties(b, pos)
 	faults.Add(pos, err)
 	m.data.Properties = props
 	return m, faults.Err()

@@ -17,15 +17,19 @@ import (
 type propertySet struct {
 	list   []catalog.Property
 	seen   map[string]bool
+	pos    diag.Pos // of the CSV
 	faults diag.List
 }
 
 func (s *propertySet) add(typ string, value any) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		s.faults.Addf(diag.Pos{}, "property %q: %w", typ, err)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // ranges are read by people
+	if err := enc.Encode(value); err != nil {
+		s.faults.Addf(s.pos, "property %q: %w", typ, err)
 		return
 	}
+	raw := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 	key := typ + "\x00" + string(raw)
 	if !s.seen[key] {
 		s.seen[key] = true
@@ -42,8 +46,8 @@ type gvk struct {
 // properties returns what opm would write for the bundle, sorted by type, then
 // value: the package, the APIs of its CRDs and API services, what the CSV and
 // the dependencies require, and the properties given by file and annotation.
-func properties(b *bundle.Bundle) ([]catalog.Property, error) {
-	s := &propertySet{seen: map[string]bool{}}
+func properties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
+	s := &propertySet{seen: map[string]bool{}, pos: pos}
 	s.add("olm.package", struct {
 		PackageName string `json:"packageName"`
 		Version     string `json:"version"`
@@ -97,7 +101,7 @@ func (s *propertySet) required(csv *bundle.CSV) {
 	for _, crd := range csv.RequiredCRDs {
 		_, group, ok := strings.Cut(crd.Name, ".")
 		if !ok {
-			s.faults.Addf(diag.Pos{File: csv.File}, "%s.name: %q is not plural.group", crd.Field, crd.Name)
+			s.faults.Addf(s.pos, "%s.name: %q is not plural.group", crd.Field, crd.Name)
 			continue
 		}
 		s.add("olm.gvk.required", gvk{group, crd.Kind, crd.Version})
@@ -159,12 +163,12 @@ func (s *propertySet) annotated(text string) {
 		Value json.RawMessage `json:"value"`
 	}
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		s.faults.Addf(diag.Pos{}, "metadata.annotations[olm.properties]: %w", err)
+		s.faults.Addf(s.pos, "metadata.annotations[olm.properties]: %w", err)
 		return
 	}
 	for i, p := range list {
 		if p.Type == "" || len(p.Value) == 0 {
-			s.faults.Addf(diag.Pos{}, "metadata.annotations[olm.properties]: property %d lacks its type or its value", i+1)
+			s.faults.Addf(s.pos, "metadata.annotations[olm.properties]: property %d lacks its type or its value", i+1)
 			continue
 		}
 		s.given(catalog.Property{Type: p.Type, Value: p.Value})
@@ -173,7 +177,7 @@ func (s *propertySet) annotated(text string) {
 
 func (s *propertySet) read(p catalog.Property, into any) bool {
 	if err := json.Unmarshal(p.Value, into); err != nil {
-		s.faults.Addf(diag.Pos{}, "property %q: %w", p.Type, err)
+		s.faults.Addf(s.pos, "property %q: %w", p.Type, err)
 		return false
 	}
 	return true
