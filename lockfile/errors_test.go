@@ -2,14 +2,14 @@ package lockfile_test
 
 import (
 	"encoding/json"
-	"unicode/utf8"
-
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -37,7 +37,7 @@ func TestErrors(t *testing.T) {
 		"broken image digest": {edit("etcd@sha256:", "etcd@sha255:"), `quayside.lock:39:10: digest "sha255:c38cbd92fce41312f3fbdce60510013b7f0d4004a03b45c8e762f98f1ed4006c": want sha256: and 64 hexadecimal digits`},
 		"broken digest":       {edit("contentDigest: sha256:0", "contentDigest: sha256:x"), `quayside.lock:24:18: digest "sha256:x6298432e8066b29e2223bcc23aa9504b56ae508fabf3435508869b9c3190e22": want sha256: and 64 hexadecimal digits`},
 		"no checksum":         {text[:strings.LastIndex(text, "  checksum")], `quayside.lock:34:3: pin "my-etcd/etcd" has no checksum` + undo},
-		"unknown field":       {edit("approval:", "aproval:"), `quayside.lock:42:3: unknown field "aproval" (did you mean "approval"?)`},
+		"unknown field":       {edit("approval:", "approvals:"), `quayside.lock:42:3: unknown field "approvals" (did you mean "approval"?)`},
 		"unknown section":     {edit("catalogs:", "catalog:"), `quayside.lock:4:1: unknown field "catalog" (did you mean "catalogs"?)`},
 		"missing field":       {edit("  bundle: \"no\"\n", ""), `quayside.lock:20:3: pin: no bundle`},
 		"install mode":        {edit("installMode: Own", "installMode: Some"), `quayside.lock:43:16: install mode "SomeNamespace": want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace`},
@@ -181,7 +181,9 @@ func FuzzParse(f *testing.F) {
 		got, err := lockfile.Parse("f", in)
 		if err != nil {
 			lines := strings.Split(string(in), "\n")
-			for _, e := range err.(diag.List) {
+			var faults diag.List
+			errors.As(err, &faults)
+			for _, e := range faults {
 				if e.Pos.Line > len(lines) || e.Pos.Line > 0 && e.Pos.Col > len(lines[e.Pos.Line-1])+1 {
 					t.Errorf("%v is outside of the file", e)
 				}

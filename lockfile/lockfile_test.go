@@ -2,6 +2,7 @@ package lockfile_test
 
 import (
 	"encoding/json"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,7 +44,8 @@ func sample() *lockfile.File {
 				InstallMode: catalog.AllNamespaces, ContentDigest: catalog.DigestOf([]byte("cert")),
 				RequestedBy: []lockfile.Request{{Pin: "my-etcd/etcd", Requirement: "olm.gvk.required cert/v1 Cert"}, {Pin: "a/b", Requirement: `olm.package.required x ">=1"`}},
 			},
-		})
+		},
+	)
 }
 
 func ignorePos() cmp.Option { return cmpopts.IgnoreTypes(diag.Pos{}) }
@@ -61,5 +63,24 @@ func TestRoundTrip(t *testing.T) {
 		if again := lockfile.Format(got); string(again) != string(text) {
 			t.Errorf("%s: not canonical: %s", name, cmp.Diff(string(text), string(again)))
 		}
+	}
+}
+
+// TestText fixes the canonical bytes: another text would make every committed
+// lock differ.
+func TestText(t *testing.T) {
+	const file = "testdata/sample.lock"
+	got := lockfile.Format(sample())
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("-want +got\n%s", d)
 	}
 }

@@ -1,6 +1,7 @@
 package subscription_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -284,7 +285,9 @@ func FuzzParse(f *testing.F) {
 		}
 		set, err := subscription.Parse("f", in)
 		if err != nil {
-			for _, e := range err.(diag.List) {
+			var faults diag.List
+			errors.As(err, &faults)
+			for _, e := range faults {
 				inside(e.Pos)
 			}
 			return

@@ -75,24 +75,32 @@ func mixed(a, b Subscription) bool { return a.Dialect != V0 || b.Dialect != V0 }
 
 func aspects() []aspect {
 	return []aspect{
-		{"catalog", func(a, b Subscription) bool {
-			return mixed(a, b) && a.Catalog != nil && b.Catalog != nil && *a.Catalog != *b.Catalog
+		{
+			"catalog", func(a, b Subscription) bool {
+				return mixed(a, b) && a.Catalog != nil && b.Catalog != nil && *a.Catalog != *b.Catalog
+			},
+			map[Dialect]string{V0: "spec.source", Quayside: "spec.catalog", V1: "spec.source.catalog"},
 		},
-			map[Dialect]string{V0: "spec.source", Quayside: "spec.catalog", V1: "spec.source.catalog"}},
 		{"set of watch namespaces", func(a, b Subscription) bool {
 			said := func(s Subscription) bool { return s.WatchAll || s.Watch != nil }
 			return said(a) && said(b) && (a.WatchAll != b.WatchAll || !slices.Equal(a.Watch, b.Watch))
 		}, map[Dialect]string{Quayside: "spec.watchNamespaces", V1: "spec.config.inline.watchNamespace"}},
-		{"approval", func(a, b Subscription) bool {
-			return a.Dialect == Quayside && b.Dialect == Quayside && a.Approval != b.Approval
+		{
+			"approval", func(a, b Subscription) bool {
+				return a.Dialect == Quayside && b.Dialect == Quayside && a.Approval != b.Approval
+			},
+			map[Dialect]string{Quayside: "spec.approval"},
 		},
-			map[Dialect]string{Quayside: "spec.approval"}},
 		{"hold", func(a, b Subscription) bool { return a.Hold != b.Hold && a.Dialect == b.Dialect }, map[Dialect]string{Quayside: "spec.hold"}},
-		{"config", func(a, b Subscription) bool {
-			return a.Config != nil && b.Config != nil && !bytes.Equal(a.Config, b.Config)
+		{
+			"config", func(a, b Subscription) bool {
+				return a.Config != nil && b.Config != nil && !bytes.Equal(a.Config, b.Config)
+			},
+			map[Dialect]string{V0: "spec.config", Quayside: "spec.config", V1: "spec.config.inline.deploymentConfig"},
 		},
-			map[Dialect]string{V0: "spec.config", Quayside: "spec.config", V1: "spec.config.inline.deploymentConfig"}},
-		{"upgradeConstraintPolicy", func(a, b Subscription) bool { return a.Policy != b.Policy && a.Dialect == b.Dialect },
-			map[Dialect]string{V1: "spec.source.catalog.upgradeConstraintPolicy"}},
+		{
+			"upgradeConstraintPolicy", func(a, b Subscription) bool { return a.Policy != b.Policy && a.Dialect == b.Dialect },
+			map[Dialect]string{V1: "spec.source.catalog.upgradeConstraintPolicy"},
+		},
 	}
 }

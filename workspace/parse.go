@@ -107,7 +107,7 @@ func (v validator) all() {
 	v.enum("spec.requirements", w.Requirements, "enforce", "warn")
 	v.enum("spec.profile", w.Profile, "argocd", "flux", "plain")
 	v.enum("spec.certificates", w.Certificates, "cert-manager", "openshift-service-ca", "secret")
-	v.enum("spec.policy.failOn", w.Policy.FailOn, "low", "medium", "high", "none")
+	v.enum("spec.policy.failOn", w.Policy.FailOn, "off", "info", "low", "medium", "high", "critical")
 	v.version("spec.kubernetesVersion", w.KubernetesVersion)
 	v.version("spec.openshiftVersion", w.OpenShiftVersion)
 	v.paths()

@@ -26,28 +26,26 @@ const (
 
 // Workspace is the spec of quayside.yaml with its defaults filled in.
 type Workspace struct {
-	Declarations       []string   `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. Other kinds found there are ignored."`
-	Catalogs           []Catalog  `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
-	KubernetesVersion  string     `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
-	OpenShiftVersion   string     `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Where unset, checks that need it are left out."`
-	Requirements       string     `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
-	SharedDependencies bool       `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
-	AllowOverlap       bool       `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
-	Output             string     `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
-	Profile            string     `json:"profile" default:"\"argocd\"" form:"enum=argocd|flux|plain" doc:"The tool that applies the tree."`
-	Certificates       string     `json:"certificates" default:"\"cert-manager\"" form:"enum=cert-manager|openshift-service-ca|secret" doc:"Who issues the certificates of webhooks."`
-	Proxy              Proxy      `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
-	Mirrors            []string   `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
-	ImagePullSecrets   []string   `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
-	GitOps             *GitOps    `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
-	Clusters           []Cluster  `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
-	Reporter           Reporter   `json:"reporter" doc:"The in-cluster reporter."`
-	Policy             Policy     `json:"policy" doc:"Which findings of a diff are refused."`
-	File               string     `json:"-"` // as given to Parse; empty for Default
-	Fields             positionOf `json:"-"` // "spec.catalogs[0].source" → where its value stands
+	Declarations       []string            `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. Other kinds found there are ignored."`
+	Catalogs           []Catalog           `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
+	KubernetesVersion  string              `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
+	OpenShiftVersion   string              `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Where unset, checks that need it are left out."`
+	Requirements       string              `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
+	SharedDependencies bool                `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
+	AllowOverlap       bool                `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
+	Output             string              `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
+	Profile            string              `json:"profile" default:"\"argocd\"" form:"enum=argocd|flux|plain" doc:"The tool that applies the tree."`
+	Certificates       string              `json:"certificates" default:"\"cert-manager\"" form:"enum=cert-manager|openshift-service-ca|secret" doc:"Who issues the certificates of webhooks."`
+	Proxy              Proxy               `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
+	Mirrors            []string            `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
+	ImagePullSecrets   []string            `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
+	GitOps             *GitOps             `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
+	Clusters           []Cluster           `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
+	Reporter           Reporter            `json:"reporter" doc:"The in-cluster reporter."`
+	Policy             Policy              `json:"policy" doc:"Which findings of a diff are refused."`
+	File               string              `json:"-"` // as given to Parse; empty for Default
+	Fields             map[string]diag.Pos `json:"-"` // "spec.catalogs[0].source" → where its value stands
 }
-
-type positionOf map[string]diag.Pos
 
 // Catalog is one catalog of the workspace's own.
 type Catalog struct {
@@ -100,7 +98,7 @@ type Reporter struct {
 
 // Policy says which findings of a diff are refused.
 type Policy struct {
-	FailOn  string   `json:"failOn" default:"\"high\"" form:"enum=low|medium|high|none" doc:"The lowest risk that is refused."`
+	FailOn  string   `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
 	Waivers []Waiver `json:"waivers" doc:"Findings that are accepted."`
 }
 

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -125,7 +126,7 @@ func TestErrors(t *testing.T) {
 		"unknown nested":  {head + "  policy:\n    failOnn: high\n", `quayside.yaml:5:5: unknown field "failOnn" in spec.policy (did you mean "failOn"?)`},
 		"version number":  {head + "  kubernetesVersion: 1.30\n", `quayside.yaml:4:22: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)`},
 		"versions":        {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
-		"enums":           {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of low, medium, high, none (did you mean \"high\"?)"},
+		"enums":           {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of off, info, low, medium, high, critical (did you mean \"high\"?)"},
 		"paths":           {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside of the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
 		"output":          {head + "  output: .\n", `quayside.yaml:4:11: spec.output: the workspace itself cannot be the output: name a directory in it`},
 		"catalogs":        {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not begin with one of image:, oci:, oci-archive:, docker-archive:, dir:, sqlite:, bundles:, package-manifests: (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" stands twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" names nothing after its colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
@@ -150,7 +151,9 @@ func FuzzParse(f *testing.F) {
 		w, err := workspace.Parse("f", in)
 		if err != nil {
 			lines := strings.Split(string(in), "\n")
-			for _, e := range err.(diag.List) {
+			var faults diag.List
+			errors.As(err, &faults)
+			for _, e := range faults {
 				if e.Pos.Line > len(lines) || e.Pos.Line > 0 && e.Pos.Col > len(lines[e.Pos.Line-1])+1 {
 					t.Errorf("%v is outside of the file", e)
 				}

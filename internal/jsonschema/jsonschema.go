@@ -110,20 +110,20 @@ func typeOf(t reflect.Type) map[string]any {
 	case t == reflect.TypeFor[*yaml.Node]():
 		return map[string]any{}
 	}
-	switch t.Kind() {
-	case reflect.Pointer:
+	switch k := t.Kind(); {
+	case k == reflect.Pointer:
 		return typeOf(t.Elem())
-	case reflect.Struct:
+	case k == reflect.Struct:
 		return object(t)
-	case reflect.Slice:
+	case k == reflect.Slice:
 		return map[string]any{"type": "array", "items": typeOf(t.Elem())}
-	case reflect.Map:
+	case k == reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": typeOf(t.Elem())}
-	case reflect.String:
+	case k == reflect.String:
 		return map[string]any{"type": "string"}
-	case reflect.Bool:
+	case k == reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Int, reflect.Int32, reflect.Int64:
+	case k == reflect.Int || k == reflect.Int32 || k == reflect.Int64:
 		return map[string]any{"type": "integer"}
 	}
 	panic(fmt.Sprintf("jsonschema: no schema for %s", t))

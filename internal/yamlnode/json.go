@@ -25,10 +25,10 @@ func JSON(n *yaml.Node) ([]byte, error) {
 }
 
 func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
-	switch n.Kind {
-	case yaml.MappingNode:
+	switch {
+	case n.Kind == yaml.MappingNode:
 		return writeObject(b, n)
-	case yaml.SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		b.WriteByte('[')
 		for i, c := range n.Content {
 			if i > 0 {
@@ -40,7 +40,7 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
 		}
 		b.WriteByte(']')
 		return nil
-	case yaml.ScalarNode:
+	case n.Kind == yaml.ScalarNode:
 		return writeScalar(b, n)
 	}
 	return diag.Errorf(At("", n), "cannot be JSON: %s", describe(n))

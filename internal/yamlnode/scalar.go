@@ -169,12 +169,12 @@ func keyText(n *yaml.Node) (string, error) {
 
 // describe names what stands at n, for messages.
 func describe(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
+	switch {
+	case n.Kind == yaml.MappingNode:
 		return "a mapping"
-	case yaml.SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		return "a list"
-	case yaml.AliasNode:
+	case n.Kind == yaml.AliasNode:
 		return "an alias"
 	}
 	s, err := resolve(n)

@@ -221,14 +221,14 @@ func positions(file string, n *yaml.Node, path string, out map[string]diag.Pos) 
 	if path != "" {
 		out[path] = At(file, n)
 	}
-	switch n.Kind {
-	case yaml.MappingNode:
+	switch {
+	case n.Kind == yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if k, err := keyText(n.Content[i]); err == nil {
 				positions(file, n.Content[i+1], join(path, k), out)
 			}
 		}
-	case yaml.SequenceNode:
+	case n.Kind == yaml.SequenceNode:
 		for i, c := range n.Content {
 			positions(file, c, path+"["+strconv.Itoa(i)+"]", out)
 		}

@@ -2,6 +2,7 @@ package yamlnode_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ open: {name: x, other: 1}
 // TestErrors fixes the words and the place of each fault.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown field":   {"kind: A\nspec:\n  nmae: x\n", `f:3:3: unknown field "nmae" in spec (did you mean "name"?)`},
+		"unknown field":   {"kind: A\nspec:\n  nam_: x\n", `f:3:3: unknown field "nam_" in spec (did you mean "name"?)`},
 		"all at once":     {"kin: A\nspec: {count: x, tags: a}\n", "f:1:1: unknown field \"kin\" (did you mean \"kind\"?)\nf:2:15: spec.count: want an integer, got \"x\"\nf:2:24: spec.tags: want a list, got \"a\""},
 		"number":          {"kind: 1.30\n", `f:1:7: kind: want a string, got the number 1.30 (put it in quotes)`},
 		"boolean":         {"spec: {name: no}\n", `f:1:14: spec.name: want a string, got the boolean no (put it in quotes)`},
@@ -234,7 +235,9 @@ func FuzzDocuments(f *testing.F) {
 			}
 		}
 		if err != nil {
-			for _, e := range err.(diag.List) {
+			var faults diag.List
+			errors.As(err, &faults)
+			for _, e := range faults {
 				inside(e.Pos)
 			}
 			return
