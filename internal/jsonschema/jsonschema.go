@@ -110,20 +110,20 @@ func typeOf(t reflect.Type) map[string]any {
 	case t == reflect.TypeFor[*yaml.Node]():
 		return map[string]any{}
 	}
-	switch k := t.Kind(); {
-	case k == reflect.Pointer:
+	switch t.Kind() { //nolint:exhaustive // the rest has no schema and panics below
+	case reflect.Pointer:
 		return typeOf(t.Elem())
-	case k == reflect.Struct:
+	case reflect.Struct:
 		return object(t)
-	case k == reflect.Slice:
+	case reflect.Slice:
 		return map[string]any{"type": "array", "items": typeOf(t.Elem())}
-	case k == reflect.Map:
+	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": typeOf(t.Elem())}
-	case k == reflect.String:
+	case reflect.String:
 		return map[string]any{"type": "string"}
-	case k == reflect.Bool:
+	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case k == reflect.Int || k == reflect.Int32 || k == reflect.Int64:
+	case reflect.Int, reflect.Int32, reflect.Int64:
 		return map[string]any{"type": "integer"}
 	}
 	panic(fmt.Sprintf("jsonschema: no schema for %s", t))

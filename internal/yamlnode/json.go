@@ -25,10 +25,10 @@ func JSON(n *yaml.Node) ([]byte, error) {
 }
 
 func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
-	switch {
-	case n.Kind == yaml.MappingNode:
+	switch n.Kind { //nolint:exhaustive // the rest is refused below
+	case yaml.MappingNode:
 		return writeObject(b, n)
-	case n.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		b.WriteByte('[')
 		for i, c := range n.Content {
 			if i > 0 {
@@ -40,7 +40,7 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
 		}
 		b.WriteByte(']')
 		return nil
-	case n.Kind == yaml.ScalarNode:
+	case yaml.ScalarNode:
 		return writeScalar(b, n)
 	}
 	return diag.Errorf(At("", n), "cannot be JSON: %s", describe(n))

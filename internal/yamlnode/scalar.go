@@ -169,12 +169,12 @@ func keyText(n *yaml.Node) (string, error) {
 
 // describe names what stands at n, for messages.
 func describe(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
+	switch n.Kind { //nolint:exhaustive // the rest is a scalar
+	case yaml.MappingNode:
 		return "a mapping"
-	case n.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		return "a list"
-	case n.Kind == yaml.AliasNode:
+	case yaml.AliasNode:
 		return "an alias"
 	}
 	s, err := resolve(n)

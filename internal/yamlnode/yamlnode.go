@@ -221,14 +221,14 @@ func positions(file string, n *yaml.Node, path string, out map[string]diag.Pos) 
 	if path != "" {
 		out[path] = At(file, n)
 	}
-	switch {
-	case n.Kind == yaml.MappingNode:
+	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if k, err := keyText(n.Content[i]); err == nil {
 				positions(file, n.Content[i+1], join(path, k), out)
 			}
 		}
-	case n.Kind == yaml.SequenceNode:
+	case yaml.SequenceNode:
 		for i, c := range n.Content {
 			positions(file, c, path+"["+strconv.Itoa(i)+"]", out)
 		}
