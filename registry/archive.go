@@ -3,6 +3,7 @@ package registry
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (c *Client) plain(ctx context.Context, t *tarFiles) error {
 	if _, err := t.file.ReadAt(head, 0); err != nil {
 		return err
 	}
-	if !(head[0] == 0x1f && head[1] == 0x8b) && !(head[0] == 0x28 && head[1] == 0xb5) {
+	if !bytes.Equal(head, []byte{0x1f, 0x8b}) && !bytes.Equal(head, []byte{0x28, 0xb5}) {
 		return nil
 	}
 	packed := t.file
@@ -182,7 +183,8 @@ func sameTag(a, b string) bool {
 
 // archiveLayer is a layer whose stored bytes have no digest of their own.
 func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
-	return Layer{Digest: diff, Size: -1, image: image, diff: diff,
+	return Layer{
+		Digest: diff, Size: -1, image: image, diff: diff,
 		open: func(context.Context) (*store.Verifier, error) {
 			if !store.ValidDigest(diff) {
 				return nil, errors.New("only sha256 is supported")
@@ -192,7 +194,8 @@ func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
 				return nil, err
 			}
 			return store.NewUnverified(r), nil
-		}}
+		},
+	}
 }
 
 // ctxReader stops reading once ctx is done.

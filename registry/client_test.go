@@ -79,7 +79,7 @@ func contents(ctx context.Context, im *Image) (map[string]string, error) {
 		tr := tar.NewReader(r)
 		for {
 			h, err := tr.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
@@ -106,7 +106,7 @@ func pull(ctx context.Context, c *Client, ref string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer im.Close()
+	defer func() { _ = im.Close() }()
 	if err := im.Fetch(ctx); err != nil {
 		return nil, err
 	}

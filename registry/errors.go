@@ -129,14 +129,14 @@ func clean(err error, host string, login credential) error {
 	case strings.Contains(err.Error(), "bearer response"):
 		return fmt.Errorf("asking %s for a token: its token server gave none", host)
 	default:
-		return fmt.Errorf("asking %s: %w", host, &hiddenURL{err})
+		return fmt.Errorf("asking %s: %w", host, &noURLError{err})
 	}
 }
 
-// hiddenURL prints an error without the URLs in it.
-type hiddenURL struct{ err error }
+// noURLError prints an error without the URLs in it.
+type noURLError struct{ err error }
 
-func (h *hiddenURL) Error() string {
+func (h *noURLError) Error() string {
 	text := regexp.MustCompile(`https?://[^\s"']+`).ReplaceAllStringFunc(h.err.Error(), func(s string) string {
 		u, err := url.Parse(s)
 		if err != nil {
@@ -147,7 +147,7 @@ func (h *hiddenURL) Error() string {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-func (h *hiddenURL) Unwrap() error { return h.err }
+func (h *noURLError) Unwrap() error { return h.err }
 
 // plainCode returns a registry's error code where it looks like one.
 func plainCode(s string) string {

@@ -52,7 +52,7 @@ func TestFaults(t *testing.T) {
 		{"403", status(403, forever), "403 Forbidden (SOME_CODE): it may need an account", 403},
 		{"404", status(404, forever), "404 Not Found (SOME_CODE): there is no such image, or it is private", 404},
 		{"429 then fine", status(429, 2, "Retry-After", "0"), "", 0},
-		{"429 with a long wait", status(429, forever, "Retry-After", "3600"), "429 Too Many Requests (SOME_CODE): it limits how often it may be asked", 429},
+		{"429 with a long wait", status(429, forever, "Retry-After", "3600"), "429 Too Many Requests (SOME_CODE): it limits how often it may be asked; wait, or log in if you have not (it asks to be left alone for 1h0m0s)", 429},
 		{"429 for ever", status(429, forever), "429 Too Many Requests", 429},
 		{"503 then fine", status(503, 3), "", 0},
 		{"503 for ever", status(503, forever), "503 Service Unavailable (SOME_CODE): the fault is the registry's", 503},

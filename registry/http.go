@@ -162,7 +162,12 @@ func (c *Client) get(ctx context.Context, repo name.Repository, what, ref string
 		return res, nil
 	}
 	defer res.Body.Close()
-	return nil, clean(transport.CheckError(res, http.StatusOK), host, way.login)
+	err = clean(transport.CheckError(res, http.StatusOK), host, way.login)
+	var status *statusError
+	if wait, ok := retryAfter(res); ok && errors.As(err, &status) {
+		status.hint += fmt.Sprintf(" (it asks to be left alone for %s)", wait.Round(time.Second))
+	}
+	return nil, err
 }
 
 var errStalled = errors.New("stalled")

@@ -87,8 +87,7 @@ func (l Layer) Open(ctx context.Context) (io.ReadCloser, error) {
 	}
 	r, err := newTarStream(raw, l)
 	if err != nil {
-		raw.Close()
-		return nil, l.wrap(err)
+		return nil, errors.Join(l.wrap(err), raw.Close())
 	}
 	return r, nil
 }
@@ -282,7 +281,7 @@ func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]s
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()                     // only read from
 	data, err := io.ReadAll(io.LimitReader(r, d.Size+1)) // beyond the size there is only the verdict
 	if err != nil {
 		return nil, err

@@ -206,7 +206,7 @@ func TestDockerArchive(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			return
 		}
-		defer im.Close()
+		defer func() { _ = im.Close() }()
 		got, err := contents(t.Context(), im)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil || im.Digest() != id || im.Labels()["a"] != "b" {
 			t.Errorf("%s: %v %s %s", name, err, im.Digest(), diff)
@@ -219,7 +219,7 @@ func TestDockerArchive(t *testing.T) {
 	files["shared.tar"], files["2/layer.tar"] = files["2/layer.tar"], "-> ../shared.tar"
 	check("a shared layer", files, "")
 
-	fault := func(want string, ref string, spoil func(map[string]string)) {
+	fault := func(want, ref string, spoil func(map[string]string)) {
 		t.Helper()
 		files, _ := dockerSave(map[string]string{"1/layer.tar": plainLayer(t, "a", "1")}, "1/layer.tar")
 		spoil(files)

@@ -132,7 +132,7 @@ func packFile(tw *tar.Writer, fsys fs.FS, from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read from
 	info, err := f.Stat()
 	if err != nil {
 		return err

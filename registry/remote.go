@@ -184,11 +184,13 @@ func (r *upstream) ensure(ctx context.Context, digest string, size int64) error 
 
 // download streams one blob into the store.
 func (r *upstream) download(ctx context.Context, repo name.Repository, digest string, size int64) error {
-	body := &resumingReader{ctx: ctx, client: r.client, repo: repo, digest: digest, size: size,
+	body := &resumingReader{
+		ctx: ctx, client: r.client, repo: repo, digest: digest, size: size,
 		progress: func(n int64) {
 			r.client.report(Progress{Image: r.image, Digest: digest, Done: n, Total: size})
-		}}
-	defer body.Close()
+		},
+	}
+	defer func() { _ = body.Close() }() // only read from
 	return r.client.Store.Put(ctx, digest, store.NewVerifier(body, digest, size), size)
 }
 
@@ -203,9 +205,9 @@ func joinTries(errs []error) error {
 		return last
 	}
 	if len(errs) == 2 {
-		return fmt.Errorf("%w (and 1 mirror before it failed: %v)", last, errs[0])
+		return fmt.Errorf("%w (and 1 mirror before it failed: %w)", last, errs[0])
 	}
-	return fmt.Errorf("%w (and %d mirrors before it failed, the first: %v)", last, len(errs)-1, errs[0])
+	return fmt.Errorf("%w (and %d mirrors before it failed, the first: %w)", last, len(errs)-1, errs[0])
 }
 
 // fetchAll brings the layers into the store, a few at once. The error is that

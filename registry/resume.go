@@ -80,7 +80,7 @@ func (r *resumingReader) fail(err error) {
 	switch {
 	case r.ctx.Err() != nil:
 		r.err = r.ctx.Err()
-	case r.tries >= retry.Attempts && err == io.EOF: // ended in good order, but early
+	case r.tries >= retry.Attempts && errors.Is(err, io.EOF): // ended in good order, but early
 		r.err = fmt.Errorf("%s sent it %w", r.repo.RegistryStr(),
 			&store.MismatchError{Want: r.digest, WantSize: r.size, GotSize: r.off})
 	case r.tries >= retry.Attempts:

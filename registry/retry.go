@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -89,13 +88,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// describeWait adds to a 429's or 503's hint how long the registry wants to be
-// left alone.
-func describeWait(res *http.Response) string {
-	if asked, ok := retryAfter(res); ok {
-		return fmt.Sprintf("it asks to be left alone for %s", asked.Round(time.Second))
-	}
-	return ""
 }

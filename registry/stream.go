@@ -42,7 +42,7 @@ func (t *tarStream) Read(p []byte) (int, error) {
 	}
 	n, err := t.dec.Read(p)
 	if err != nil {
-		if err = blame(t.raw, err); err != io.EOF {
+		if err = blame(t.raw, err); !errors.Is(err, io.EOF) {
 			err = t.layer.wrap(err)
 		}
 		t.err = err
@@ -59,7 +59,7 @@ func blame(raw *store.Verifier, err error) error {
 	if under := raw.Drain(); under != nil {
 		return under
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return err
 	}
 	var mismatch *store.MismatchError

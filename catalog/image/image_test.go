@@ -121,11 +121,7 @@ func read(t testing.TB, dir string, opt Options) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err := im.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer closing(t, im)
 	fsys, err := im.FS(t.Context())
 	if err != nil {
 		return nil, err
@@ -354,9 +350,7 @@ func TestFileSystem(t *testing.T) {
 		if again, err := im.FS(t.Context()); err != nil || len(list(t, again)) != 3 {
 			t.Errorf("the second call: %v", err)
 		}
-		if err := im.Close(); err != nil {
-			t.Error(err)
-		}
+		closing(t, im)
 	}
 }
 
@@ -424,7 +418,7 @@ func TestBundle(t *testing.T) {
 		if err := fstest.TestFS(fsys, "manifests/csv.yaml"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		im.Close()
+		closing(t, im)
 	}
 	_, err := read(t, layout(t, nil, tarball(t, file{Name: "etc/x"})), Options{})
 	if err == nil || !strings.Contains(err.Error(), "neither a catalog nor a bundle") {
@@ -447,13 +441,20 @@ func TestDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer im.Close()
+	defer closing(t, im)
 	fsys, name, err := im.Database(t.Context())
 	if err != nil || im.Kind() != Database {
 		t.Fatal(err)
 	}
 	if got, err := fs.ReadFile(fsys, name); err != nil || string(got) != "SQLite" {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func closing(t testing.TB, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -500,9 +501,7 @@ func TestRegistry(t *testing.T) {
 		if diff := cmp.Diff(files, list(t, got)); diff != "" || string(im.Digest()) != packed.Digest() || im.Kind() != Catalog {
 			t.Errorf("%s %s", im.Digest(), diff)
 		}
-		if err := im.Close(); err != nil {
-			t.Error(err)
-		}
+		closing(t, im)
 		damage(t, s)
 	}
 	left, err := os.ReadDir(filepath.Join(s.Dir(), "tmp"))

@@ -138,7 +138,7 @@ func TestFlippedBit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	_, err = io.Copy(io.Discard, r)
 	var corrupt *CorruptError
 	if !errors.As(err, &corrupt) || corrupt.Digest != digest {
@@ -266,7 +266,7 @@ func TestKilled(t *testing.T) {
 type announcing struct{}
 
 func (announcing) Read([]byte) (int, error) {
-	fmt.Println("in the middle")
+	fmt.Fprintln(os.Stdout, "in the middle")
 	select {}
 }
 

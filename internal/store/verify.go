@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -99,7 +100,7 @@ func (v *Verifier) Read(p []byte) (int, error) {
 		v.err = v.mismatch("")
 		return 0, v.err
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = v.end()
 	}
 	v.err = err
