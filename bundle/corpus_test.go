@@ -30,7 +30,11 @@ func TestLoadCorpus(t *testing.T) {
 		if b.Package == "" || b.CSV.Name == "" || b.CSV.Version == "" || len(b.CSV.Deployments) == 0 {
 			t.Errorf("%s: got package %q, CSV %q %q with %d deployments", dir, b.Package, b.CSV.Name, b.CSV.Version, len(b.CSV.Deployments))
 		}
-		for _, w := range b.Warnings {
+		warnings, err := Validate(b)
+		if err != nil {
+			t.Errorf("%s: %v", dir, err)
+		}
+		for _, w := range warnings {
 			t.Logf("%s: %s", dir, w)
 		}
 	}

@@ -74,12 +74,17 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	var warnings []diag.Warning
 	for i := range installs {
 		in := &installs[i]
+		known, err := bundle.Validate(in.b)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, in.name(), err))
+			continue
+		}
 		objects, more, err := Manifests(in.b, in.pin, opt)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("rendering %s (%s):\n%w", in.name(), in.pin.Bundle, err))
 			continue
 		}
-		warnings = append(warnings, in.placed(more)...)
+		warnings = append(warnings, in.placed(slices.Concat(known, more))...)
 		for _, o := range objects {
 			if isCRD(o) {
 				in.crds = append(in.crds, o)
@@ -92,20 +97,12 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		return nil, err
 	}
 	t := &tree{opt: opt, installs: installs, files: filetree.New()}
-	t.warnings = append(warnings, unreadFiles(installs)...)
+	t.warnings = warnings
 	if err := t.build(); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(t.objects, func(a, b Rendered) int { return strings.Compare(a.Path, b.Path) })
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings)}, nil
-}
-
-func unreadFiles(installs []opened) []diag.Warning {
-	var out []diag.Warning
-	for _, in := range installs {
-		out = append(out, in.placed(in.b.Warnings)...)
-	}
-	return out
 }
 
 // openAll loads every bundle, in the order of namespace and package.

@@ -1,0 +1,245 @@
+package bundle
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog"
+)
+
+const (
+	annotations = `annotations:
+  operators.operatorframework.io.bundle.package.v1: lamp
+  operators.operatorframework.io.bundle.channels.v1: stable, fast,stable
+  operators.operatorframework.io.bundle.channel.default.v1: fast
+`
+	csv = `kind: ClusterServiceVersion
+apiVersion: operators.coreos.com/v1alpha1
+metadata: {name: lamp.v1.0.0}
+spec:
+  version: 1.0.0
+  installModes: [{type: OwnNamespace, supported: yes}, {type: AllNamespaces, supported: off}]
+  install:
+    strategy: deployment
+    spec:
+      deployments:
+      - name: lamp
+        spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: []}}}
+`
+)
+
+// dir returns a bundle directory: the two files above, unless files has others.
+func dir(files map[string]string) fstest.MapFS {
+	out := fstest.MapFS{"metadata/annotations.yaml": {Data: []byte(annotations)}, "manifests/csv.yaml": {Data: []byte(csv)}}
+	for name, data := range files {
+		if data == "-" {
+			delete(out, name)
+			continue
+		}
+		out[name] = &fstest.MapFile{Data: []byte(data)}
+	}
+	return out
+}
+
+func TestLoad(t *testing.T) {
+	b, err := Load(dir(map[string]string{
+		"metadata/properties.yaml":   "properties:\n- {type: olm.maxOpenShiftVersion, value: '4.14'}\n",
+		"metadata/dependencies.yaml": "dependencies:\n- {type: olm.package, value: {packageName: oil, version: '>=1'}}\n",
+		"manifests/many.yaml":        "---\n---\napiVersion: v1\nkind: List\nitems:\n- {kind: ConfigMap, apiVersion: v1, metadata: {name: a}, data: {}}\n- {kind: ConfigMap, apiVersion: v1, metadata: {name: b}}\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: c}\n",
+		"manifests/one.json":         `{"kind":"Beam","apiVersion":"lamp.io/v1","metadata":{"name":"d"},"spec":{"big":9223372036854775807,"bigger":18446744073709551616,"ratio":1.5,"whole":2.0,"empty":{},"text":""}}`,
+		"manifests/README.md":        "read me",
+		"manifests/.keep":            "",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range b.Objects {
+		names = append(names, o.String())
+	}
+	if d := cmp.Diff([]string{"ConfigMap a", "ConfigMap b", "Secret c", "Beam d"}, names); d != "" {
+		t.Error(d)
+	}
+	spec := map[string]any{"big": int64(9223372036854775807), "bigger": json.Number("18446744073709551616"), "ratio": 1.5, "whole": int64(2), "empty": map[string]any{}, "text": ""}
+	if d := cmp.Diff(spec, b.Objects[3].Fields["spec"]); d != "" {
+		t.Error(d)
+	}
+	if b.Package != "lamp" || b.DefaultChannel != "fast" || !cmp.Equal(b.Channels, []string{"stable", "fast"}) {
+		t.Errorf("got package %q, channels %q, default %q", b.Package, b.Channels, b.DefaultChannel)
+	}
+	if !cmp.Equal(b.CSV.Modes, []catalog.InstallMode{catalog.OwnNamespace}) {
+		t.Errorf("got modes %v", b.CSV.Modes)
+	}
+	if len(b.Properties) != 1 || string(b.Properties[0].Value) != `"4.14"` || len(b.Dependencies) != 1 || string(b.Dependencies[0].Value) != `{"packageName":"oil","version":"\u003e=1"}` {
+		t.Errorf("got properties %v, dependencies %v", b.Properties, b.Dependencies)
+	}
+	if len(b.Warnings) != 1 || b.Warnings[0].Pos.File != "manifests/README.md" {
+		t.Errorf("got warnings %v", b.Warnings)
+	}
+}
+
+func TestYAMLMeansWhatTheAPIServerReads(t *testing.T) {
+	got, err := decodeDocuments("f.yaml", []byte("a: y\nb: 'y'\nc: =\nd: 0777\ne: 1e3\nf: 2001-01-01\ng: ~\nh: {1: x, true: y}\ni: 0x1F\nj: 1_000\nk: 12345678901234567890\nl: 5.0\nm: &x [1]\nz: *x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{map[string]any{
+		"a": true, "b": "y", "c": "=", "d": int64(511), "e": int64(1000), "f": "2001-01-01", "g": nil, "h": map[string]any{"1": "x", "true": true},
+		"i": int64(31), "j": int64(1000), "k": json.Number("12345678901234567890"), "l": int64(5), "m": []any{int64(1)}, "z": []any{int64(1)},
+	}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		p := string(c - 1)
+		bomb += string(c) + ": &" + string(c) + " [*" + p + strings.Repeat(",*"+p, 9) + "]\n"
+	}
+	cases := map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"error/no metadata":             {map[string]string{"metadata/annotations.yaml": "-"}, []string{"metadata/annotations.yaml: missing"}},
+		"error/no package":              {map[string]string{"metadata/annotations.yaml": "annotations: {a: b}"}, []string{"the package's name is missing"}},
+		"error/manifests elsewhere":     {map[string]string{"metadata/annotations.yaml": annotations + "  operators.operatorframework.io.bundle.manifests.v1: ../x\n"}, []string{"is not a path inside the bundle"}},
+		"error/media type":              {map[string]string{"metadata/annotations.yaml": annotations + "  operators.operatorframework.io.bundle.mediatype.v1: plain+v0\n"}, []string{"plain+v0"}},
+		"error/no CSV":                  {map[string]string{"manifests/csv.yaml": "-", "manifests/a.yaml": "{kind: A, metadata: {name: a}}"}, []string{"manifests: no ClusterServiceVersion"}},
+		"error/two CSVs":                {map[string]string{"manifests/d.yaml": csv}, []string{`manifests/d.yaml: second ClusterServiceVersion "lamp.v1.0.0"`}},
+		"error/malformed":               {map[string]string{"manifests/a.yaml": "a: b\nc: [\n"}, []string{"manifests/a.yaml:"}},
+		"error/not an object":           {map[string]string{"manifests/a.yaml": "- 1\n"}, []string{"manifests/a.yaml: document 1: not an object"}},
+		"error/no kind":                 {map[string]string{"manifests/a.yaml": "a: b\n"}, []string{"manifests/a.yaml: document 1: kind is missing"}},
+		"error/subdirectory":            {map[string]string{"manifests/sub/a.yaml": "a: b\n"}, []string{"manifests/sub: a bundle's manifests lie in one directory"}},
+		"error/two files":               {map[string]string{"manifests/a.yaml": "[", "manifests/b.yaml": "{"}, []string{"manifests/a.yaml", "manifests/b.yaml"}},
+		"error/two fields":              {map[string]string{"manifests/csv.yaml": "kind: ClusterServiceVersion\nmetadata: {name: [], labels: {a: [1]}}\nspec: {installModes: {}, replaces: 1}\n"}, []string{"metadata.name: want a string", `metadata.labels["a"]`, "spec.installModes: want a list", "spec.replaces: want a string"}},
+		"error/alias bomb":              {map[string]string{"manifests/a.yaml": bomb}, []string{"manifests/a.yaml"}},
+		"error/deep":                    {map[string]string{"manifests/a.yaml": "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200)}, []string{"manifests/a.yaml"}},
+		"error/not a number":            {map[string]string{"manifests/a.yaml": "a: .nan"}, []string{"manifests/a.yaml: NaN"}},
+		"error/property without a type": {map[string]string{"metadata/properties.yaml": "properties: [{value: 1}, 3]"}, []string{"properties[0].type is missing", "properties[1]: want an object"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(dir(c.files))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got %q, want it to contain %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestDigestDoesNotDependOnNames(t *testing.T) {
+	a, err := Digest(dir(map[string]string{"manifests/x.yaml": "{kind: A}"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys, err := FSFromObjects([][]byte{[]byte("{kind: A}"), []byte(csv)}, "lamp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := Digest(fsys); err != nil || a != b {
+		t.Errorf("got %s and %s, %v", a, b, err)
+	}
+	if c, err := Digest(dir(nil)); err != nil || a == c {
+		t.Errorf("other content has the same digest %s, %v", c, err)
+	}
+	if b, err := Load(fsys); err != nil || b.CSV.Name != "lamp.v1.0.0" || b.Package != "lamp" {
+		t.Errorf("got %v, %v", b, err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	replace := func(pairs ...string) map[string]string {
+		return map[string]string{"manifests/csv.yaml": strings.NewReplacer(pairs...).Replace(csv)}
+	}
+	webhook := func(fields string) map[string]string {
+		return replace("  version: 1.0.0\n", "  version: 1.0.0\n  webhookdefinitions: ["+fields+"]\n")
+	}
+	const ok = "type: ValidatingAdmissionWebhook, generateName: v.lamp.io, deploymentName: lamp"
+	cases := map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"ok/plain":                 {nil, nil},
+		"ok/webhook":               {webhook("{" + ok + "}"), nil},
+		"error/version":            {replace("version: 1.0.0", "version: one"), []string{"spec.version"}},
+		"error/no version":         {replace("  version: 1.0.0\n", ""), []string{"spec.version is missing"}},
+		"error/min kube version":   {replace("version: 1.0.0", "version: 1.0.0\n  minKubeVersion: new"), []string{"spec.minKubeVersion"}},
+		"error/mode twice":         {replace("AllNamespaces", "OwnNamespace"), []string{`spec.installModes[1].type: "OwnNamespace" stands twice`}},
+		"error/mode unknown":       {replace("AllNamespaces", "Everywhere"), []string{"Everywhere"}},
+		"error/no mode":            {replace("yes", "no"), []string{"none is supported"}},
+		"error/deployment name":    {replace("- name: lamp", "- name: Lamp_"), []string{"deployments[0].name"}},
+		"error/selector":           {replace("matchLabels: {a: b}", "matchLabels: {a: c}"), []string{"does not select"}},
+		"error/replaces itself":    {replace("version: 1.0.0", "version: 1.0.0\n  replaces: lamp.v1.0.0"), []string{"replaces itself"}},
+		"error/owned missing":      {replace("version: 1.0.0", "version: 1.0.0\n  customresourcedefinitions: {owned: [{name: a.b, version: v1, kind: A}]}"), []string{`CRD "a.b" is owned and not in the bundle`}},
+		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}"}, []string{"manifests/b.yaml: Secret a stands twice (also in manifests/a.yaml)"}},
+		"error/name":               {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: A_b}}"}, []string{"not a legal name"}},
+		"error/webhook twice":      {webhook("{" + ok + "}, {" + ok + "}"), []string{"spec.webhookdefinitions[1].generateName"}},
+		"error/webhook deployment": {webhook("{type: MutatingAdmissionWebhook, generateName: a, deploymentName: other}"), []string{`no deployment "other"`}},
+		"error/webhook on all":     {webhook("{" + ok + ", rules: [{apiGroups: ['*'], resources: [pods]}]}"), []string{"rules[0].apiGroups"}},
+		"error/webhook on hooks":   {webhook("{" + ok + ", rules: [{apiGroups: [admissionregistration.k8s.io], resources: ['*']}]}"), []string{"rules[0].resources"}},
+		"error/conversion":         {webhook("{type: ConversionWebhook, generateName: c, deploymentName: lamp, conversionCRDs: [x]}"), []string{"AllNamespaces and nothing else", `does not own CRD "x"`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b, err := Load(dir(c.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Validate(b)
+			if c.want == nil && err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "manifests/") {
+					t.Errorf("got %v, want a fault with its file that contains %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestReferencesThatNobodyMeets(t *testing.T) {
+	spec := "spec: {volumes: [{name: a, secret: {secretName: mine}}, {name: b, secret: {secretName: other, optional: true}}, {name: c, configMap: {name: there}}], containers: []"
+	b, err := Load(dir(map[string]string{
+		"manifests/csv.yaml": strings.Replace(csv, "spec: {containers: []", spec, 1),
+		"manifests/c.yaml":   "{kind: ConfigMap, apiVersion: v1, metadata: {name: there}}",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := Validate(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Msg, `Secret "mine"`) {
+		t.Errorf("got %v", warnings)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(csv))
+	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte(`{"kind":"List","items":[{"kind":"A"}]}`))
+	f.Add([]byte("? {a: b}\n: c\n--- !!binary x\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := Load(dir(map[string]string{"manifests/a.yaml": string(data)}))
+		if err != nil {
+			return
+		}
+		if _, err := json.Marshal(b.Objects); err != nil {
+			t.Error(err)
+		}
+		_, _ = Validate(b)
+	})
+}

@@ -1,0 +1,304 @@
+package bundle
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// validator checks one thing of a bundle.
+type validator func(*checker)
+
+// validators lists what is checked: what OLM v0 and OLM v1 refuse, and what
+// the API server would.
+func validators() []validator {
+	return []validator{
+		checkIdentity, checkModes, checkDeployments, checkPermissions, checkObjects, checkOwned,
+		checkWebhooks, checkConversions, checkWebhookRules, checkReferences,
+	}
+}
+
+// Validate checks b. The error is a diag.List of all that keeps the bundle
+// from being installed, each with file and field; the warnings, sorted, are
+// what its author or its user should know.
+func Validate(b *Bundle) ([]diag.Warning, error) {
+	c := &checker{b: b, csv: b.CSV}
+	for _, validate := range validators() {
+		validate(c)
+	}
+	return diag.SortWarnings(append(c.warnings, b.Warnings...)), c.errs.Err()
+}
+
+// checker collects what the validators find.
+type checker struct {
+	b        *Bundle
+	csv      *CSV
+	errs     diag.List
+	warnings []diag.Warning
+}
+
+// faultf adds a fault of the CSV.
+func (c *checker) faultf(format string, args ...any) {
+	c.errs.Addf(diag.Pos{File: c.csv.File}, format, args...)
+}
+
+func (c *checker) warnf(code, format string, args ...any) {
+	c.warnings = append(c.warnings, diag.Warning{Pos: diag.Pos{File: c.csv.File}, Code: code, Msg: fmt.Sprintf(format, args...)})
+}
+
+const (
+	maxSubdomain = 253
+	maxLabel     = 63
+)
+
+// isSubdomain reports whether s is a DNS-1123 subdomain, as most names must be.
+func isSubdomain(s string) bool {
+	return len(s) <= maxSubdomain && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
+}
+
+func checkIdentity(c *checker) {
+	if !isSubdomain(c.csv.Name) {
+		c.faultf("metadata.name: %q is not a legal name", c.csv.Name)
+	}
+	if c.csv.Version == "" {
+		c.faultf("spec.version is missing")
+	} else if _, err := catalog.ParseVersion(c.csv.Version); err != nil {
+		c.faultf("spec.version: %w", err)
+	}
+	if v := c.csv.MinKubeVersion; v != "" {
+		if _, err := catalog.ParseVersion(strings.TrimPrefix(v, "v")); err != nil {
+			c.faultf("spec.minKubeVersion: %w", err)
+		}
+	}
+	if c.csv.Replaces == c.csv.Name || slices.Contains(c.csv.Skips, c.csv.Name) {
+		c.faultf("spec.replaces, spec.skips: %q replaces itself", c.csv.Name)
+	}
+}
+
+func checkModes(c *checker) {
+	for i, mode := range c.csv.ModesListed {
+		at := index("spec.installModes", i)
+		if _, err := catalog.ParseInstallMode(mode); err != nil {
+			c.faultf("%s.type: %w", at, err)
+		}
+		if slices.Index(c.csv.ModesListed, mode) < i {
+			c.faultf("%s.type: %q stands twice", at, mode)
+		}
+	}
+	if len(c.csv.Modes) == 0 {
+		c.faultf("spec.installModes: none is supported")
+	}
+}
+
+func checkDeployments(c *checker) {
+	if c.csv.Strategy != "" && c.csv.Strategy != "deployment" {
+		c.faultf("spec.install.strategy: %q is not \"deployment\"", c.csv.Strategy)
+	}
+	seen := map[string]bool{}
+	for _, d := range c.csv.Deployments {
+		if !isSubdomain(d.Name) {
+			c.faultf("%s.name: %q is not a legal name", d.Field, d.Name)
+		}
+		if seen[d.Name] {
+			c.faultf("%s.name: deployment %q stands twice", d.Field, d.Name)
+		}
+		seen[d.Name] = true
+		if len(child(d.Spec, "selector")) == 0 {
+			c.faultf("%s.spec.selector is missing", d.Field)
+		}
+		labels := child(child(child(d.Spec, "template"), "metadata"), "labels")
+		for key, value := range child(child(d.Spec, "selector"), "matchLabels") {
+			if labels[key] != value {
+				c.faultf("%s.spec.selector.matchLabels[%q] does not select the template's pods", d.Field, key)
+			}
+		}
+	}
+}
+
+func checkPermissions(c *checker) {
+	for _, p := range slices.Concat(c.csv.Permissions, c.csv.ClusterPerms) {
+		if p.ServiceAccount != "" && !isSubdomain(p.ServiceAccount) {
+			c.faultf("%s.serviceAccountName: %q is not a legal name", p.Field, p.ServiceAccount)
+		}
+		for i, v := range p.Rules {
+			rule, ok := v.(map[string]any)
+			at := index(p.Field+".rules", i)
+			if !ok {
+				c.faultf("%s: want an object, got %s", at, typeName(v))
+				continue
+			}
+			if verbs, _ := rule["verbs"].([]any); len(verbs) == 0 {
+				c.faultf("%s.verbs is missing", at)
+			}
+		}
+	}
+}
+
+// checkObjects looks at names, and for two objects that are the same.
+func checkObjects(c *checker) {
+	seen := map[string]Object{}
+	for _, o := range c.b.Objects {
+		switch key := o.Group() + "/" + o.Kind() + "/" + o.Name(); {
+		case o.Name() == "":
+			c.errs.Addf(o.Pos(), "document %d: %s without metadata.name", o.Document+1, o.Kind())
+		case !legalName(o):
+			c.errs.Addf(o.Pos(), "%s: metadata.name is not a legal name", o)
+		case seen[key].Kind() != "":
+			c.errs.Addf(o.Pos(), "%s stands twice (also in %s)", o, seen[key].File)
+		default:
+			seen[key] = o
+		}
+	}
+}
+
+// legalName reports whether an object's name is one for its kind.
+func legalName(o Object) bool {
+	switch {
+	case o.Group() == "rbac.authorization.k8s.io": // any path segment
+		return len(o.Name()) <= maxSubdomain && !strings.ContainsAny(o.Name(), "/%") && o.Name() != "." && o.Name() != ".."
+	case o.Group() == "" && o.Kind() == "Service":
+		return len(o.Name()) <= maxLabel && isSubdomain(o.Name()) && !strings.Contains(o.Name(), ".")
+	default:
+		return isSubdomain(o.Name())
+	}
+}
+
+// crds returns the bundle's CRDs by name.
+func (c *checker) crds() map[string]Object {
+	out := map[string]Object{}
+	for _, o := range c.b.Objects {
+		if o.Kind() == "CustomResourceDefinition" {
+			out[o.Name()] = o
+		}
+	}
+	return out
+}
+
+func checkOwned(c *checker) {
+	crds := c.crds()
+	for _, api := range c.csv.OwnedCRDs {
+		crd, ok := crds[api.Name]
+		switch {
+		case api.Name == "" || api.Version == "" || api.Kind == "":
+			c.faultf("%s: name, version and kind are needed", api.Field)
+		case !ok:
+			c.faultf("%s: CRD %q is owned and not in the bundle", api.Field, api.Name)
+		case !hasVersion(crd, api.Version):
+			c.faultf("%s: CRD %q has no version %q", api.Field, api.Name, api.Version)
+		}
+	}
+	for _, api := range slices.Concat(c.csv.OwnedAPIs, c.csv.RequiredAPIs) {
+		if api.Group == "" || api.Version == "" || api.Kind == "" {
+			c.faultf("%s: group, version and kind are needed", api.Field)
+		}
+	}
+	for _, api := range c.csv.OwnedAPIs {
+		c.checkDeploymentName(api.Field, api.DeploymentName)
+	}
+}
+
+func hasVersion(crd Object, version string) bool {
+	spec := child(crd.Fields, "spec")
+	if text(spec, "version") == version {
+		return true
+	}
+	list, _ := spec["versions"].([]any)
+	return slices.ContainsFunc(list, func(v any) bool {
+		m, ok := v.(map[string]any)
+		return ok && text(m, "name") == version
+	})
+}
+
+func (c *checker) checkDeploymentName(at, name string) {
+	if !slices.ContainsFunc(c.csv.Deployments, func(d Deployment) bool { return d.Name == name }) {
+		c.faultf("%s.deploymentName: the CSV has no deployment %q", at, name)
+	}
+}
+
+func checkWebhooks(c *checker) {
+	seen := map[string]string{} // generateName → type
+	for _, w := range c.csv.Webhooks {
+		c.checkDeploymentName(w.Field, w.DeploymentName)
+		if w.Type != Validating && w.Type != Mutating && w.Type != Conversion {
+			c.faultf("%s.type: %q is none of %s, %s, %s", w.Field, w.Type, Validating, Mutating, Conversion)
+		}
+		if !isSubdomain(strings.TrimRight(w.GenerateName, "-")) {
+			c.faultf("%s.generateName: %q is not a legal name", w.Field, w.GenerateName)
+		}
+		switch other, ok := seen[w.GenerateName]; {
+		case ok && other == w.Type:
+			c.faultf("%s.generateName: %q stands twice", w.Field, w.GenerateName)
+		case ok:
+			c.warnf("webhook-name", "%s.generateName: %q is also that of a %s", w.Field, w.GenerateName, other)
+		}
+		seen[w.GenerateName] = w.Type
+	}
+}
+
+func checkConversions(c *checker) {
+	crds, converted := c.crds(), map[string]bool{}
+	for _, w := range c.csv.Webhooks {
+		if w.Type != Conversion {
+			continue
+		}
+		if !slices.Equal(c.csv.Modes, []catalog.InstallMode{catalog.AllNamespaces}) {
+			c.faultf("%s: a conversion webhook serves the whole cluster, the CSV must support AllNamespaces and nothing else", w.Field)
+		}
+		for i, name := range w.ConversionCRDs {
+			at := index(w.Field+".conversionCRDs", i)
+			if converted[name] {
+				c.faultf("%s: CRD %q has two conversion webhooks", at, name)
+			}
+			converted[name] = true
+			if !slices.ContainsFunc(c.csv.OwnedCRDs, func(a API) bool { return a.Name == name }) {
+				c.faultf("%s: the CSV does not own CRD %q", at, name)
+			}
+			if child(crds[name].Fields, "spec")["preserveUnknownFields"] == true {
+				c.faultf("%s: CRD %q keeps unknown fields, which a conversion webhook cannot serve", at, name)
+			}
+		}
+	}
+}
+
+// checkWebhookRules refuses webhooks that could keep the cluster from being
+// put right: on every group, on OLM's own, and on webhooks themselves.
+func checkWebhookRules(c *checker) {
+	for _, w := range c.csv.Webhooks {
+		rules, _ := w.Fields["rules"].([]any)
+		for i, v := range rules {
+			rule, _ := v.(map[string]any)
+			at := index(w.Field+".rules", i)
+			groups, resources := listed(rule, "apiGroups"), listed(rule, "resources")
+			for _, g := range groups {
+				if g == "*" || g == "operators.coreos.com" || g == "olm.operatorframework.io" {
+					c.faultf("%s.apiGroups: a webhook on group %q is not allowed", at, g)
+				}
+			}
+			if !slices.Contains(groups, "admissionregistration.k8s.io") {
+				continue
+			}
+			for _, r := range resources {
+				switch strings.ToLower(r) {
+				case "*", "mutatingwebhookconfiguration", "mutatingwebhookconfigurations", "validatingwebhookconfiguration", "validatingwebhookconfigurations":
+					c.faultf("%s.resources: a webhook on %q is not allowed", at, r)
+				}
+			}
+		}
+	}
+}
+
+// listed returns the strings of a list.
+func listed(m map[string]any, key string) []string {
+	list, _ := m[key].([]any)
+	var out []string
+	for _, v := range list {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
