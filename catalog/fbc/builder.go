@@ -26,10 +26,11 @@ type builder struct {
 	values map[string][]byte
 
 	// Memory that is used again for every file.
-	window  *window
-	json    *jsontext.Decoder
-	scratch []byte
-	compact []byte
+	window   *window
+	json     *jsontext.Decoder
+	scratch  []byte // an embedded manifest
+	compact  []byte // a property's value
+	unquoted []byte // a string with escapes
 }
 
 // of is something that belongs to a package.
@@ -45,11 +46,16 @@ func newBuilder() *builder {
 	}
 }
 
-// intern returns s, sharing the bytes of equal ones.
-func (b *builder) intern(s string) string {
-	if have, ok := b.texts[s]; ok {
+// intern returns text as a string, the same one for short texts that are equal.
+func (b *builder) intern(text []byte) string {
+	const short = 256
+	if len(text) > short {
+		return string(text)
+	}
+	if have, ok := b.texts[string(text)]; ok {
 		return have
 	}
+	s := string(text)
 	b.texts[s] = s
 	return s
 }

@@ -205,3 +205,14 @@ func tokens(tb testing.TB, fsys fs.FS) {
 		tb.Fatal(err)
 	}
 }
+
+// BenchmarkLoadYAML measures a published YAML catalog.
+func BenchmarkLoadYAML(b *testing.B) {
+	fsys := corpusCatalog(b, "community-v4.20.tar.zst")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := LoadFS(fsys); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

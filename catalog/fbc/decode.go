@@ -153,11 +153,10 @@ func (d *decoder) object(pos diag.Pos, schema string) error {
 	}
 	var early []member
 	for d.dec.PeekKind() != '}' {
-		tok, err := d.dec.ReadToken()
+		name, err := d.quoted()
 		if err != nil {
 			return err
 		}
-		name := tok.String()
 		switch {
 		case name == "schema":
 			if o.schema, err = d.text("schema", maxName); err != nil {
@@ -205,22 +204,34 @@ func (d *decoder) text(field string, limit int) (string, error) {
 	switch d.dec.PeekKind() {
 	case '"':
 		pos := d.pos()
-		tok, err := d.dec.ReadToken()
-		if err != nil {
-			return "", err
-		}
-		s := tok.String()
+		s, err := d.quoted()
 		if len(s) > limit {
 			d.b.faults.Addf(pos, "%s of %d bytes: want at most %d", field, len(s), limit)
 			return "", nil
 		}
-		return d.b.intern(s), nil
+		return s, err
 	case 'n':
 		_, err := d.dec.ReadToken()
 		return "", err
 	default:
 		return "", d.wrong(field, "a string")
 	}
+}
+
+// quoted reads a string, or an object's next name.
+func (d *decoder) quoted() (string, error) {
+	raw, err := d.dec.ReadValue()
+	if err != nil {
+		return "", err
+	}
+	text := raw[1 : len(raw)-1]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		if d.b.unquoted, err = jsontext.AppendUnquote(d.b.unquoted[:0], raw); err != nil {
+			return "", err
+		}
+		text = d.b.unquoted
+	}
+	return d.b.intern(text), nil
 }
 
 // wrong reports the next value and skips it.
@@ -255,11 +266,11 @@ func (d *decoder) list(field string, limit int, each func() error) error {
 func (d *decoder) fields(field string, each func(name string) error) error {
 	return d.nested(field, '{', "an object", func() error {
 		for d.dec.PeekKind() != '}' {
-			tok, err := d.dec.ReadToken()
+			name, err := d.quoted()
 			if err != nil {
 				return err
 			}
-			if err := each(tok.String()); err != nil {
+			if err := each(name); err != nil {
 				return err
 			}
 		}

@@ -213,7 +213,7 @@ func TestFaults(t *testing.T) {
 			"error/all at once",
 			map[string]string{
 				"b.json": "{\"schema\":\"olm.package\",\n \"name\": 7}\n{\"name\":\"x\"}\n[1]\n{\"schema\":\"olm.bundle\",\"name\":\"b\"",
-				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [\n",
+				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [}\nb: 1\n",
 			},
 			`a.yaml:1:1: entries[0].skips: want an array, have a string
 a.yaml:1:1: olm.channel "c" names no package

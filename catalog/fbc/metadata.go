@@ -146,13 +146,13 @@ func (r *metadataReader) annotation(name string) error {
 	switch {
 	case name == "description":
 		if s = catalog.ShortDescription(s); s != "" {
-			r.m.Description, r.short = r.d.b.intern(s), true
+			r.m.Description, r.short = s, true
 		}
 	case len(s) < maxAnnotation && len(r.m.Annotations) < maxAnnotations:
 		if r.m.Annotations == nil {
 			r.m.Annotations = map[string]string{}
 		}
-		r.m.Annotations[r.d.b.intern(name)] = s
+		r.m.Annotations[name] = s
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (r *metadataReader) longDescription() error {
 	}
 	text, err := jsontext.AppendUnquote(nil, part)
 	if err == nil {
-		r.m.Description = r.d.b.intern(catalog.ShortDescription(string(text)))
+		r.m.Description = r.d.b.intern([]byte(catalog.ShortDescription(string(text))))
 	}
 	return nil
 }
@@ -188,14 +188,11 @@ func (r *metadataReader) text(into *string, limit int) error {
 	if r.d.dec.PeekKind() != '"' {
 		return r.d.dec.SkipValue()
 	}
-	tok, err := r.d.dec.ReadToken()
-	if err != nil {
-		return err
+	s, err := r.d.quoted()
+	if len(s) <= limit {
+		*into = s
 	}
-	if s := tok.String(); len(s) <= limit {
-		*into = r.d.b.intern(s)
-	}
-	return nil
+	return err
 }
 
 func (r *metadataReader) appendText(into *[]string, most int) error {
