@@ -269,10 +269,30 @@ func (w *world) moves(before, after *state) []Move {
 			out = append(out, Move{Namespace: p.ns, Package: p.pkg, From: o.bundle, Why: "nothing asks for it any more"})
 		}
 	}
-	slices.SortFunc(out, func(a, b Move) int {
+	sortMoves(out)
+	return out
+}
+
+// withDropped adds the pins that are in prev and no more in now.
+func withDropped(ms []Move, prev, now *lockfile.File) []Move {
+	if prev == nil {
+		return ms
+	}
+	for _, p := range prev.Pins {
+		_, still := now.Pin(p.Namespace, p.Package)
+		told := slices.ContainsFunc(ms, func(m Move) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
+		if !still && !told {
+			ms = append(ms, Move{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: "nothing asks for it any more"})
+		}
+	}
+	sortMoves(ms)
+	return ms
+}
+
+func sortMoves(ms []Move) {
+	slices.SortFunc(ms, func(a, b Move) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 	})
-	return out
 }
 
 func renamedFrom(i *installed, before *state) string {

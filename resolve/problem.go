@@ -276,7 +276,12 @@ func (b *builder) addWant(s *want) {
 		return
 	}
 	opts := b.w.options(s)
-	if level > 0 {
+	switch es, forced := b.w.force[s]; {
+	case forced:
+		opts = asOptions(es)
+	case b.w.without[s]:
+		return
+	case level > 0:
 		opts = options{of: []option{{current: s.current}}}
 	}
 	c := cause{kind: causeWant, ns: s.ns, want: s, fault: opts.fault}

@@ -41,9 +41,13 @@ func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt 
 		}
 		if hop > 0 && (!r.changed || len(r.conflicts) > 0 && !opt.KeepGoing) {
 			res.Conflicts = append(res.Conflicts, r.conflicts...)
+			if !r.changed {
+				last = r
+			}
 			break
 		}
 		last = r
+		w.reportRound(r)
 		res.Conflicts = append(res.Conflicts, r.conflicts...)
 		if r.changed {
 			res.Rounds = append(res.Rounds, w.moves(st, r.next))
@@ -59,9 +63,9 @@ func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt 
 		seen = append(seen, st)
 	}
 	res.Conflicts = unique(res.Conflicts)
-	res.Moves = w.moves(first, st)
 	res.Partial = w.lock(st, prev)
-	w.report(first, last, st)
+	res.Moves = withDropped(w.moves(first, st), prev, res.Partial)
+	w.reportEnd(last, st)
 	res.Warnings = diag.SortWarnings(w.warnings)
 	if len(res.Conflicts) == 0 || opt.KeepGoing {
 		res.Lock = res.Partial

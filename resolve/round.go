@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -98,11 +99,19 @@ func (r *round) apply(chosen []int) {
 		n.st.wants = append(n.st.wants, &next)
 	}
 	for _, id := range chosen {
-		if i := n.now(id); !n.kept[i] && b.atoms[id].entry != nil {
-			n.generate(i, b.atoms[id].entry)
-			n.keep(i)
-			r.changed = true
+		i := n.now(id)
+		e := cmp.Or(b.atoms[id].entry, i.entry)
+		if n.kept[i] || i.free || e == nil {
+			continue
 		}
+		if i.spare {
+			again := *i
+			again.spare = false
+			i = &again
+		}
+		n.generate(i, e)
+		n.keep(i)
+		r.changed = true
 	}
 	for _, i := range b.st.have {
 		switch {

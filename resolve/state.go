@@ -47,6 +47,7 @@ type installed struct {
 	replaces   string // what it took the place of
 	skipped    []string
 	made       bool // by this run
+	spare      bool // nothing asks for it any more; it goes unless something needs it
 }
 
 func (i *installed) pkg() string { return i.facts.pkg }
@@ -128,9 +129,8 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 			asked = true
 		}
 		locked[p.Key()] = inst
-		if asked {
-			st.have = append(st.have, inst)
-		}
+		inst.spare = !asked
+		st.have = append(st.have, inst)
 	}
 	return locked
 }

@@ -1,3 +1,299 @@
 package resolve
 
-func (w *world) report(first *state, last *round, st *state) {}
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/resolve/internal/solve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// reportRound says what a round did that no one asked for.
+func (w *world) reportRound(r *round) {
+	for _, root := range r.b.roots {
+		s := root.want
+		id, ok := r.picks[s]
+		if s == nil || !ok || len(root.opts.of) == 0 {
+			continue
+		}
+		got := r.b.atoms[id]
+		switch first := root.opts.of[0]; {
+		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
+			w.warnFor(s, "fallback", fmt.Sprintf("subscription %s gets %s, %s below %s: %s", s.key(), got.bundle(),
+				counted(steps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.b.because(root, first.entry.Name())))
+		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
+			w.warnFor(s, "moved", fmt.Sprintf("subscription %s moves from %s to %s, which was not asked for: %s", s.key(), s.current.bundle, got.bundle(),
+				r.b.because(root, s.current.bundle)))
+		}
+		w.reportHop(s, got)
+	}
+}
+
+// steps counts the bundles that are preferred to the one of that name.
+func steps(of []option, name string) int {
+	seen := map[string]bool{}
+	for _, o := range of {
+		if o.entry == nil || o.entry.Name() == name {
+			break
+		}
+		seen[o.entry.Name()] = true
+	}
+	return len(seen)
+}
+
+// reportHop says that a subscription without a channel left the default one.
+func (w *world) reportHop(s *want, got *atom) {
+	if len(s.channels) > 0 || got.entry == nil || s.isV1() || s.current != nil && s.current.bundle == got.bundle() {
+		return
+	}
+	p := got.entry.Channel().Package()
+	if home, ok := p.Channel(p.DefaultChannel()); ok {
+		if _, ok := home.Entry(got.bundle()); ok {
+			return
+		}
+	}
+	var names []string
+	for _, e := range got.entry.Bundle().Entries() {
+		names = append(names, e.Channel().Name())
+	}
+	w.warnFor(s, "channel-hop", fmt.Sprintf("subscription %s names no channel and gets %s, which is not in the default channel %s but in %s",
+		s.key(), got.bundle(), p.DefaultChannel(), strings.Join(names, ", ")))
+}
+
+func (w *world) warnFor(s *want, code, msg string) {
+	field := "spec.channel"
+	if s.decl != nil {
+		if _, ok := s.decl.Fields[field]; !ok {
+			field = packageField(s)
+		}
+	}
+	w.warn(diag.Warning{Pos: s.pos(field), Code: code, Msg: msg})
+}
+
+// because explains why the bundle of that name cannot answer root: what stands
+// against it when nothing else may.
+func (b *builder) because(root root, name string) string {
+	var of []int
+	for _, id := range root.choice.Of {
+		if b.atoms[id].bundle() == name {
+			of = append(of, id)
+		}
+	}
+	return b.against(root, of)
+}
+
+// against explains why none of the atoms can answer root.
+func (b *builder) against(root root, of []int) string {
+	p := b.p
+	p.Roots = slices.Clone(b.p.Roots)
+	for i := range p.Roots {
+		if p.Roots[i].Tag == root.choice.Tag {
+			p.Roots[i].Of = of
+		}
+	}
+	res, err := solve.Solve(p)
+	switch {
+	case err != nil:
+		return err.Error()
+	case res.Core == nil:
+		return "what comes before it in order prefers otherwise"
+	}
+	was := b.causes[root.choice.Tag].atoms
+	b.causes[root.choice.Tag].atoms = of
+	defer func() { b.causes[root.choice.Tag].atoms = was }()
+	var parts []string
+	for _, l := range b.conflict(res.Core).Chain {
+		if l.Depth > 0 || !strings.HasPrefix(l.Text, "subscription "+root.want.key()+" ") {
+			parts = append(parts, l.Text)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// reportEnd says what is true of the state that is written down.
+func (w *world) reportEnd(r *round, st *state) {
+	for _, root := range r.b.roots {
+		if root.want != nil && root.want.current != nil {
+			w.reportHeld(r, root)
+		}
+	}
+	asked := st.requests()
+	for _, s := range st.wants {
+		if s.generated && s.current != nil && len(asked[s.current]) == 0 && len(st.wantsOf(s.current)) == 1 {
+			w.warn(diag.Warning{Code: "orphan", Msg: fmt.Sprintf("nothing requires %s/%s any more; it stays, as generated subscription %s, until its block is taken out of the lock",
+				s.ns, s.pkg, s.name)})
+		}
+	}
+	for _, i := range st.have {
+		if wants := st.wantsOf(i); len(wants) > 0 && i.entry != nil {
+			w.reportDeprecated(i, wants[0])
+			w.reportRun(i, wants[0])
+		}
+	}
+	w.reportUnchecked(st)
+	w.reportOverlap(st)
+	w.reportSpaces(st)
+	for b := range r.b.visited {
+		if f := w.read.bundle(b); f.unusable != "" {
+			w.warn(diag.Warning{Code: "unusable-bundle", Msg: fmt.Sprintf("bundle %s of package %s in catalog %s cannot be used: %s",
+				b.Name(), b.Package().Name(), b.Package().Catalog().ID(), f.unusable)})
+		}
+	}
+}
+
+// reportHeld says why something that was to move stays.
+func (w *world) reportHeld(r *round, root root) {
+	s := root.want
+	if id, ok := r.picks[s]; !ok || r.b.atoms[id].bundle() != s.current.bundle {
+		return
+	}
+	how, stay := w.manner(s)
+	if root.opts.stay != "" && how != fixIt {
+		w.warnFor(s, "stranded", fmt.Sprintf("subscription %s stays at %s: %s", s.key(), s.current.bundle, root.opts.stay))
+		return
+	}
+	if !w.opt.Upgrade && w.named(s) == nil {
+		return
+	}
+	var better []int
+	for _, id := range root.choice.Of {
+		if a := r.b.atoms[id]; a.entry != nil && a.bundle() != s.current.bundle {
+			better = append(better, id)
+		}
+	}
+	next := w.remaining(s.current, s)
+	switch {
+	case how == fixIt && len(next) > 0:
+		w.warnFor(s, "held", fmt.Sprintf("subscription %s stays at %s although %s is offered: %s", s.key(), s.current.bundle, next[0], stay))
+	case len(better) > 0:
+		w.warnFor(s, "held", fmt.Sprintf("subscription %s stays at %s although %s is offered: %s", s.key(), s.current.bundle,
+			r.b.atoms[better[0]].bundle(), r.b.against(root, better)))
+	case len(root.opts.down) > 0:
+		w.warnFor(s, "downgrade", fmt.Sprintf("subscription %s stays at %s: the only way on goes down to %s; --allow-downgrade takes it", s.key(), s.current.bundle,
+			root.opts.down[0].Name()))
+	case len(next) == 0:
+		w.reportStranded(s)
+	}
+}
+
+// reportStranded says that no edge leads from what is installed to the head.
+func (w *world) reportStranded(s *want) {
+	pkgs, bad := w.packages(s)
+	if bad != nil {
+		return
+	}
+	var heads []string
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			if ch.Head().Name() == s.current.bundle {
+				return
+			}
+			heads = append(heads, ch.Head().Name())
+		}
+	}
+	if len(heads) == 0 {
+		return
+	}
+	w.warnFor(s, "stranded", fmt.Sprintf("subscription %s is stranded at %s: no edge leads from it towards %s", s.key(), s.current.bundle, heads[0]))
+}
+
+func (w *world) reportDeprecated(i *installed, s *want) {
+	b := i.entry.Bundle()
+	say := func(what, msg string) {
+		if msg != "" {
+			w.warnFor(s, "deprecated", fmt.Sprintf("%s/%s: %s is deprecated: %s", i.ns, b.Package().Name(), what, msg))
+		}
+	}
+	say("package "+b.Package().Name(), b.Package().Deprecation())
+	for _, name := range s.channels {
+		if ch, ok := b.Package().Channel(name); ok {
+			say("channel "+name, ch.Deprecation())
+		}
+	}
+	say("bundle "+b.Name(), b.Deprecation())
+}
+
+// reportRun says what will not run although it is pinned: it was there before,
+// or the requirements are only to be warned of.
+func (w *world) reportRun(i *installed, s *want) {
+	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
+	if text := w.cannotRun(a); text != "" {
+		w.warnFor(s, "requirement", fmt.Sprintf("%s/%s: %s %s", i.ns, cmp.Or(i.pkg(), s.pkg), i.bundle, text))
+	}
+}
+
+// reportUnchecked says which checks were left out for want of a version.
+func (w *world) reportUnchecked(st *state) {
+	kube, shift := 0, 0
+	for _, i := range st.have {
+		if i.entry == nil || len(st.wantsOf(i)) == 0 {
+			continue
+		}
+		if i.entry.Bundle().Metadata().MinKubeVersion != "" {
+			kube++
+		}
+		if i.entry.Bundle().MaxOpenShiftVersion() != "" {
+			shift++
+		}
+	}
+	if kube > 0 && w.opt.KubernetesVersion == "" {
+		w.warn(diag.Warning{Code: "unchecked", Msg: "kubernetesVersion is not given in quayside.yaml: minKubeVersion of " + counted(kube, "operator") + " is not checked"})
+	}
+	if shift > 0 && w.opt.OpenShiftVersion == "" {
+		w.warn(diag.Warning{Code: "unchecked", Msg: "openshiftVersion is not given in quayside.yaml: olm.maxOpenShiftVersion of " + counted(shift, "operator") + " is not checked"})
+	}
+}
+
+// reportOverlap says which installs provide the same API to a common namespace,
+// where that is allowed.
+func (w *world) reportOverlap(st *state) {
+	if !w.opt.AllowOverlap {
+		return
+	}
+	providers := map[catalog.GVK][]*installed{}
+	for _, i := range st.have {
+		for _, g := range i.facts.apis {
+			for _, other := range providers[g] {
+				if other.ns != i.ns && overlapping(w.watches(st, other), w.watches(st, i)) {
+					w.warn(diag.Warning{Code: "overlap", Msg: fmt.Sprintf("%s in namespace %s and %s in namespace %s both provide the API %s to the same namespaces",
+						other.bundle, other.ns, i.bundle, i.ns, g)})
+				}
+			}
+			providers[g] = append(providers[g], i)
+		}
+	}
+}
+
+func (w *world) watches(st *state, i *installed) []string {
+	var s *want
+	if wants := st.wantsOf(i); len(wants) > 0 {
+		s = wants[0]
+	}
+	if i.entry == nil {
+		return w.watchOf(i.ns, s, nil)
+	}
+	return w.watchOf(i.ns, s, i.entry.Bundle())
+}
+
+// reportSpaces says where an OperatorGroup is missing, and what a lock to
+// follow does not pin.
+func (w *world) reportSpaces(st *state) {
+	for _, s := range st.wants {
+		if s.decl == nil || s.current == nil {
+			continue
+		}
+		if w.space(s.ns).group == nil && s.decl.Dialect == subscription.V0 {
+			w.warn(diag.Warning{Pos: s.decl.Pos, Code: "no-operatorgroup", Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
+				watched(w.watches(st, s.current)))})
+		}
+		if w.opt.From != nil {
+			if _, ok := w.opt.From.Pin(s.ns, s.pkg); !ok {
+				w.warnFor(s, "not-followed", fmt.Sprintf("the lock to follow does not pin %s/%s", s.ns, s.pkg))
+			}
+		}
+	}
+}

@@ -21,6 +21,8 @@ type world struct {
 	visible  map[string][]*catalog.Catalog
 	entries  map[entriesKey][]*catalog.Entry
 	warnings []diag.Warning
+	force    map[*want][]*catalog.Entry // what alone may answer a subscription, whatever its edges: for questions
+	without  map[*want]bool             // subscriptions left out: for questions
 }
 
 type entriesKey struct {

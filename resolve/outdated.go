@@ -1,0 +1,97 @@
+package resolve
+
+import (
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
+)
+
+// Age says how far one pin is behind its catalog.
+type Age struct {
+	Namespace    string        `json:"namespace"`
+	Package      string        `json:"package"`
+	Subscription string        `json:"subscription"`
+	Channel      string        `json:"channel,omitempty"`
+	Pinned       string        `json:"pinned"`              // version
+	Next         string        `json:"next,omitempty"`      // version one hop away; empty: none
+	Reachable    string        `json:"reachable,omitempty"` // version at the end of the way; empty: none
+	Hops         int           `json:"hops"`                // to Reachable
+	Head         string        `json:"head,omitempty"`      // version at the head of the channel
+	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval
+	Others       []ChannelHead `json:"others"`              // the other channels, default first
+	Deprecated   []string      `json:"deprecated"`          // messages for the package, channel and bundle
+}
+
+// ChannelHead is the newest version of a channel.
+type ChannelHead struct {
+	Channel string `json:"channel"`
+	Version string `json:"version"`
+}
+
+// Current reports whether the pin is at the head of its channel.
+func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
+
+// Outdated returns the age of every pin, by namespace and package. Dependencies
+// play no part: whether a step can be taken is for Resolve to say.
+func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) []Age {
+	opt.Upgrade, opt.From, opt.Named = true, nil, nil
+	w := newWorld(x, decl, opt)
+	st := w.begin(lock)
+	var out []Age
+	for _, p := range lock.Pins {
+		a := Age{Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription, Channel: p.Channel, Pinned: p.Version,
+			Others: []ChannelHead{}, Deprecated: []string{}}
+		for _, s := range st.wants {
+			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
+				w.age(&a, s)
+				break
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (w *world) age(a *Age, s *want) {
+	_, a.Stays = w.manner(s)
+	pkgs, bad := w.packages(s)
+	if bad != nil {
+		a.Stays = bad.msg
+		return
+	}
+	way := w.remaining(s.current, s)
+	a.Hops = len(way)
+	for _, p := range pkgs {
+		version := func(name string) string {
+			if b, ok := p.Bundle(name); ok {
+				return b.Version().String()
+			}
+			return name
+		}
+		if len(way) > 0 && a.Next == "" {
+			a.Next, a.Reachable = version(way[0]), version(way[len(way)-1])
+		}
+		mine := s.channelsOf(p)
+		for i, ch := range mine {
+			if i == 0 && a.Head == "" {
+				a.Head = ch.Head().Bundle().Version().String()
+			}
+			a.deprecated(ch.Deprecation())
+		}
+		for _, ch := range p.Channels() {
+			if len(s.channels) == 0 || len(mine) > 0 && ch != mine[0] {
+				a.Others = append(a.Others, ChannelHead{ch.Name(), ch.Head().Bundle().Version().String()})
+			}
+		}
+		a.deprecated(p.Deprecation())
+		if b, ok := p.Bundle(s.current.bundle); ok {
+			a.deprecated(b.Deprecation())
+		}
+	}
+}
+
+func (a *Age) deprecated(msg string) {
+	if msg != "" {
+		a.Deprecated = append(a.Deprecated, msg)
+	}
+}

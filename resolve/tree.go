@@ -1,0 +1,106 @@
+package resolve
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Node is one pin in the tree of who asked for what.
+type Node struct {
+	Namespace    string `json:"namespace"`
+	Package      string `json:"package"`
+	Version      string `json:"version"`
+	Subscription string `json:"subscription,omitempty"` // the declaration, for a root; the generated one for an orphan
+	Orphan       bool   `json:"orphan,omitempty"`       // nothing asks for it any more
+	Requirement  string `json:"requirement,omitempty"`  // why the parent asks for it
+	Repeated     bool   `json:"repeated,omitempty"`     // shown in full before
+	Children     []Node `json:"children"`
+}
+
+// Tree returns the pins as trees: those that a declaration asks for and those
+// that nothing asks for any more are roots, by namespace and package.
+func Tree(lock *lockfile.File) []Node {
+	children := map[string][]lockfile.Request{}
+	owner := map[string][]lockfile.Pin{}
+	for _, p := range lock.Pins {
+		for _, r := range p.RequestedBy {
+			if r.Pin != "" {
+				children[r.Pin] = append(children[r.Pin], lockfile.Request{Pin: p.Key(), Requirement: r.Requirement})
+				owner[r.Pin] = append(owner[r.Pin], p)
+			}
+		}
+	}
+	shown := map[string]bool{}
+	var node func(p lockfile.Pin) Node
+	node = func(p lockfile.Pin) Node {
+		n := Node{Namespace: p.Namespace, Package: p.Package, Version: p.Version, Children: []Node{}}
+		if shown[p.Key()] {
+			n.Repeated = len(children[p.Key()]) > 0
+			return n
+		}
+		shown[p.Key()] = true
+		for i, r := range children[p.Key()] {
+			child := node(owner[p.Key()][i])
+			child.Requirement = r.Requirement
+			n.Children = append(n.Children, child)
+		}
+		return n
+	}
+	roots := []Node{}
+	for _, p := range lock.Pins {
+		if !isRoot(p) {
+			continue
+		}
+		n := node(p)
+		n.Subscription, n.Orphan = p.Subscription, len(p.RequestedBy) == 0
+		roots = append(roots, n)
+	}
+	for _, p := range lock.Pins { // pins that only ask for each other
+		if !shown[p.Key()] {
+			n := node(p)
+			n.Subscription, n.Orphan = p.Subscription, true
+			roots = append(roots, n)
+		}
+	}
+	return roots
+}
+
+func isRoot(p lockfile.Pin) bool {
+	for _, r := range p.RequestedBy {
+		if r.Subscription != "" {
+			return true
+		}
+	}
+	return len(p.RequestedBy) == 0
+}
+
+// TreeText prints trees, one pin a line, indented by tabs.
+func TreeText(nodes []Node) string {
+	var b strings.Builder
+	var print func(n Node, depth int)
+	print = func(n Node, depth int) {
+		b.WriteString(strings.Repeat("\t", depth))
+		fmt.Fprintf(&b, "%s/%s %s", n.Namespace, n.Package, n.Version)
+		switch {
+		case n.Orphan:
+			b.WriteString(" (nothing asks for it any more)")
+		case n.Subscription != "":
+			b.WriteString(" (subscription " + n.Subscription + ")")
+		case n.Requirement != "":
+			b.WriteString(" (" + n.Requirement + ")")
+		}
+		if n.Repeated {
+			b.WriteString(" …")
+		}
+		b.WriteByte('\n')
+		for _, c := range n.Children {
+			print(c, depth+1)
+		}
+	}
+	for _, n := range nodes {
+		print(n, 0)
+	}
+	return b.String()
+}
