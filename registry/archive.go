@@ -101,7 +101,7 @@ func (t *tarFiles) index(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("not a tar file, or a broken one: %w", err)
 		}
 		if n >= maxArchiveFiles {
 			return fmt.Errorf("more than %d entries", maxArchiveFiles)

@@ -249,10 +249,23 @@ func TestStalls(t *testing.T) {
 			}
 		}
 	}
+	greeting := func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		for range 1000 {
+			if _, err := w.Write([]byte("x")); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
 	for name, tt := range map[string]struct {
 		f    registrytest.Intercept
 		want string
-	}{"never answers": {never, "timeout awaiting response headers"}, "answers slowly for ever": {slowly, "sends nothing, or next to nothing"}} {
+	}{"greets slowly for ever": {greeting, "sends nothing, or next to nothing"}, "never answers": {never, "timeout awaiting response headers"}, "answers slowly for ever": {slowly, "sends nothing, or next to nothing"}} {
 		t.Run(name, func(t *testing.T) {
 			srv := registrytest.New(t)
 			_, ref := pushed(t, srv)
@@ -281,6 +294,53 @@ func TestCancelled(t *testing.T) {
 	defer cancel()
 	if _, err := c.Open(ctx, ref); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestPageInsteadOfManifest sees that what a proxy answers is not remembered.
+func TestPageInsteadOfManifest(t *testing.T) {
+	srv := registrytest.New(t)
+	p, ref := pushed(t, srv)
+	srv.Intercept(manifestText("<html>log in first</html>"))
+	c := newClient(t)
+	if _, err := c.Open(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "manifest v1: not a manifest") {
+		t.Errorf("got %v", err)
+	}
+	c.Offline = true
+	var offline *OfflineError
+	if _, err := c.Open(t.Context(), ref); !errors.As(err, &offline) {
+		t.Errorf("it is remembered: %v", err)
+	}
+	srv.Intercept(nil)
+	c.Offline = false
+	if im, err := pull(t.Context(), c, ref); err != nil || im.Digest() != p.Digest() {
+		t.Error(err)
+	}
+}
+
+// TestTwoClients has two clients fetch into one empty store at once.
+func TestTwoClients(t *testing.T) {
+	srv := registrytest.New(t)
+	p, ref := pushed(t, srv)
+	dir := filepath.Join(t.TempDir(), "cache")
+	var wg sync.WaitGroup
+	for range 2 {
+		s, err := store.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newClient(t)
+		c.Store = s
+		wg.Go(func() {
+			if im, err := pull(t.Context(), c, ref); err != nil || im.Digest() != p.Digest() {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	left, err := os.ReadDir(filepath.Join(dir, "tmp"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

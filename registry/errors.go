@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
@@ -107,6 +108,9 @@ func clean(err error, host string, login credential) error {
 	if err == nil {
 		return nil
 	}
+	if host == name.DefaultRegistry {
+		host = "docker.io" // as users write it
+	}
 	var own *statusError
 	if errors.As(err, &own) {
 		return own
@@ -119,9 +123,8 @@ func clean(err error, host string, login credential) error {
 		}
 		return &statusError{host: host, status: terr.StatusCode, code: code, hint: hintFor(terr.StatusCode, host, login)}
 	}
-	var uerr *url.Error
-	if errors.As(err, &uerr) {
-		err = uerr.Err
+	if asked, ok := err.(*url.Error); ok { //nolint:errorlint // where several were tried, each is told
+		err = asked.Err
 	}
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -149,7 +149,7 @@ func (c *Client) get(ctx context.Context, repo name.Repository, what, ref string
 	}
 	host := repo.RegistryStr()
 	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", repo.Scheme(), host, repo.RepositoryStr(), what, ref)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, streamed{}, true), http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}

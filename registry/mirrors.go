@@ -246,7 +246,6 @@ func unique(all []string) []string {
 // match reports whether the rule is about repo, and returns what follows the
 // part that a mirror's location replaces.
 func (r mirrorRule) match(repo string) (string, bool) {
-	repo = strings.Replace(repo, name.DefaultRegistry+"/", "docker.io/", 1)
 	if domain, ok := strings.CutPrefix(r.prefix, "*"); ok { // "*.example.com" and "*.example.com/org"
 		host, _, _ := strings.Cut(repo, "/")
 		suffix, under, _ := strings.Cut(domain, "/")
@@ -269,6 +268,7 @@ func within(repo, prefix string) bool {
 // insecure reports whether a rule calls a repository, as it is asked for,
 // insecure.
 func (m Mirrors) insecure(repo string) bool {
+	repo = strings.Replace(repo, name.DefaultRegistry+"/", "docker.io/", 1)
 	return slices.ContainsFunc(m.rules, func(r mirrorRule) bool {
 		if r.insecure {
 			if _, ok := r.match(repo); ok || r.location != "" && within(repo, r.location) {

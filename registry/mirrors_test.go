@@ -106,7 +106,7 @@ func TestMirrors(t *testing.T) {
 		{"a.wild.example/x/y", true, "mirror.corp/wild/x/y a.wild.example/x/y"},
 		{"a.b.wild.example/x", false, "a.b.wild.example/x"},
 		{"wild.example/x", true, "wild.example/x"},
-		{"index.docker.io/library/busybox", true, "mirror.corp/hub/library/busybox index.docker.io/library/busybox"},
+		{"docker.io/library/busybox", true, "mirror.corp/hub/library/busybox docker.io/library/busybox"},
 		{"registry.redhat.io/rhel/x", true, "one.corp/rhel/x two.corp/rhel/x registry.redhat.io/rhel/x"},
 		{"registry.redhat.io/rhel/x", false, "tags.corp/rhel/x registry.redhat.io/rhel/x"},
 		{"closed.example/x", true, "one.corp/closed/x"},

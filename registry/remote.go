@@ -135,10 +135,8 @@ func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte,
 	var errs []error
 	for _, repo := range r.repos {
 		data, err := r.client.fetchManifest(ctx, repo, ref)
-		if err == nil && digest != "" {
-			if got := store.DigestOf(data); got != digest {
-				err = fmt.Errorf("manifest %s: %w", digest, &store.MismatchError{Want: digest, Got: got, WantSize: -1, GotSize: int64(len(data))})
-			}
+		if err == nil {
+			err = checkManifestText(data, ref, digest)
 		}
 		if err == nil {
 			return data, nil
@@ -149,6 +147,18 @@ func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte,
 		errs = append(errs, err)
 	}
 	return nil, joinTries(errs)
+}
+
+// checkManifestText sees that what a registry sent for ref has the digest,
+// where one is known, and is a manifest at all: proxies answer with pages.
+func checkManifestText(data []byte, ref, digest string) error {
+	if got := store.DigestOf(data); digest != "" && got != digest {
+		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Want: digest, Got: got, WantSize: -1})
+	}
+	if _, err := manifestKind(data); err != nil {
+		return fmt.Errorf("manifest %s: %w", ref, err)
+	}
+	return nil
 }
 
 // ensure fetches a blob that the store does not hold, or holds with another

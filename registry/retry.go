@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,7 +22,7 @@ type retryTransport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
-		res, err := t.inner.RoundTrip(req)
+		res, err := t.once(req)
 		if req.Body != nil || attempt >= t.retry.Attempts || !passing(res, err) {
 			return res, err
 		}
@@ -41,6 +42,34 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// streamed marks the context of a request whose answer may be long: its reader
+// watches over it.
+type streamed struct{}
+
+const maxAnswer = 1 << 20
+
+// once sends the request once. An answer that nobody watches over (a greeting,
+// a token, the receipt of an upload) is read at once, within bounds of time
+// and size.
+func (t *retryTransport) once(req *http.Request) (*http.Response, error) {
+	if req.Context().Value(streamed{}) != nil || req.ContentLength > maxAnswer || req.ContentLength < 0 {
+		return t.inner.RoundTrip(req)
+	}
+	ctx, cancel := context.WithTimeoutCause(req.Context(), 2*t.retry.Stall, errStalled)
+	defer cancel()
+	res, err := t.inner.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return nil, stalledOr(ctx, err, req.URL.Host)
+	}
+	res.Body = io.NopCloser(bytes.NewReader(data))
+	return res, nil
 }
 
 // passing reports whether a fault may be gone the next time.

@@ -85,7 +85,7 @@ func parseRemote(s, rest string) (Source, error) {
 	if err != nil {
 		return Source{}, fmt.Errorf("image reference %q: want registry/name:tag or registry/name@sha256:…, in lower case, of 2 to 255 characters", s)
 	}
-	src := Source{Kind: Remote, Name: ref.Context().Name()}
+	src := Source{Kind: Remote, Name: strings.Replace(ref.Context().Name(), name.DefaultRegistry+"/", "docker.io/", 1)}
 	switch r := ref.(type) {
 	case name.Digest:
 		src.Digest = r.DigestStr()

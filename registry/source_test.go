@@ -19,7 +19,7 @@ func TestParseSource(t *testing.T) {
 		{"quay.io/x/y:v1@" + d, "quay.io/x/y@" + d, Source{Remote, "quay.io/x/y", "", d}},
 		{"docker://quay.io/x/y:v1", "quay.io/x/y:v1", Source{Remote, "quay.io/x/y", "v1", ""}},
 		{"localhost:5000/xy", "localhost:5000/xy:latest", Source{Remote, "localhost:5000/xy", "latest", ""}},
-		{"busybox", "index.docker.io/library/busybox:latest", Source{Remote, "index.docker.io/library/busybox", "latest", ""}},
+		{"busybox", "docker.io/library/busybox:latest", Source{Remote, "docker.io/library/busybox", "latest", ""}},
 		{"oci:catalogs/x", "", Source{Layout, "catalogs/x", "", ""}},
 		{"oci:catalogs/x:v1", "", Source{Layout, "catalogs/x", "v1", ""}},
 		{"oci:a:b/c", "", Source{Layout, "a:b/c", "", ""}},
