@@ -43,9 +43,14 @@ func (b *builder) read(file string, r io.Reader, sel *selector) error {
 	}
 }
 
-// peek returns the first byte that is not blank, without giving it out.
+// peek returns the first byte that is not blank, without giving it out. A byte
+// order mark before it is passed over.
 func (w *window) peek() (byte, error) {
 	for i := 0; ; {
+		if mark := []byte("\uFEFF"); i == 0 && bytes.HasPrefix(w.buf, mark) {
+			i = len(mark)
+			w.handed = int64(i)
+		}
 		for ; i < len(w.buf); i++ {
 			if bytes.IndexByte([]byte(" \t\r\n"), w.buf[i]) < 0 {
 				return w.buf[i], nil

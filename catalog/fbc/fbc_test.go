@@ -209,6 +209,10 @@ func TestFaults(t *testing.T) {
 		want  string
 	}{
 		{"ok/empty", map[string]string{"a.json": "", "b.yaml": "\n---\n# nothing\n"}, ""},
+		{"ok/byte order mark", map[string]string{"a.json": "\uFEFF {\"schema\":\"x\"}{\"schema\":\"y\"}", "b.yaml": "\uFEFFschema: x\n---\nschema: z\n"}, ""},
+		{"ok/directives", map[string]string{"b.yaml": "%YAML 1.1\n# c\n---\nschema: x\n...\n%YAML 1.1\n---\nschema: z\n"}, ""},
+		{"ok/line ends of Windows", map[string]string{"b.yaml": "---\r\nschema: x\r\n---\r\nschema: z\r\n"}, ""},
+		{"ok/text after the marker", map[string]string{"b.yaml": "--- {schema: x}\n--- # c\nschema: z\n---"}, ""},
 		{
 			"error/all at once",
 			map[string]string{

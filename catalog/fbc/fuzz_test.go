@@ -34,7 +34,7 @@ func FuzzDecodeJSON(f *testing.F) {
 
 func FuzzDecodeYAML(f *testing.F) {
 	f.Add([]byte("---\nschema: olm.package\nname: a\ndefaultChannel: c\n---\nschema: olm.channel\npackage: a\nname: c\nentries:\n- name: a.v1\n  skips: [x, 'y']\n"))
-	f.Add([]byte("# words\n%YAML 1.2\n---\nschema: olm.bundle\nname: a.v1\npackage: a\nproperties:\n- {type: olm.package, value: {packageName: a, version: 1.0.0}}\n- type: olm.bundle.object\n  value: {data: e30=}\n"))
+	f.Add([]byte("# words\n%YAML 1.1\n---\nschema: olm.bundle\nname: a.v1\npackage: a\nproperties:\n- {type: olm.package, value: {packageName: a, version: 1.0.0}}\n- type: olm.bundle.object\n  value: {data: e30=}\n"))
 	f.Add([]byte("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nschema: olm.package\n"))
 	f.Add([]byte("schema: >\n  ---\n  x\n--- |\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) { checkDecode(t, data) })

@@ -17,9 +17,11 @@ type endless struct {
 }
 
 func (e *endless) Read(p []byte) (int, error) {
-	n := copy(p, e.text[e.at:])
-	e.at = (e.at + n) % len(e.text)
-	return n, nil
+	for i := range p {
+		p[i] = e.text[e.at]
+		e.at = (e.at + 1) % len(e.text)
+	}
+	return len(p), nil
 }
 
 // TestHostile shows that input made to exhaust is refused, and soon.

@@ -43,7 +43,10 @@ func (b *builder) readYAML(file string, r io.Reader, sel *selector) error {
 func (b *builder) node(file string, n *yaml.Node, offset int, sel *selector) error {
 	pos := diag.Pos{File: file, Line: n.Line + offset, Col: n.Column}
 	schema, err := schemaOf(n)
-	if err != nil || schema == "" {
+	if err != nil {
+		return diag.Errorf(pos, "%w", err)
+	}
+	if schema == "" {
 		return diag.Errorf(pos, "object has no schema")
 	}
 	text, err := yamlnode.JSON(n)
@@ -102,64 +105,56 @@ func shift(err error, lines int) error {
 // nowhere else at the beginning of a line.
 type documents struct {
 	r     *bufio.Reader
-	line  int    // lines given out so far
-	ahead []byte // a marker's line, read ahead
+	lines int    // line ends given out so far
+	text  []byte // of the document; its memory serves the next one
+	ahead []byte // the beginning of the line that ended the last document
 	done  bool
 }
 
-// next returns the next document and the line that it begins at.
+// next returns the next document, valid until the next call, and the line that
+// it begins at; io.EOF after the last one.
 func (d *documents) next() ([]byte, int, error) {
-	start := d.line + 1
-	var text []byte
-	text = append(text, d.ahead...)
-	if d.ahead != nil {
-		d.line++
-		d.ahead = nil
-	}
+	start := d.lines + 1
+	d.text = append(d.text[:0], d.ahead...)
+	d.ahead = d.ahead[:0]
 	for !d.done {
-		line, err := d.readLine(maxDocument - len(text))
-		if errors.Is(err, io.EOF) {
+		fresh := len(d.text) == 0 || d.text[len(d.text)-1] == '\n'
+		part, err := d.r.ReadSlice('\n')
+		if fresh && isMarker(part) && !isPreamble(d.text) {
+			d.ahead = append(d.ahead, part...)
+			break
+		}
+		d.text = append(d.text, part...)
+		if fresh && isLine(part, "...") {
+			break
+		}
+		switch {
+		case len(d.text) > maxDocument:
+			return nil, start, fmt.Errorf("document of more than %d MiB", maxDocument>>20)
+		case errors.Is(err, io.EOF):
 			d.done = true
-		} else if err != nil {
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return nil, start, err
 		}
-		if isMarker(line) && len(bytes.TrimSpace(text)) > 0 && !isPreamble(text) {
-			d.ahead = line
-			return text, start, nil
-		}
-		text = append(text, line...)
-		if len(line) > 0 {
-			d.line++
-		}
 	}
-	if len(text) == 0 {
+	if len(d.text) == 0 {
 		return nil, start, io.EOF
 	}
-	return text, start, nil
-}
-
-// readLine returns the next line with its end; io.EOF comes with the last one.
-func (d *documents) readLine(limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := d.r.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > limit {
-			return nil, fmt.Errorf("document of more than %d MiB", maxDocument>>20)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
+	d.lines += bytes.Count(d.text, []byte{'\n'})
+	return d.text, start, nil
 }
 
 // isMarker reports whether a line begins a document.
-func isMarker(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || bytes.IndexByte([]byte(" \t\r\n"), line[3]) >= 0)
+func isMarker(line []byte) bool { return isLine(line, "---") }
+
+// isLine reports whether a line begins with a marker and a blank, or is it.
+func isLine(line []byte, marker string) bool {
+	rest, ok := bytes.CutPrefix(line, []byte(marker))
+	return ok && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// isPreamble reports whether text holds nothing but directives and comments,
-// which belong to the document that the next marker begins.
+// isPreamble reports whether text holds nothing but blanks, directives and
+// comments, which belong to the document that the next marker begins.
 func isPreamble(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '%' && line[0] != '#' {
