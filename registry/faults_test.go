@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"maps"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry/registrytest"
@@ -162,7 +167,8 @@ func dropOnce(times int) registrytest.Intercept {
 		}
 		from := 0
 		if s, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok {
-			from, _ = strconv.Atoi(strings.TrimSuffix(s, "-"))
+			first, _, _ := strings.Cut(s, "-")
+			from, _ = strconv.Atoi(first)
 			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(data)-1, len(data)))
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)-from))
@@ -232,4 +238,55 @@ func endlessIndex(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		}
 	}
 	_, _ = io.WriteString(w, text[len(text)-1])
+}
+
+// TestRestart breaks off a transfer and takes the registry away for a moment.
+func TestRestart(t *testing.T) {
+	srv := registrytest.New(t)
+	p, ref := pushed(t, srv)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	var once sync.Once
+	down := make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, _ := http.NewRequestWithContext(r.Context(), r.Method, "http://"+srv.Host+r.URL.Path, nil)
+		req.Header = r.Header.Clone()
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer res.Body.Close()
+		maps.Copy(w.Header(), res.Header)
+		w.WriteHeader(res.StatusCode)
+		if strings.HasSuffix(r.URL.Path, p.layerID) {
+			once.Do(func() {
+				_, _ = io.CopyN(w, res.Body, 100_000)
+				w.(http.Flusher).Flush()
+				_ = listener.Close()
+				close(down)
+				panic(http.ErrAbortHandler)
+			})
+		}
+		_, _ = io.Copy(w, res.Body)
+	})
+	front := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	t.Cleanup(func() { _ = front.Close() })
+	go func() {
+		_ = front.Serve(listener)
+		<-down
+		time.Sleep(50 * time.Millisecond)
+		if again, err := net.Listen("tcp", addr); err == nil {
+			_ = (&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}).Serve(again)
+		}
+	}()
+	c := newClient(t)
+	c.Retry.Wait = 40 * time.Millisecond
+	im, err := pull(t.Context(), c, strings.Replace(ref, srv.Host, addr, 1))
+	if err != nil || im.Digest() != p.Digest() {
+		t.Error(err)
+	}
 }

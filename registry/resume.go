@@ -95,7 +95,7 @@ func (r *resumingReader) open() error {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	header := http.Header{}
 	if r.off > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-", r.off))
+		header.Set("Range", fmt.Sprintf("bytes=%d-%d", r.off, r.size-1)) // not all registries know open ends
 	}
 	res, err := r.client.get(ctx, r.repo, "blobs", r.digest, header)
 	if err != nil {
@@ -121,9 +121,16 @@ func (r *resumingReader) open() error {
 }
 
 // openFault explains why a transfer could not be resumed: a registry that has
-// no such bytes holds less than the manifest says.
+// no such bytes holds less than the manifest says, and one that cannot be
+// reached may be starting anew, so that it is tried again.
 func (r *resumingReader) openFault(err error) error {
 	var status *statusError
+	if r.off > 0 && !errors.As(err, &status) && r.ctx.Err() == nil {
+		retry := r.client.Retry.withDefaults()
+		if r.tries++; r.tries < retry.Attempts {
+			return sleep(r.ctx, min(retry.Wait<<(r.tries-1), retry.MaxWait))
+		}
+	}
 	if r.off > 0 && errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable {
 		return fmt.Errorf("%s sent it %w", r.repo.RegistryStr(),
 			&store.MismatchError{Want: r.digest, WantSize: r.size, GotSize: r.off})
