@@ -8,11 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -149,70 +147,4 @@ func load(name string, data []byte) (*catalog.Catalog, error) {
 		return nil, err
 	}
 	return catalog.New(c)
-}
-
-// BenchmarkLoad measures a full-size catalog against the yardstick of reading
-// every token of the same bytes with encoding/json, and reports the ratio.
-func BenchmarkLoad(b *testing.B) {
-	fsys := corpusCatalog(b, "full-slim.tar.zst")
-	start := time.Now()
-	tokens(b, fsys)
-	yardstick := time.Since(start)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	var held *catalog.Catalog
-	b.ReportAllocs()
-	for b.Loop() {
-		c, err := LoadFS(fsys)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if held, err = catalog.New(c); err != nil {
-			b.Fatal(err)
-		}
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(yardstick)/(float64(b.Elapsed())/float64(b.N)), "x-tokens")
-	b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/(1<<20), "MB-held")
-	runtime.KeepAlive(held)
-	runtime.KeepAlive(fsys)
-}
-
-// tokens reads every token of every file with encoding/json.
-func tokens(tb testing.TB, fsys fs.FS) {
-	tb.Helper()
-	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		f, err := fsys.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		dec := json.NewDecoder(f)
-		for {
-			if _, err := dec.Token(); err == io.EOF {
-				return nil
-			} else if err != nil {
-				return err
-			}
-		}
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// BenchmarkLoadYAML measures a published YAML catalog.
-func BenchmarkLoadYAML(b *testing.B) {
-	fsys := corpusCatalog(b, "community-v4.20.tar.zst")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := LoadFS(fsys); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

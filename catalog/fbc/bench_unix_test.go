@@ -1,0 +1,108 @@
+//go:build unix
+
+package fbc
+
+import (
+	"encoding/json"
+	"io"
+	"io/fs"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quayside/quayside/catalog"
+)
+
+// BenchmarkLoad measures a full-size catalog against the yardstick of reading
+// every token of the same bytes with encoding/json, in processor time.
+func BenchmarkLoad(b *testing.B) {
+	fsys := corpusCatalog(b, "full-slim.tar.zst")
+	start := cpuTime(b)
+	tokens(b, fsys)
+	yardstick := cpuTime(b) - start
+	before := heap()
+	var held *catalog.Catalog
+	start = cpuTime(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := LoadFS(fsys)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if held, err = catalog.New(c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	each := (cpuTime(b) - start) / time.Duration(b.N)
+	b.ReportMetric(each.Seconds(), "cpu-s/op")
+	b.ReportMetric(float64(each)/float64(yardstick), "of-yardstick")
+	b.ReportMetric(float64(heap()-before)/(1<<20), "MB-held")
+	runtime.KeepAlive(held)
+	runtime.KeepAlive(fsys)
+}
+
+// cpuTime returns the processor time that the process has used.
+func cpuTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// heap returns the bytes that are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// tokens reads every token of every file with encoding/json.
+func tokens(tb testing.TB, fsys fs.FS) {
+	tb.Helper()
+	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		f, err := fsys.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		dec := json.NewDecoder(f)
+		for {
+			if _, err := dec.Token(); err == io.EOF {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// BenchmarkLoadYAML measures a published YAML catalog.
+func BenchmarkLoadYAML(b *testing.B) {
+	fsys := corpusCatalog(b, "community-v4.20.tar.zst")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := LoadFS(fsys); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkTokens is the yardstick by itself: every token of the same bytes
+// read with encoding/json.
+func BenchmarkTokens(b *testing.B) {
+	fsys := corpusCatalog(b, "full-slim.tar.zst")
+	for b.Loop() {
+		tokens(b, fsys)
+	}
+}
