@@ -50,11 +50,8 @@ func (o *catalogOptions) packages(cmd *cobra.Command) ([]*catalog.Package, error
 	if err != nil {
 		return nil, err
 	}
-	sources, err := s.sources(set)
+	sources, err := o.chosen(cmd, s.sources(set))
 	if err != nil {
-		return nil, err
-	}
-	if sources, err = o.chosen(cmd, sources); err != nil {
 		return nil, err
 	}
 	x, err := s.index(cmd.Context(), sources, nil, o.offline)

@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -126,11 +128,7 @@ func TestCorpus(t *testing.T) {
 	if len(dirs) < len(pkgs) {
 		t.Errorf("%d kustomizations for %d packages", len(dirs), len(pkgs))
 	}
-	for _, dir := range dirs {
-		if _, err := kustomize(dir); err != nil {
-			t.Errorf("%s: %v", dir, err)
-		}
-	}
+	buildAll(t, dirs)
 
 	lock, tree := read(t, first, "quayside.lock"), snapshot(t, filepath.Join(first, "rendered"))
 	for _, command := range []string{"resolve", "render"} {
@@ -150,6 +148,27 @@ func TestCorpus(t *testing.T) {
 		measured(t, prefix, filepath.Join(parent, "empty"), second, command)
 	}
 	same(t, first, second)
+}
+
+// buildAll builds every directory, as many at a time as there are processors.
+func buildAll(t *testing.T, dirs []string) {
+	t.Helper()
+	next := make(chan string)
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for dir := range next {
+				if _, err := kustomize(dir); err != nil {
+					t.Errorf("%s: %v", dir, err)
+				}
+			}
+		})
+	}
+	for _, dir := range dirs {
+		next <- dir
+	}
+	close(next)
+	wait.Wait()
 }
 
 // usage is what one run of the program took.

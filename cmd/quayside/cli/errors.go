@@ -54,7 +54,7 @@ func (a *app) report(err error) int {
 // exitCode returns the gravest of the codes that err and what it joins stand
 // for.
 func exitCode(err error) int {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each part is looked at in turn
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		code := exitOK
 		for _, e := range many.Unwrap() {
 			code = max(code, exitCode(e))
@@ -63,7 +63,7 @@ func exitCode(err error) int {
 	}
 	var differs *differsError
 	var stale *resolve.StaleError
-	var conflicts resolve.Conflicts
+	var conflict *resolve.Conflict
 	var input *inputError
 	switch {
 	case err == nil:
@@ -72,7 +72,7 @@ func exitCode(err error) int {
 		return exitError
 	case errors.As(err, &differs), errors.As(err, &stale):
 		return exitDiffers
-	case errors.As(err, &conflicts):
+	case errors.As(err, &conflict):
 		return exitNoSolution
 	default:
 		return exitError
@@ -84,14 +84,15 @@ func exitCode(err error) int {
 // finds its way; so is what a check or a resolution found. Anything else is
 // marked as an error.
 func (a *app) printError(err error) {
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // a list inside a wrapped error belongs to the words around it
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
 			a.printError(e)
 		}
 		return
 	}
 	msg := strings.TrimSuffix(err.Error(), "\n")
-	if positioned(err) || exitCode(err) != exitError {
+	var input *inputError
+	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {
 		a.talk.note("%s", msg)
 		return
 	}

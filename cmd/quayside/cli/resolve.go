@@ -127,15 +127,11 @@ func (s *space) inputs(ctx context.Context, fresh, offline bool) (*inputs, error
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	sources, err := s.sources(set)
-	if err != nil {
-		return nil, err
-	}
 	at := prev
 	if fresh {
 		at = nil
 	}
-	x, err := s.index(ctx, sources, at, offline)
+	x, err := s.index(ctx, s.sources(set), at, offline)
 	if err != nil {
 		return nil, err
 	}

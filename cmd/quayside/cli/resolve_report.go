@@ -56,7 +56,7 @@ func warningViews(lists ...[]diag.Warning) []warningView {
 func newResolveReport(before, after *lockfile.File, res *resolve.Result, warnings []diag.Warning) *resolveReport {
 	r := &resolveReport{Lock: lockFile, Changes: []pinChange{}, Conflicts: []string{}, Warnings: warningViews(warnings, res.Warnings)}
 	for _, c := range res.Conflicts {
-		r.Conflicts = append(r.Conflicts, resolve.Conflicts{c}.Error())
+		r.Conflicts = append(r.Conflicts, c.Error())
 	}
 	if after == nil {
 		return r

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -36,7 +37,7 @@ type source struct {
 
 // sources returns the catalogs of quayside.yaml and the declared ones, by
 // namespace, then name. The former take the place of the latter by name.
-func (s *space) sources(set *subscription.Set) ([]source, error) {
+func (s *space) sources(set *subscription.Set) []source {
 	byID := map[catalog.ID]source{}
 	for _, c := range set.CatalogSources {
 		if !c.Disabled {
@@ -56,8 +57,10 @@ func (s *space) sources(set *subscription.Set) ([]source, error) {
 	for _, src := range byID {
 		out = append(out, src)
 	}
-	slices.SortFunc(out, func(a, b source) int { return strings.Compare(a.id.String(), b.id.String()) })
-	return out, nil
+	slices.SortFunc(out, func(a, b source) int {
+		return cmp.Or(strings.Compare(a.id.Namespace, b.id.Namespace), strings.Compare(a.id.Name, b.id.Name))
+	})
+	return out
 }
 
 func declaredSource(c subscription.CatalogSource) source {

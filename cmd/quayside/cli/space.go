@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
@@ -85,10 +87,44 @@ func (s *space) path(name string) string {
 
 // declarations reads the declarations that quayside.yaml names.
 func (s *space) declarations() (*subscription.Set, error) {
-	return subscription.LoadFS(os.DirFS(s.dir), subscription.LoadOptions{
-		Paths:  s.ws.Declarations,
-		Output: s.ws.Output,
-	})
+	opt := subscription.LoadOptions{Paths: s.ws.Declarations, Output: s.ws.Output}
+	if applied, ok := s.applied(); ok {
+		opt.Applied = []string{applied}
+	}
+	return subscription.LoadFS(os.DirFS(s.dir), opt)
+}
+
+// applied returns the directory that the GitOps tool applies, relative to the
+// workspace: "rendered", or "." where it lies at or above the workspace. It is
+// false where quayside.yaml does not say, or names a place elsewhere.
+func (s *space) applied() (string, bool) {
+	if s.ws.GitOps == nil {
+		return "", false
+	}
+	if s.ws.GitOps.Path == "" {
+		return s.ws.Output, true
+	}
+	abs, err := filepath.Abs(s.dir)
+	if err != nil {
+		return "", false
+	}
+	// The path is relative to the repository: where .git is, else here.
+	repo := abs
+	for dir := abs; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			repo = dir
+			break
+		}
+	}
+	rel, err := filepath.Rel(abs, filepath.Join(repo, filepath.FromSlash(s.ws.GitOps.Path)))
+	if err != nil {
+		return "", false
+	}
+	rel = filepath.ToSlash(rel)
+	if strings.Trim(rel, "./") == "" {
+		return ".", true
+	}
+	return rel, !strings.HasPrefix(rel, "../")
 }
 
 // lock reads a lock, given relative to the workspace. A missing file is
@@ -154,10 +190,15 @@ func (s *space) client(offline bool) (*registry.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	mirrors, err := s.mirrors()
+	if err != nil {
+		return nil, err
+	}
 	getenv := func(key string) string { return s.env[key] }
 	return &registry.Client{
 		Store:       cache,
 		Offline:     offline,
+		Mirrors:     mirrors,
 		Dir:         s.dir,
 		Credentials: registry.DefaultCredentials(getenv),
 		CertDirs:    registry.DefaultCertDirs(getenv),
@@ -166,4 +207,21 @@ func (s *space) client(offline bool) (*registry.Client, error) {
 			s.talk.progress("fetching %s: %d of %d MB", p.Image, p.Done>>20, p.Total>>20)
 		},
 	}, nil
+}
+
+// mirrors reads the files that say where images are fetched from.
+func (s *space) mirrors() (registry.Mirrors, error) {
+	var all registry.Mirrors
+	for i, name := range s.ws.Mirrors {
+		data, err := readFile(s.path(name))
+		if err != nil {
+			return all, diag.Errorf(s.ws.At(fmt.Sprintf("spec.mirrors[%d]", i)), "%w", err)
+		}
+		m, err := registry.ParseMirrors(filepath.ToSlash(name), data)
+		if err != nil {
+			return all, err
+		}
+		all = all.Join(m)
+	}
+	return all, nil
 }
