@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -42,6 +43,16 @@ func tarOf(t *testing.T, dir string, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
+	addFiles(t, tw, files)
+	if err := tw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, filepath.Join(t.TempDir(), "image.tar"), buf.String(), 0o644)
+}
+
+// addFiles writes files; content that begins with an arrow is a symbolic link.
+func addFiles(t testing.TB, tw *tar.Writer, files map[string]string) {
+	t.Helper()
 	for name, data := range files {
 		h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(data)), Mode: 0o644}
 		if to, ok := strings.CutPrefix(data, "-> "); ok {
@@ -54,10 +65,16 @@ func tarOf(t *testing.T, dir string, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
+}
+
+// writeTar writes files as a tar stream.
+func writeTar(t testing.TB, w io.Writer, files map[string]string) {
+	t.Helper()
+	tw := tar.NewWriter(w)
+	addFiles(t, tw, files)
 	if err := tw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return write(t, filepath.Join(t.TempDir(), "image.tar"), buf.String(), 0o644)
 }
 
 func gzipped(t *testing.T, data []byte) string {
