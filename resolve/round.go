@@ -153,7 +153,7 @@ func (n *nextState) now(id int) *installed {
 		return n.made[id]
 	}
 	for _, i := range n.b.st.have {
-		if i.ns == a.ns && i.bundle == a.entry.Name() {
+		if i.ns == a.ns && i.bundle == a.entry.Name() && (i.pkg() == "" || i.pkg() == a.facts.pkg) {
 			return n.adopt(i, a)
 		}
 	}

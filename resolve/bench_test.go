@@ -1,0 +1,164 @@
+package resolve_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// slim returns the index of the full-size catalog.
+func slim(b *testing.B) *catalog.Index {
+	b.Helper()
+	content, ok := corpus(b, map[string]*catalog.Content{}, "full-slim")
+	if !ok {
+		b.Skip("QUAYSIDE_CORPUS is unset: no full-size catalog")
+	}
+	c := *content
+	c.ID = catalog.ID{Namespace: "olm", Name: "full"}
+	cat, err := catalog.New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := catalog.NewIndex(cat)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return x
+}
+
+// askFor declares subscriptions to n packages that resolve together, those with
+// dependencies first.
+func askFor(b *testing.B, x *catalog.Index, n int) *subscription.Set {
+	b.Helper()
+	decl := &subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}}}
+	cat := x.Catalogs()[0]
+	for _, depends := range []bool{true, false} {
+		for _, p := range cat.Packages() {
+			ch, ok := p.Channel(p.DefaultChannel())
+			if !ok || (len(ch.Head().Bundle().Requires()) > 0) != depends || len(decl.Subscriptions) == n {
+				continue
+			}
+			s := subscription.Subscription{Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
+				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, Approval: subscription.Automatic}
+			try := &subscription.Set{OperatorGroups: decl.OperatorGroups, Subscriptions: append(decl.Subscriptions[:len(decl.Subscriptions):len(decl.Subscriptions)], s)}
+			if _, err := resolve.Resolve(x, try, nil, resolve.Options{Requirements: "warn"}); err == nil {
+				decl = try
+			}
+		}
+	}
+	if len(decl.Subscriptions) < n {
+		b.Fatalf("only %d packages resolve together", len(decl.Subscriptions))
+	}
+	return decl
+}
+
+func BenchmarkResolve(b *testing.B) {
+	x := slim(b)
+	for _, n := range []int{1, 6, 60} {
+		decl := askFor(b, x, n)
+		b.Run(fmt.Sprintf("subscriptions=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := resolve.Resolve(x, decl, nil, resolve.Options{Requirements: "warn"}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkUpgrade takes every hop of the package whose way is eleven long.
+func BenchmarkUpgrade(b *testing.B) {
+	x := slim(b)
+	decl, lock := elevenHops(b, x)
+	b.ReportAllocs()
+	for b.Loop() {
+		res, err := resolve.Resolve(x, decl, lock, resolve.Options{Requirements: "warn", Upgrade: true, Hops: -1})
+		if err != nil || len(res.Rounds) != 11 {
+			b.Fatalf("%d rounds, error %v", len(res.Rounds), err)
+		}
+	}
+}
+
+func elevenHops(b *testing.B, x *catalog.Index) (*subscription.Set, *lockfile.File) {
+	b.Helper()
+	for _, p := range x.Catalogs()[0].Packages() {
+		for _, ch := range p.Channels() {
+			for _, e := range ch.Walk() {
+				decl := &subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
+					Subscriptions: []subscription.Subscription{{Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
+						Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, StartingCSV: e.Name(), Approval: subscription.Automatic}}}
+				res, err := resolve.Resolve(x, decl, nil, resolve.Options{Requirements: "warn"})
+				if err != nil || len(res.Lock.Pins) != 1 || len(res.Lock.Pins[0].RemainingHops) != 11 {
+					continue
+				}
+				return decl, res.Lock
+			}
+		}
+	}
+	b.Fatal("no way of eleven hops")
+	return nil, nil
+}
+
+// BenchmarkGrowth resolves one subscription with dependencies ten deep among
+// more and more packages of fifty versions: the cost is that of the packages
+// that matter.
+func BenchmarkGrowth(b *testing.B) {
+	for _, packages := range []int{10, 100, 1000} {
+		x := synthetic(b, packages, 50)
+		decl := &subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
+			Subscriptions: []subscription.Subscription{{Dialect: subscription.V0, Name: "p0", Namespace: "ops", Package: "p0",
+				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{"stable"}, Approval: subscription.Automatic}}}
+		b.Run(fmt.Sprintf("packages=%d", packages), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				res, err := resolve.Resolve(x, decl, nil, resolve.Options{})
+				if err != nil || len(res.Lock.Pins) != 10 {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// synthetic returns packages in chains of ten: each version of one requires its
+// own version of the next.
+func synthetic(b *testing.B, packages, versions int) *catalog.Index {
+	b.Helper()
+	c := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "full"}}
+	for i := range packages {
+		name := fmt.Sprintf("p%d", i)
+		p := catalog.PackageData{Name: name, DefaultChannel: "stable"}
+		ch := catalog.ChannelData{Name: "stable"}
+		for v := 1; v <= versions; v++ {
+			e := catalog.EntryData{Name: fmt.Sprintf("%s.v%d.0.0", name, v)}
+			if v > 1 {
+				e.Replaces = fmt.Sprintf("%s.v%d.0.0", name, v-1)
+			}
+			ch.Entries = append(ch.Entries, e)
+			d := catalog.BundleData{Name: e.Name, Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(e.Name)).Hex()}
+			d.Properties = append(d.Properties, property("olm.package", map[string]string{"packageName": name, "version": fmt.Sprintf("%d.0.0", v)}))
+			d.Properties = append(d.Properties, property("olm.gvk", api(name)))
+			if i%10 != 9 && i+1 < packages {
+				d.Properties = append(d.Properties, property("olm.package.required", map[string]string{
+					"packageName": fmt.Sprintf("p%d", i+1), "versionRange": fmt.Sprintf(">=%d.0.0", v)}))
+			}
+			p.Bundles = append(p.Bundles, d)
+		}
+		p.Channels = append(p.Channels, ch)
+		c.Packages = append(c.Packages, p)
+	}
+	cat, err := catalog.New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := catalog.NewIndex(cat)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return x
+}
