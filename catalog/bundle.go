@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Bundle is one version of a package.
@@ -32,6 +34,9 @@ func (b *Bundle) Image() string { return b.data.Image }
 
 // Package returns the package that the bundle belongs to.
 func (b *Bundle) Package() *Package { return b.pkg }
+
+// Pos returns where the bundle is declared.
+func (b *Bundle) Pos() diag.Pos { return b.data.Pos }
 
 // Entries returns the bundle's channel entries in the order of
 // Package.Channels; there is at least one.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Package is one package of a catalog.
@@ -56,6 +58,9 @@ func (p *Package) Bundle(name string) (*Bundle, bool) {
 	b, ok := p.byBundle[name]
 	return b, ok
 }
+
+// Pos returns where the package is declared.
+func (p *Package) Pos() diag.Pos { return p.data.Pos }
 
 // Deprecation returns why the package is deprecated, or "".
 func (p *Package) Deprecation() string { return p.deprecated }
@@ -110,6 +115,9 @@ func (c *Channel) Successors(of string, v Version) []*Entry {
 	}
 	return next
 }
+
+// Pos returns where the channel is declared.
+func (c *Channel) Pos() diag.Pos { return c.data.Pos }
 
 // Deprecation returns why the channel is deprecated, or "".
 func (c *Channel) Deprecation() string { return c.deprecated }

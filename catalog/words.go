@@ -31,8 +31,15 @@ type Range struct {
 	in   semver.Range
 }
 
+// maxRange is the longest range that is read, in bytes. The library keeps a
+// function for every comparison.
+const maxRange = 64 << 10
+
 // ParseRange reads a blang range: ">=1.0.0 <1.2.0 || 2.x".
 func ParseRange(s string) (Range, error) {
+	if len(s) > maxRange {
+		return Range{}, fmt.Errorf("version range of %d bytes: want at most %d", len(s), maxRange)
+	}
 	in, err := semver.ParseRange(s)
 	if err != nil {
 		return Range{}, fmt.Errorf("version range %q: %w", s, err)

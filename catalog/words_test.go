@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -23,6 +24,12 @@ func FuzzParseRange(f *testing.F) {
 			r.Contains(v)
 		}
 	})
+}
+
+func TestParseRangeTooLong(t *testing.T) {
+	if _, err := ParseRange(strings.Repeat("1.0.0 || ", 10_000) + "1.0.0"); err == nil || err.Error() != "version range of 90005 bytes: want at most 65536" {
+		t.Errorf("got %.200v", err)
+	}
 }
 
 func TestParseDigest(t *testing.T) {
