@@ -31,7 +31,7 @@ type check func(*comparison)
 func checks() []check {
 	return []check{
 		compareCRDs, compareResources, comparePermissions, compareImages, compareWebhooks, compareAPIs,
-		comparePods, compareSecurityLevels, compareNamespaces, comparePriorities, compareDeletions, compareImmutable, compareUpgrades,
+		comparePods, compareSecurityLevels, compareNamespaces, comparePriorities, compareDeletions, compareImmutable, compareUpgrades, compareObjects,
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 func dataRules() []Rule {
 	const refused = "the API server refuses the change: the sync fails until the object is deleted and made anew"
 	return []Rule{
-		{"data.crd-removed", Critical, "custom resource definition goes", "deleting a definition deletes every object of its kind in every namespace, at once; their finalizers need an operator that still runs"},
+		{"data.crd-removed", Critical, "custom resource definition goes", "deleting a definition deletes every object of its kind in every namespace, at once; their finalizers need an operator that still runs; the argocd profile asks before it prunes a definition, the flux profile leaves it"},
 		{"data.crd-added", Info, "custom resource definition added", "a new kind in the whole cluster"},
 		{"data.resource-orphaned", Critical, "custom resource in the repository loses its definition", "the object is deleted with the definition, and the file can no longer be applied"},
 		{"data.namespace-removed", Critical, "namespace goes", "deleting a namespace deletes all that it holds, volumes and Secrets included"},

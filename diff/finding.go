@@ -59,7 +59,7 @@ type Rule struct {
 // Rules returns every rule, by ID.
 func Rules() []Rule {
 	all := slices.Concat(crdRules(), resourceRules(), rbacRules(), imageRules(), webhookRules(),
-		apiRules(), podRules(), dataRules(), upgradeRules())
+		apiRules(), podRules(), dataRules(), objectRules(), upgradeRules())
 	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }

@@ -121,6 +121,18 @@ func (o Operator) tally() string {
 	return "objects: " + strings.Join(out, ", ")
 }
 
+// lists names the objects that come and go.
+func (o Operator) lists() []string {
+	var out []string
+	if len(o.Added) > 0 {
+		out = append(out, "added: "+some(refs(o.Added), 12))
+	}
+	if len(o.Removed) > 0 {
+		out = append(out, "removed: "+some(refs(o.Removed), 12))
+	}
+	return out
+}
+
 // title names the operator.
 func (o Operator) title() string { return or(o.Name, "(no operator)") }
 
@@ -137,7 +149,7 @@ func (f Finding) words() string {
 
 // values reports whether a reader needs Before and After beside the message.
 func (f Finding) values() bool {
-	return (f.Before != "" || f.After != "") && (f.Severity > Info || f.Family() == "images" || f.Family() == "pods")
+	return (f.Before != "" || f.After != "") && (f.Severity > Info || slices.Contains([]string{"images", "pods", "objects"}, f.Family()))
 }
 
 // String returns "path:line".

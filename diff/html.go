@@ -38,6 +38,7 @@ type htmlCount struct {
 
 type htmlOperator struct {
 	Title, Step, Tally, Counts string
+	Lists                      []string
 	Open                       bool
 	Groups                     []htmlGroup
 }
@@ -72,7 +73,7 @@ func htmlOf(r *Report) htmlPage {
 }
 
 func htmlOperatorOf(op Operator, findings []Finding) htmlOperator {
-	out := htmlOperator{Title: safe(op.title()), Step: safe(op.step()), Tally: op.tally(), Counts: counts(findings)}
+	out := htmlOperator{Title: safe(op.title()), Step: safe(op.step()), Tally: op.tally(), Counts: counts(findings), Lists: op.lists()}
 	for _, g := range groups(findings) {
 		hg := htmlGroup{Severity: g.severity.String(), Label: g.severity.String(), Title: g.rule.Title, Rule: g.rule.ID, Why: g.rule.Why}
 		if waived(g) == 1 {
@@ -133,7 +134,7 @@ ul.findings { margin: .4rem 0; padding-left: 1.2rem; } ul.findings > li { margin
 {{if .Questions}}<h3>Outside the accepted budget</h3><ul>{{range .Questions}}<li>{{.Text}}</li>{{end}}</ul>{{end}}
 {{range .Operators}}<details{{if .Open}} open{{end}}>
 <summary><b>{{.Title}}</b> {{.Step}} <span class="dim">{{.Counts}}{{if .Counts}}; {{end}}{{.Tally}}</span></summary>
-<div>{{range .Groups}}
+<div>{{range .Lists}}<p>{{.}}</p>{{end}}{{range .Groups}}
 <h3><span class="badge {{.Severity}}">{{.Label}}</span> {{.Title}} <code class="dim">{{.Rule}}</code></h3>
 <p class="dim">{{.Why}}</p>
 <ul class="findings">{{range .Findings}}

@@ -256,6 +256,14 @@ func mirrored(img image, prefixes []string) bool {
 	})
 }
 
+// moved says how another build of one image differs.
+func moved(a, b image) string {
+	if a.tag != b.tag && a.tag != "" && b.tag != "" {
+		return fmt.Sprintf("%s moves from %s to %s", b.name(), a.tag, b.tag)
+	}
+	return "another build of " + b.name()
+}
+
 func (d *imageDiff) say(rule string, a, b image, u use) {
 	places := d.said[rule+"\n"+a.String()+"\n"+b.String()]
 	f := Finding{Operator: d.operator, Field: u.at, where: u.where, steps: u.steps}
@@ -268,7 +276,7 @@ func (d *imageDiff) say(rule string, a, b image, u use) {
 	words := map[string]string{
 		"images.registry-changed":   fmt.Sprintf("%s takes the place of %s", b.name(), a.name()),
 		"images.repository-changed": fmt.Sprintf("%s takes the place of %s", b.name(), a.name()),
-		"images.changed":            fmt.Sprintf("another build of %s", b.name()),
+		"images.changed":            moved(a, b),
 		"images.same-tag":           fmt.Sprintf("%s:%s is another build than before", b.name(), b.tag),
 		"images.new":                fmt.Sprintf("%s is new", b.name()),
 		"images.removed":            fmt.Sprintf("%s is no longer used", a.name()),

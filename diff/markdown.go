@@ -141,6 +141,12 @@ func markdownOperator(b *strings.Builder, op Operator, findings []Finding) {
 		open = " open"
 	}
 	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, entity(cut(op.title(), 120)), entity(cut(op.step(), 120)), counts(findings))
+	for i, line := range op.lists() {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "- %s\n", prose(cut(line, 600)))
+	}
 	for _, g := range groups(findings) {
 		label := g.severity.String()
 		if waived(g) == 1 {

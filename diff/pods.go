@@ -252,13 +252,20 @@ func changes(old, now map[string]string) (was, is string) {
 			continue
 		}
 		if had {
-			gone = append(gone, k+"="+cut(a, 120))
+			gone = append(gone, setting(k, a))
 		}
 		if has {
-			come = append(come, k+"="+cut(b, 120))
+			come = append(come, setting(k, b))
 		}
 	}
 	return strings.Join(gone, " "), strings.Join(come, " ")
+}
+
+func setting(name, value string) string {
+	if value == "" {
+		return name
+	}
+	return name + "=" + cut(value, 120)
 }
 
 // compareSecurityLevels asks which Pod Security level each pod template needs

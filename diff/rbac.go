@@ -141,9 +141,9 @@ type rbacDiff struct {
 	fresh    bool // of an operator that was not there
 }
 
-// bundle is the grants that one finding speaks of: the same verbs, under the
+// clause is the grants that one finding speaks of: the same verbs, under the
 // same rule, in the same scope and API group.
-type bundle struct {
+type clause struct {
 	rule    string
 	grant   rbac.Grant // the first object, without its verb
 	verbs   []string   // sorted
@@ -152,8 +152,8 @@ type bundle struct {
 }
 
 func (d rbacDiff) gained(grants []rbac.Grant) {
-	var ordinary []bundle
-	for _, b := range d.bundled(grants) {
+	var ordinary []clause
+	for _, b := range d.clauses(grants) {
 		if b.rule == "rbac.gained" && d.fresh {
 			ordinary = append(ordinary, b)
 			continue
@@ -168,10 +168,10 @@ func (d rbacDiff) gained(grants []rbac.Grant) {
 	}
 }
 
-// bundled groups grants: first by object, then those objects of one API group
+// clauses groups grants: first by object, then those objects of one API group
 // that have the same verbs.
-func (d rbacDiff) bundled(grants []rbac.Grant) []bundle {
-	var single []bundle
+func (d rbacDiff) clauses(grants []rbac.Grant) []clause {
+	var single []clause
 	for _, g := range grants {
 		rule := dangerOf(g)
 		if rule == "rbac.gained" && d.subject.Kind == "ClusterRole" {
@@ -179,17 +179,17 @@ func (d rbacDiff) bundled(grants []rbac.Grant) []bundle {
 		}
 		verb := g.Verb
 		g.Verb = ""
-		i := slices.IndexFunc(single, func(b bundle) bool { return b.rule == rule && b.grant == g })
+		i := slices.IndexFunc(single, func(b clause) bool { return b.rule == rule && b.grant == g })
 		if i < 0 {
-			single = append(single, bundle{rule: rule, grant: g, objects: []string{object(g)}, own: d.own(g)})
+			single = append(single, clause{rule: rule, grant: g, objects: []string{object(g)}, own: d.own(g)})
 			i = len(single) - 1
 		}
 		single[i].verbs = append(single[i].verbs, verb)
 	}
-	var out []bundle
+	var out []clause
 	for _, b := range single {
 		slices.Sort(b.verbs)
-		i := slices.IndexFunc(out, func(o bundle) bool {
+		i := slices.IndexFunc(out, func(o clause) bool {
 			return o.rule == b.rule && o.own == b.own && o.grant.Namespace == b.grant.Namespace && o.grant.Group == b.grant.Group &&
 				o.grant.URL == "" && b.grant.URL == "" && o.grant.Role == "" && b.grant.Role == "" &&
 				(o.grant.Name == "") == (b.grant.Name == "") && slices.Equal(o.verbs, b.verbs)
@@ -211,15 +211,15 @@ func (d rbacDiff) own(g rbac.Grant) bool {
 	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
 }
 
-func byScope(list []bundle) map[string][]bundle {
-	out := map[string][]bundle{}
+func byScope(list []clause) map[string][]clause {
+	out := map[string][]clause{}
 	for _, b := range list {
 		out[b.grant.Namespace] = append(out[b.grant.Namespace], b)
 	}
 	return out
 }
 
-func (d rbacDiff) say(b bundle) {
+func (d rbacDiff) say(b clause) {
 	f := Finding{
 		Field: strings.Join(b.objects, ", "), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
 		Message: fmt.Sprintf("%smay now %s in %s", d.who(), describe(b), where(b.grant.Namespace)),
@@ -234,7 +234,7 @@ func (d rbacDiff) say(b bundle) {
 }
 
 // caps lowers what is narrow: one namespace, one name, reading.
-func caps(b bundle) []Severity {
+func caps(b clause) []Severity {
 	var out []Severity
 	if b.grant.Namespace != "" && b.rule != "rbac.escalate" && b.rule != "rbac.impersonate" {
 		out = append(out, Medium)
@@ -253,7 +253,7 @@ func caps(b bundle) []Severity {
 }
 
 func (d rbacDiff) lost(grants []rbac.Grant) {
-	for scope, list := range byScope(d.bundled(grants)) {
+	for scope, list := range byScope(d.clauses(grants)) {
 		d.c.add("rbac.lost", d.home, Finding{
 			Field: where(scope), Before: some(describeAll(list), 40),
 			Message: fmt.Sprintf("%smay no longer %s in %s", d.who(), some(describeAll(list), 3), where(scope)),
@@ -261,8 +261,8 @@ func (d rbacDiff) lost(grants []rbac.Grant) {
 	}
 }
 
-// source finds the rule of a role that gives a bundle: of the same operator first.
-func (d rbacDiff) source(b bundle) (*Object, int) {
+// source finds the rule of a role that gives a clause: of the same operator first.
+func (d rbacDiff) source(b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
 		for _, o := range d.c.after.order {
 			r := o.Ref()
@@ -282,7 +282,7 @@ func (d rbacDiff) source(b bundle) (*Object, int) {
 	return nil, 0
 }
 
-func gives(rule map[string]any, b bundle) bool {
+func gives(rule map[string]any, b clause) bool {
 	has := func(field, want string) bool { return slices.Contains(texts(rule, field), want) }
 	if !has("verbs", b.verbs[0]) {
 		return false
@@ -330,7 +330,7 @@ func object(g rbac.Grant) string {
 	return s
 }
 
-func describe(b bundle) string {
+func describe(b clause) string {
 	if b.grant.Role != "" {
 		return "do what " + b.grant.Role + " allows"
 	}
@@ -341,7 +341,7 @@ func describe(b bundle) string {
 	return verbs + " " + some(b.objects, 12)
 }
 
-func describeAll(list []bundle) []string {
+func describeAll(list []clause) []string {
 	out := make([]string, len(list))
 	for i, b := range list {
 		out[i] = describe(b)

@@ -206,8 +206,8 @@ func plain(content map[string]any) map[string]any {
 	}
 	out, m := cloneShallow(content), cloneShallow(meta)
 	for _, name := range []string{"labels", "annotations"} {
-		if have := fields(meta, name); have != nil {
-			m[name] = without(have, "quayside.dev/")
+		if m[name] = without(fields(meta, name), "quayside.dev/"); len(fields(m, name)) == 0 {
+			delete(m, name)
 		}
 	}
 	out["metadata"] = m

@@ -39,11 +39,11 @@ func compare(t testing.TB, before, after State) *Report {
 func lines(r *Report) []string {
 	out := []string{}
 	for _, f := range r.Findings {
-		line := fmt.Sprintf("%s %s %s", f.Severity, f.Rule, f.Field)
+		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Severity, f.Rule, f.Field))
 		if f.Before != "" || f.After != "" {
 			line += fmt.Sprintf(": %s → %s", or(f.Before, "-"), or(f.After, "-"))
 		}
-		out = append(out, strings.ReplaceAll(line, " : ", ": "))
+		out = append(out, line)
 	}
 	return out
 }

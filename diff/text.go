@@ -55,6 +55,9 @@ func (w *textWriter) bold(text string) string {
 
 func (w *textWriter) operator(op Operator, findings []Finding) {
 	w.linef("\n%s  %s  (%s)", w.bold(safe(op.title())), safe(op.step()), op.tally())
+	for _, line := range op.lists() {
+		w.linef("  %s", safe(line))
+	}
 	for _, g := range groups(findings) {
 		label := strings.ToUpper(g.severity.String())
 		if waived(g) == 1 {

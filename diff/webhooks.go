@@ -84,7 +84,7 @@ func (d webhookDiff) added() {
 	f := Finding{After: show(seen(d.now)), Message: fmt.Sprintf("webhook sees %s, failure policy %s", some(seen(d.now), 4), failurePolicy(d.now))}
 	d.add("webhook.added", f, "")
 	if danger := coreWrites(d.now); failurePolicy(d.now) == "Fail" && everything(d.now, "namespaceSelector") && everything(d.now, "objectSelector") && len(danger) > 0 {
-		f.Message = fmt.Sprintf("while the operator is down, nobody can write %s", some(danger, 4))
+		f.Message = fmt.Sprintf("while the operator is down, every request of these fails: %s", some(danger, 4))
 		d.add("webhook.wide", f, "rules")
 	}
 }

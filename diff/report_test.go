@@ -1,0 +1,229 @@
+package diff
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// demo is an upgrade, an installation and a removal, with something of every
+// family.
+func demo(t testing.TB) (before, after State) {
+	t.Helper()
+	const crd = "crds/demo/customresourcedefinition-widgets.demo.io.yaml"
+	pin := func(pkg, version, bundle, replaces string) lockfile.Pin {
+		return lockfile.Pin{Namespace: "ops", Package: pkg, Version: version, Bundle: bundle, Replaces: replaces, Image: "q/" + pkg + "@sha256:" + version, Pos: diag.Pos{File: "quayside.lock", Line: 9, Col: 3}}
+	}
+	load := func(operator string, files ...string) []Object {
+		var out []Object
+		for i := 0; i+1 < len(files); i += 2 {
+			out = append(out, objects(t, operator, files[i], files[i+1])...)
+		}
+		return out
+	}
+	mine := objects(t, "", "team/widget.yaml", custom("v1", "{x: {a: one, b: two}}"))
+	gadget := objects(t, "", "team/gadget.yaml", "apiVersion: old.io/v1\nkind: Gadget\nmetadata: {name: g, namespace: team, finalizers: [old.io/keep]}\n")
+	gadgets := strings.NewReplacer("demo.io", "old.io", "widgets", "gadgets", "Widget", "Gadget", "widget", "gadget").Replace(widget("{type: string}"))
+	before = State{
+		Name: "main:quayside.lock", KubernetesVersion: "1.34", Pins: []lockfile.Pin{pin("demo", "1.0.0", "demo.v1.0.0", ""), pin("old", "0.1.0", "old.v0.1.0", "")},
+		Objects: slices.Concat(
+			load("ops/demo", crd, widget("{type: object, properties: {a: {type: string}, b: {type: string}}}"),
+				"operators/ops/demo/deployment-demo.yaml", container(""), "operators/ops/demo/clusterrole-demo.yaml", clusterRole(rule("''", "pods", "get")),
+				"operators/ops/demo/clusterrolebinding-demo.yaml", binding, "operators/ops/demo/serviceaccount-demo.yaml", account),
+			load("ops/old", "crds/old/gadgets.yaml", gadgets, "operators/ops/old/clusterrole-old.yaml",
+				rbacHead+"kind: ClusterRole\nmetadata: {name: old}\nrules: ["+rule("old.io", "gadgets/finalizers", "update")+"]",
+				"operators/ops/old/webhook.yaml", strings.ReplaceAll(hook("rules: [{apiGroups: [old.io], apiVersions: [v1], resources: [gadgets], operations: [DELETE]}]"), "demo", "old")),
+		),
+		Resources: append(mine, gadget...),
+	}
+	after = State{
+		Name: "work tree", KubernetesVersion: "1.34", Pins: []lockfile.Pin{pin("demo", "2.0.0", "demo.v2.0.0", "demo.v1.0.0"), pin("fresh", "0.1.0", "fresh.v0.1.0", "")},
+		Objects: slices.Concat(
+			load("ops/demo", crd, widget("{type: object, required: [c], properties: {a: {type: string, enum: [two]}, c: {type: string}}}"),
+				"operators/ops/demo/deployment-demo.yaml", strings.ReplaceAll(container(", env: [{name: A, value: '1'}]"), "sha256:1", "sha256:2"),
+				"operators/ops/demo/clusterrole-demo.yaml", clusterRole(rule("''", "pods", "get"), rule("''", "secrets", "get, list"), rule("batch", "jobs", "create")),
+				"operators/ops/demo/clusterrolebinding-demo.yaml", binding, "operators/ops/demo/serviceaccount-demo.yaml", account,
+				"operators/ops/demo/webhook.yaml", hook("rules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}]")),
+			load("ops/fresh", "operators/ops/fresh/poddisruptionbudget-fresh.yaml", "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: fresh, namespace: ops}"),
+		),
+		Resources: append(mine, gadget...),
+	}
+	return before, after
+}
+
+func TestReports(t *testing.T) {
+	before, after := demo(t)
+	r := compare(t, before, after)
+	r, err := Judge(r, Policy{
+		FailOn:  High,
+		Waivers: []Waiver{{Rule: "rbac.secrets", Operator: "ops/demo", Reason: "it copies pull secrets"}, {Rule: "crd.*", Reason: "was fine last year", Expires: "2025-12-31"}, {Rule: "pods.privileged", Reason: "x"}},
+		Rules:   []CELRule{{Name: "no-new-webhooks", Expression: `finding.rule == "webhook.added"`, Message: "webhooks need the platform team"}},
+	}, "2026-01-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := JSON(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sarif, err := SARIF(r, "quayside.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := HTML(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, got := range map[string][]byte{"demo.txt": Text(r, false), "demo.md": Markdown(r), "demo.json": data, "demo.sarif": sarif, "demo.html": page} {
+		golden(t, filepath.Join("testdata", "reports", file), got)
+	}
+	var d Document
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&d); err != nil || len(d.Findings) != len(r.Findings) {
+		t.Errorf("reading the JSON again: %v, %d findings", err, len(d.Findings))
+	}
+}
+
+// TestPlacesPointAtTheChange reads the lines that findings name.
+func TestPlacesPointAtTheChange(t *testing.T) {
+	const crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.demo.io}\nspec:\n  group: demo.io\n  scope: Namespaced\n  names: {kind: Widget, plural: widgets}\n" +
+		"  versions:\n  - name: v0\n    served: true\n    storage: false\n    schema: {openAPIV3Schema: {type: object}}\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            properties:\n              x:\n                type: string\n                maxLength: 9\n"
+	r := between(t, crd, strings.Replace(crd, "maxLength: 9", "maxLength: 8", 1))
+	if len(r.Findings) != 1 {
+		t.Fatal(lines(r))
+	}
+	want := Place{Path: "rendered/demo.yaml", Line: 25, Column: 17, EndLine: 25, EndCol: 29}
+	if d := cmp.Diff(want, r.Findings[0].Place); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// TestMarkdownFits gives it more than a comment holds, and text that tries to
+// get out of its place.
+func TestMarkdownFits(t *testing.T) {
+	hostile := "`x`|</details><script>@everyone [a](b)\n# " + strings.Repeat("é", 400)
+	r := &Report{Before: hostile, After: hostile}
+	for i := range 3000 {
+		op := fmt.Sprintf("ns%d/%s", i%100, hostile)
+		if i < 100 {
+			r.Operators = append(r.Operators, Operator{Name: op, From: hostile, To: "2"})
+		}
+		s := Severities()[i%5]
+		r.Findings = append(r.Findings, Finding{Rule: "crd.field-removed", Severity: s, Operator: op, Message: hostile, Before: hostile, Field: hostile, Why: hostile, Object: Ref{Kind: hostile, Name: hostile}})
+	}
+	slices.SortFunc(r.Findings, compareFindings)
+	for _, n := range []int{0, 1, 10, 3000} {
+		part := *r
+		part.Findings = r.Findings[:n]
+		got := string(Markdown(&part))
+		if len(got) >= MaxComment || !strings.HasPrefix(got, Marker+"\n") {
+			t.Errorf("%d findings: %d bytes, begins %q", n, len(got), got[:40])
+		}
+		for _, line := range strings.Split(got, "\n") {
+			if strings.HasPrefix(line, "# ") || outside(line, "<script>") || outside(line, "@everyone") {
+				t.Fatalf("text left its place: %.200q", line)
+			}
+		}
+		if opens, closes := strings.Count(got, "\n<details"), strings.Count(got, "\n</details>"); opens != closes {
+			t.Errorf("%d details open, %d close", opens, closes)
+		}
+	}
+}
+
+// outside reports whether text stands in line outside of code spans.
+func outside(line, text string) bool {
+	for line != "" {
+		i := strings.IndexByte(line, '`')
+		if i < 0 || i > 0 && line[i-1] == '\\' {
+			if i < 0 {
+				return strings.Contains(line, text)
+			}
+			if strings.Contains(line[:i], text) {
+				return true
+			}
+			line = line[i+1:]
+			continue
+		}
+		if strings.Contains(line[:i], text) {
+			return true
+		}
+		n := 1
+		for i+n < len(line) && line[i+n] == '`' {
+			n++
+		}
+		end := strings.Index(line[i+n:], line[i:i+n])
+		if end < 0 {
+			return strings.Contains(line[i:], text)
+		}
+		line = line[i+n+end+n:]
+	}
+	return false
+}
+
+func TestTextIsSafe(t *testing.T) {
+	r := &Report{Before: "a\x1b[31m", Operators: []Operator{{Name: "o\nfake finding"}}, Findings: []Finding{{Rule: "crd.field-removed", Severity: High, Operator: "o\nfake finding", Message: "m\x1b]0;x\a\u202e", Why: "w"}}}
+	got := string(Text(r, false))
+	if strings.ContainsAny(got, "\x1b\a\u202e") || strings.Contains(got, "\nfake") {
+		t.Errorf("%q", got)
+	}
+	if !strings.Contains(string(Text(r, true)), "\x1b[31mHIGH\x1b[0m") {
+		t.Error("no color where it was asked for")
+	}
+}
+
+func TestBrokenStates(t *testing.T) {
+	a := objects(t, "o/p", "a.yaml", account)
+	b := objects(t, "o/q", "b.yaml", account+"\nsecrets: [{name: x}]")
+	_, err := Compare(State{Name: "main"}, State{Name: "HEAD", Objects: append(a, b...)}, Options{})
+	if want := "b.yaml: HEAD: ServiceAccount ops/demo stands in a.yaml too, with another content"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	_, err = Objects([]File{{Path: "x.yaml", Data: []byte("a: [")}, {Path: "y.yaml", Data: []byte("a: {")}, {Path: "kustomization.yaml", Data: []byte("}")}}, nil, nil)
+	if err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("both broken files, each on a line: %v", err)
+	}
+}
+
+// TestObjectsShareWhatIsEqual is why comparing two states costs what differs.
+func TestObjectsShareWhatIsEqual(t *testing.T) {
+	files := []File{{Path: "a.yaml", Data: []byte(account)}, {Path: "b.yaml", Data: []byte(binding)}}
+	first, err := Objects(files, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[1].Data = []byte(local)
+	second, err := Objects(files, nil, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &first[0].Raw[0] != &second[0].Raw[0] || second[1].Ref().Kind != "RoleBinding" {
+		t.Errorf("got %v and %v", second[0].Ref(), second[1].Ref())
+	}
+}
+
+func TestRemovalPlan(t *testing.T) {
+	before, after := demo(t)
+	r := compare(t, before, after)
+	if len(r.Removals) != 1 {
+		t.Fatalf("%d plans", len(r.Removals))
+	}
+	got := r.Removals[0]
+	if got.Operator != "ops/old" || len(got.Resources) != 1 || got.Resources[0].Path != "team/gadget.yaml" || !slices.Equal(got.Resources[0].Finalizers, []string{"old.io/keep"}) {
+		t.Errorf("%+v", got)
+	}
+	if d := cmp.Diff([]Kind{{Group: "old.io", Kind: "Gadget", Plural: "gadgets", Finalizers: true}}, got.Kinds); d != "" {
+		t.Error(d)
+	}
+	if steps := got.Steps(); len(steps) != 3 || !strings.Contains(steps[0].Lines[0], "stays until they are gone") {
+		t.Errorf("%+v", steps)
+	}
+}

@@ -1,0 +1,173 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+)
+
+func custom(version, spec string) string {
+	return "apiVersion: demo.io/" + version + "\nkind: Widget\nmetadata: {name: mine, namespace: team}\nspec: " + spec
+}
+
+// TestResources writes custom resources of the repository against both
+// definitions. What the API server does with each was read off
+// apiextensions-apiserver, which does the work.
+func TestResources(t *testing.T) {
+	cases := []struct {
+		name, before, after, resource string
+		want                          []string
+	}{
+		{"fits", "{type: string}", "{type: string, maxLength: 3}", "{x: abc}", nil},
+		{"too long", "{type: string}", "{type: string, maxLength: 3}", "{x: abcd}", []string{"high resources.rejected spec.x: abcd → -"}},
+		{"wrong type", "{type: string}", "{type: integer}", "{x: a}", []string{"high resources.rejected spec.x: a → -"}},
+		{"required", "{type: object, properties: {a: {type: string}}}", "{type: object, required: [a], properties: {a: {type: string}}}", "{x: {}}", []string{"high resources.rejected spec.x.a"}},
+		{"value gone", "{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "{x: b}", []string{"high resources.rejected spec.x: b → -"}},
+		{"CEL", "{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self > 3, message: too small}]}", "{x: 2}", []string{"high resources.rejected spec.x: 2 → -"}},
+		{"not in a set twice", "{type: array, items: {type: string}}", "{type: array, x-kubernetes-list-type: set, items: {type: string}}", "{x: [a, a]}", []string{`high resources.rejected spec.x[1]: a → -`}},
+		{"refused before", "{type: string, maxLength: 3}", "{type: string, maxLength: 3, minLength: 1}", "{x: abcd}", []string{"low resources.already-rejected spec.x: abcd → -"}},
+		{"dropped", "{type: object, properties: {a: {type: string}, b: {type: string}}}", "{type: object, properties: {a: {type: string}}}", "{x: {a: '1', b: '2'}}", []string{"high resources.field-dropped spec.x.b: 2 → -"}},
+		{"dropped before", "{type: object, properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string, maxLength: 9}}}", "{x: {b: '2'}}", nil},
+		{"defaulted", "{type: object, properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string, default: z}}}", "{x: {}}", []string{"low resources.field-defaulted spec.x.a: - → z"}},
+		{"another default", "{type: object, properties: {a: {type: integer, default: 1}}}", "{type: object, properties: {a: {type: integer, default: 2}}}", "{x: {}}", []string{"low resources.field-defaulted spec.x.a: 1 → 2"}},
+		{"default gone", "{type: object, properties: {a: {type: integer, default: 1}}}", "{type: object, properties: {a: {type: integer}}}", "{x: {}}", []string{"low resources.field-defaulted spec.x.a: 1 → -"}},
+		{"set, so the default says nothing", "{type: object, properties: {a: {type: integer}}}", "{type: object, properties: {a: {type: integer, default: 2}}}", "{x: {a: 1}}", nil},
+		{"a schema that cannot be", "{type: string}", "{properties: {a: {}}}", "{x: {a: z}}", []string{"high resources.schema-invalid"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			mine := objects(t, "", "team/widget.yaml", custom("v1", c.resource))
+			r := compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", widget(c.before)), Resources: mine}, State{Objects: objects(t, "ops/demo", "a.yaml", widget(c.after)), Resources: mine})
+			got := []string{}
+			for _, f := range r.Findings {
+				if f.Family() == "resources" {
+					got = append(got, lines(&Report{Findings: []Finding{f}})...)
+					if f.Operator != "ops/demo" || f.Place.Path == "team/widget.yaml" && f.Place.Line == 0 {
+						t.Errorf("operator %q, place %v", f.Operator, f.Place)
+					}
+				}
+			}
+			for i := range got {
+				got[i] = strings.TrimSpace(got[i])
+			}
+			if d := cmp.Diff(append([]string{}, c.want...), got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}
+
+func TestResourceVersions(t *testing.T) {
+	const plain = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"
+	both := widgetOf(versionEntry("v1", "served: true, storage: true", plain), versionEntry("v1beta1", "served: true, storage: false", plain))
+	one := widgetOf(versionEntry("v1", "served: true, storage: true", plain), versionEntry("v1beta1", "served: false, storage: false", plain))
+	mine := objects(t, "", "team/widget.yaml", custom("v1beta1", "{x: a}"))
+	r := compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", both), Resources: mine}, State{Objects: objects(t, "ops/demo", "a.yaml", one), Resources: mine})
+	want := []string{"high crd.version-unserved v1beta1: served → not served", "high resources.version-not-served apiVersion: v1beta1 → v1"}
+	if d := cmp.Diff(want, lines(r)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	r = compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", both), Resources: mine}, State{Resources: mine})
+	want = []string{"critical data.crd-removed: v1, v1beta1 → -", "critical data.resource-orphaned kind"}
+	got := lines(r)
+	for i := range got {
+		got[i] = strings.ReplaceAll(got[i], " : ", ": ")
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if !strings.Contains(r.Findings[0].Message, "1 object of this repository") {
+		t.Error(r.Findings[0].Message)
+	}
+}
+
+func TestAPIs(t *testing.T) {
+	budget := "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: demo, namespace: ops}"
+	endpoints := "apiVersion: v1\nkind: Endpoints\nmetadata: {name: demo, namespace: ops}"
+	state := func(version, docs string) State {
+		return State{KubernetesVersion: version, Objects: objects(t, "ops/demo", "a.yaml", docs)}
+	}
+	cases := []struct {
+		name          string
+		before, after State
+		want          []string
+	}{
+		{"new and gone", state("1.34", ""), state("1.34", budget), []string{"high api.removed apiVersion: - → policy/v1beta1"}},
+		{"new and deprecated", state("1.24", ""), state("1.24", budget), []string{"low api.deprecated apiVersion: - → policy/v1beta1"}},
+		{"target moves", state("1.24", budget), state("1.25", budget), []string{"high api.removed apiVersion: policy/v1beta1 → policy/v1beta1"}},
+		{"as before", state("1.25", budget), state("1.26", budget), nil},
+		{"deprecated for ever", state("1.32", endpoints), state("1.33", endpoints), []string{"low api.deprecated apiVersion: v1 → v1"}},
+		{"mended", state("1.34", budget), state("1.34", strings.Replace(budget, "v1beta1", "v1", 1)), nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, l := range lines(compare(t, c.before, c.after)) {
+				if strings.Contains(l, " api.") {
+					got = append(got, l)
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+	if r := compare(t, state("", ""), state("", budget)); len(r.Notes) != 1 {
+		t.Errorf("notes: %v", r.Notes)
+	}
+}
+
+func TestPins(t *testing.T) {
+	base := lockfile.Pin{
+		Namespace: "ops", Package: "demo", Version: "1.0.0", Bundle: "demo.v1.0.0", Image: "q/d@sha256:1", Channel: "stable", Approval: "Manual",
+		Catalog: catalog.ID{Namespace: "olm", Name: "community"}, InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"ops"},
+	}
+	with := func(edit func(*lockfile.Pin)) lockfile.Pin {
+		p := base
+		edit(&p)
+		return p
+	}
+	to := func(version, replaces string) func(*lockfile.Pin) {
+		return func(p *lockfile.Pin) {
+			p.Version, p.Bundle, p.Image, p.Replaces = version, "demo.v"+version, "q/d@sha256:2", replaces
+		}
+	}
+	cases := []struct {
+		name string
+		edit func(*lockfile.Pin)
+		want []string
+	}{
+		{"nothing", func(*lockfile.Pin) {}, []string{}},
+		{"one hop", to("1.1.0", "demo.v1.0.0"), []string{"info upgrade.version: 1.0.0 → 1.1.0"}},
+		{"no edge", to("1.1.0", "demo.v1.0.9"), []string{"medium upgrade.no-edge: 1.0.0 → 1.1.0", "info upgrade.version: 1.0.0 → 1.1.0"}},
+		{"hops skipped", func(p *lockfile.Pin) { to("1.2.0", "demo.v1.1.0")(p); p.Skipped = []string{"demo.v1.1.0"} }, []string{"medium upgrade.hops-skipped: 1.0.0 → 1.2.0", "info upgrade.version: 1.0.0 → 1.2.0"}},
+		{"back", to("0.9.0", ""), []string{"high upgrade.downgrade: 1.0.0 → 0.9.0"}},
+		{"rebuilt", func(p *lockfile.Pin) { p.Image = "q/d@sha256:9" }, []string{"high upgrade.same-version-other-content: q/d@sha256:1 → q/d@sha256:9"}},
+		{"channel", func(p *lockfile.Pin) { p.Channel = "fast" }, []string{"low upgrade.channel channel: stable → fast"}},
+		{"catalog", func(p *lockfile.Pin) { p.Catalog.Name = "mine" }, []string{"medium upgrade.catalog catalog: olm/community → olm/mine"}},
+		{"watches all", func(p *lockfile.Pin) { p.InstallMode, p.WatchNamespaces = catalog.AllNamespaces, nil },
+			[]string{"medium upgrade.install-mode installMode: OwnNamespace → AllNamespaces", "medium upgrade.watch-widened watchNamespaces: ops → all namespaces"}},
+		{"watches another", func(p *lockfile.Pin) { p.WatchNamespaces = []string{"team"} },
+			[]string{"medium upgrade.watch-narrowed watchNamespaces: ops → team", "medium upgrade.watch-widened watchNamespaces: ops → team"}},
+		{"approval", func(p *lockfile.Pin) { p.Approval = "Automatic" }, []string{"low upgrade.approval approval: Manual → Automatic"}},
+		{"config", func(p *lockfile.Pin) { p.Config = []byte(`{"env":[]}`) }, []string{`info upgrade.config config: - → {"env":[]}`}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := lines(compare(t, State{Pins: []lockfile.Pin{base}}, State{Pins: []lockfile.Pin{with(c.edit)}}))
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+	if d := cmp.Diff([]string{"medium upgrade.removed: 1.0.0 → -"}, lines(compare(t, State{Pins: []lockfile.Pin{base}}, State{}))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"info upgrade.installed: - → 1.0.0"}, lines(compare(t, State{}, State{Pins: []lockfile.Pin{base}}))); d != "" {
+		t.Error(d)
+	}
+}
