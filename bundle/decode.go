@@ -91,7 +91,16 @@ func decodeJSON(data []byte) ([]any, error) {
 	}
 }
 
+// decodeYAML reads block style by a parser made for it, and everything else by
+// the one that the API server uses.
 func decodeYAML(file string, data []byte) ([]any, error) {
+	if docs, ok := decodeBlock(data); ok {
+		return docs, nil
+	}
+	return decodeFull(file, data)
+}
+
+func decodeFull(file string, data []byte) ([]any, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	c := converter{}
 	var docs []any

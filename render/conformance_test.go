@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
@@ -63,7 +61,7 @@ func (c conformanceCase) pin(b *bundle.Bundle, group string) lockfile.Pin {
 	}
 }
 
-// readObjects decodes a multi-document file by way of the API server's reader.
+// readObjects decodes a multi-document file.
 func readObjects(t testing.TB, file string) []Object {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -81,17 +79,11 @@ func readObjects(t testing.TB, file string) []Object {
 
 func decodeOne(t testing.TB, doc []byte) Object {
 	t.Helper()
-	text, err := yaml.YAMLToJSON(doc)
+	v, err := decodeV3(doc)
 	if err != nil {
 		t.Fatalf("%v\n%.2000s", err, doc)
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	var v map[string]any
-	if err := dec.Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	return plainNumbers(v).(map[string]any)
+	return v.(map[string]any)
 }
 
 // The normalisation of both sides before they are compared. Each step names

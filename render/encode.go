@@ -3,7 +3,6 @@ package render
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,7 @@ import (
 // YAML 1.1 or 1.2 reader could take for something else are quoted. The same
 // value gives the same bytes, and both kinds of reader give the value back.
 func Encode(v any) []byte {
-	e := encoder{}
+	e := encoder{out: make([]byte, 0, 4<<10)}
 	e.node(v, 0)
 	return e.out
 }
@@ -55,7 +54,12 @@ func (e *encoder) indent(n int) {
 }
 
 func (e *encoder) mapping(m map[string]any, indent int) {
-	for i, key := range slices.Sorted(maps.Keys(m)) {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for i, key := range keys {
 		if i > 0 {
 			e.indent(indent)
 		}
