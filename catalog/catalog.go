@@ -20,6 +20,7 @@ type Catalog struct {
 	byName   map[string]*Package
 	channels []*Channel // default channels first, then by package, then by channel
 	provides map[GVK][]*Entry
+	warnings []diag.Warning
 }
 
 // New checks c and returns it as a catalog. The error is a diag.List of every
@@ -29,7 +30,7 @@ type Catalog struct {
 func New(c Content) (*Catalog, error) {
 	cat := &Catalog{
 		id: c.ID, priority: c.Priority, labels: maps.Clone(c.Labels), source: c.Source, digest: c.Digest,
-		byName: make(map[string]*Package, len(c.Packages)),
+		byName: make(map[string]*Package, len(c.Packages)), warnings: diag.SortWarnings(slices.Clone(c.Warnings)),
 	}
 	var faults diag.List
 	known := memo{}
@@ -91,6 +92,10 @@ func (c *Catalog) Source() string { return c.source }
 
 // Digest returns the digest of what Source named when it was read.
 func (c *Catalog) Digest() Digest { return c.digest }
+
+// Warnings returns what the catalog's reader wants known, sorted: nothing that
+// made the catalog invalid.
+func (c *Catalog) Warnings() []diag.Warning { return slices.Clone(c.warnings) }
 
 // Packages returns the packages by name.
 func (c *Catalog) Packages() []*Package { return slices.Clone(c.packages) }

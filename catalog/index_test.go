@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
 func mustNew(t *testing.T, id ID, text string) *Catalog {
@@ -181,5 +183,20 @@ func TestCopies(t *testing.T) {
 		cat.Packages()[0] != p || cat.Channels()[0] != ch || p.Channels()[0] != ch || p.Bundles()[0] != b || b.Entries()[0] != ch.Head() ||
 		b.Provides()[0].Kind != "K" || b.Properties()[0].Type != "olm.package" || cat.Providers(GVK{"g", "v1", "K"})[0] != ch.Head() {
 		t.Error("a change to what an accessor returned shows in the catalog")
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	c := contentOf(t, "package a default=c\nc: a.v1")
+	c.Warnings = []diag.Warning{{Code: "b"}, {Code: "a"}, {Code: "b"}}
+	cat, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cat.Warnings(); len(got) != 2 || got[0].Code != "a" || got[1].Code != "b" {
+		t.Errorf("Warnings() = %v, want a and b", got)
+	}
+	if c.Warnings[0].Code != "b" {
+		t.Error("New sorted the caller's warnings")
 	}
 }
