@@ -106,7 +106,7 @@ type builder struct {
 	rooted  map[int]bool
 	banPkg  map[[2]string]*want // packages whose subscription could not be answered
 	visited map[*catalog.Bundle]bool
-	blame   bool // keep upgrades that are wanted apart: see explain.go
+	asked   map[[2]string]*want // the first subscription to each namespace and package
 }
 
 // root is one thing that must be answered.
@@ -120,8 +120,11 @@ type root struct {
 func (w *world) build(st *state, blocked map[any]int) *builder {
 	b := &builder{w: w, st: st, blocked: blocked, ids: map[atomKey]int{}, tags: map[causeKey]int{},
 		byPkg: map[[2]string][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{},
-		banPkg: map[[2]string]*want{}, visited: map[*catalog.Bundle]bool{}, atoms: []*atom{nil}, causes: []cause{{}}}
+		banPkg: map[[2]string]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[[2]string]*want{}, atoms: []*atom{nil}, causes: []cause{{}}}
 	for _, s := range st.wants {
+		if k := [2]string{s.ns, s.pkg}; b.asked[k] == nil {
+			b.asked[k] = s
+		}
 		if blocked[s] > 0 && s.current == nil {
 			b.banPkg[[2]string{s.ns, s.pkg}] = s
 		}
@@ -214,12 +217,7 @@ func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 
 // wantFor returns the subscription that an entry's package is asked for by.
 func (b *builder) wantFor(ns string, e *catalog.Entry) *want {
-	for _, s := range b.st.wants {
-		if s.ns == ns && s.pkg == e.Channel().Package().Name() {
-			return s
-		}
-	}
-	return nil
+	return b.asked[[2]string{ns, e.Channel().Package().Name()}]
 }
 
 // bans returns why an entry cannot be chosen.

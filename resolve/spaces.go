@@ -70,6 +70,9 @@ func watched(ns []string) string {
 // below reports whether version have is lower than want; false where either is
 // not given.
 func below(have, want string) bool {
+	if have == "" || want == "" {
+		return false
+	}
 	h, err := semver.ParseTolerant(have)
 	if err != nil {
 		return false
@@ -80,6 +83,9 @@ func below(have, want string) bool {
 
 // aboveMinor reports whether have is of a later minor than limit.
 func aboveMinor(have, limit string) bool {
+	if have == "" || limit == "" {
+		return false
+	}
 	h, err := semver.ParseTolerant(have)
 	if err != nil {
 		return false

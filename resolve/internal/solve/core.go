@@ -7,15 +7,32 @@ import "slices"
 // dropped in turn, and stays out if what is left still cannot hold. What was
 // needed when its turn came stays needed, for the rest only shrinks.
 func minimalCore(p *Problem, st *Stats) ([]int, error) {
+	try, all := tryTags(p, st)
+	core, unsat, err := try(all)
+	if err != nil || !unsat {
+		return nil, err
+	}
+	in := make(map[int]bool, len(core))
+	for _, tag := range core {
+		in[tag] = true
+	}
+	small := keep(*p, in) // the rest of the problem plays no part any more
+	try, _ = tryTags(&small, st)
+	return shrink(core, try)
+}
+
+// tryTags returns a test for sets of tags, and all tags that there are. The test
+// reports whether the constraints of the tags cannot hold together, and which of
+// them it found to blame.
+func tryTags(p *Problem, st *Stats) (test func([]int) ([]int, bool, error), all []int) {
 	s := load(p, true)
-	all := make([]int, 0, len(s.tagOf))
 	sel := make(map[int]lit, len(s.tagOf))
 	for l, tag := range s.tagOf {
 		all = append(all, tag)
 		sel[tag] = l
 	}
 	slices.Sort(all)
-	try := func(tags []int) ([]int, bool, error) {
+	return func(tags []int) ([]int, bool, error) {
 		lits := make([]lit, len(tags))
 		for i, t := range tags {
 			lits[i] = sel[t]
@@ -33,12 +50,7 @@ func minimalCore(p *Problem, st *Stats) ([]int, error) {
 		}
 		slices.Sort(core)
 		return core, true, nil
-	}
-	core, unsat, err := try(all)
-	if err != nil || !unsat {
-		return nil, err
-	}
-	return shrink(core, try)
+	}, all
 }
 
 // shrink drops tags from the last to the first, so that of several minimal

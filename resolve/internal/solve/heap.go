@@ -1,7 +1,8 @@
 package solve
 
 // heap orders atoms by how often they took part in recent conflicts, then by
-// number.
+// number. Only atoms that some constraint names are in it: the others may be
+// anything, and stay false.
 type heap struct {
 	items  []int
 	at     []int // by atom: its place in items, or -1
@@ -9,14 +10,15 @@ type heap struct {
 	step   float64
 }
 
-func (h *heap) grow() {
+// grow makes room for atoms below n.
+func (h *heap) grow(n int) {
 	if h.step == 0 {
 		h.step = 1
 	}
-	a := len(h.at)
-	h.at = append(h.at, -1)
-	h.weight = append(h.weight, 0)
-	h.push(a)
+	for len(h.at) < n {
+		h.at = append(h.at, -1)
+		h.weight = append(h.weight, 0)
+	}
 }
 
 func (h *heap) less(a, b int) bool {

@@ -50,10 +50,14 @@ type sat struct {
 }
 
 func newSAT(atoms int) *sat {
-	s := &sat{ok: true}
-	for range atoms {
-		s.newVar()
+	s := &sat{
+		ok: true, value: make([]int8, atoms), level: make([]int32, atoms), why: make([]reason, atoms), phase: make([]bool, atoms),
+		seen: make([]bool, atoms), watches: make([][]int32, 2*atoms), memberOf: make([][]int32, atoms), selects: make([][]int32, atoms),
 	}
+	for a := range s.why {
+		s.why[a] = noReason()
+	}
+	s.order.grow(atoms)
 	return s
 }
 
@@ -67,7 +71,7 @@ func (s *sat) newVar() int {
 	s.watches = append(s.watches, nil, nil)
 	s.memberOf = append(s.memberOf, nil)
 	s.selects = append(s.selects, nil)
-	s.order.grow()
+	s.order.grow(v + 1)
 	return v
 }
 
@@ -106,6 +110,9 @@ func (s *sat) add(lits ...lit) {
 
 func (s *sat) attach(lits []lit) int32 {
 	i := int32(len(s.clauses))
+	for _, l := range lits {
+		s.order.push(l.atom())
+	}
 	s.clauses = append(s.clauses, lits)
 	s.watches[lits[0]] = append(s.watches[lits[0]], i)
 	s.watches[lits[1]] = append(s.watches[lits[1]], i)
@@ -126,6 +133,7 @@ func (s *sat) group(lits []lit, sel lit) {
 	s.groupSel = append(s.groupSel, sel)
 	for _, l := range lits {
 		s.memberOf[l.atom()] = append(s.memberOf[l.atom()], g)
+		s.order.push(l.atom())
 	}
 	if sel != noLit {
 		s.selects[sel.atom()] = append(s.selects[sel.atom()], g)
