@@ -34,7 +34,7 @@ step "What the pull request would show: the lock, then the manifests"
 if command -v git >/dev/null; then
   diff=(git --no-pager diff --no-index --no-prefix)
   if [ -t 1 ]; then diff+=(--color=always); fi
-  summary=("${diff[@]}" --stat)
+  summary=("${diff[@]}" --shortstat)
   # The version stands in a label of every object: no news here.
   quiet=(-I 'quayside.dev/version:')
 else
@@ -44,7 +44,7 @@ else
 fi
 "${diff[@]}" before.lock quayside.lock || true
 "${diff[@]}" "${quiet[@]}" before rendered || true
-step "In short"
+step "In short (the version stands in a label of every object)"
 "${summary[@]}" before rendered || true
 
 step "Where to look"
