@@ -20,7 +20,7 @@ func newCatalog(a *app) *cobra.Command {
 		Example: examples(`quayside catalog list`),
 		RunE:    group,
 	}
-	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogChannels(a))
+	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogChannels(a), newCatalogGraph(a))
 	return cmd
 }
 
@@ -32,8 +32,10 @@ type catalogOptions struct {
 	offline bool
 }
 
-func (o *catalogOptions) addFlags(cmd *cobra.Command) {
-	addOutput(cmd, &o.output)
+// addFlags gives cmd the flags that they share; formats are those that -o
+// takes beside the usual ones.
+func (o *catalogOptions) addFlags(cmd *cobra.Command, formats ...string) {
+	addOutput(cmd, &o.output, formats...)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look in the catalog `[NAMESPACE/]NAME` only")
 	addOffline(cmd, &o.offline)
 }
@@ -58,7 +60,7 @@ func (o *catalogOptions) packages(cmd *cobra.Command) ([]*catalog.Package, error
 	if err != nil {
 		return nil, err
 	}
-	if err := o.broken(x); err != nil {
+	if err := brokenOnes(o.app, x); err != nil {
 		return nil, err
 	}
 	var pkgs []*catalog.Package
@@ -90,15 +92,15 @@ func (o *catalogOptions) chosen(cmd *cobra.Command, all []source) ([]source, err
 	return some, nil
 }
 
-// broken warns of the catalogs that could not be read, or returns them as an
-// error where nothing else is left.
-func (o *catalogOptions) broken(x *catalog.Index) error {
+// brokenOnes warns of the catalogs that could not be read, or returns them as
+// an error where nothing else is left.
+func brokenOnes(a *app, x *catalog.Index) error {
 	faults := brokenList(x)
 	if len(x.Catalogs()) == 0 {
 		return faults.Err()
 	}
 	for _, f := range faults {
-		o.talk.warn([]diag.Warning{{Pos: f.Pos, Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}})
+		a.talk.warn([]diag.Warning{{Pos: f.Pos, Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}})
 	}
 	return nil
 }

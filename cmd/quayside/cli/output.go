@@ -35,9 +35,9 @@ func (f *format) Set(s string) error {
 	return nil
 }
 
-// addOutput gives cmd the flag -o with text, json and yaml.
-func addOutput(cmd *cobra.Command, f *format) {
-	f.known = []string{"text", "json", "yaml"}
+// addOutput gives cmd the flag -o with text, json, yaml and more.
+func addOutput(cmd *cobra.Command, f *format, more ...string) {
+	f.known = append([]string{"text", "json", "yaml"}, more...)
 	f.value = f.known[0]
 	cmd.Flags().VarP(f, "output", "o", "how to print")
 	complete(cmd, "output", f.known)

@@ -37,6 +37,10 @@ func newRoot(a *app) *cobra.Command {
 		newRender(a),
 		newVerify(a),
 		newCatalog(a),
+		newOutdated(a),
+		newTree(a),
+		newWhy(a),
+		newWhyNot(a),
 		newCompletion(a),
 		newVersion(a),
 	)

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+func newCatalogGraph(a *app) *cobra.Command {
+	o := &catalogOptions{app: a}
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "graph <package>",
+		Short: "Show the upgrade graph of a package",
+		Long: doc(`
+			Show what can be upgraded to what, channel by channel, as text, for Graphviz
+			(dot) or for Mermaid. Where the package is in the lock, its version and the hops
+			that remain are marked.`),
+		Example: examples(`
+			quayside catalog graph memcached-operator
+			quayside catalog graph etcd --namespace my-etcd -o mermaid`),
+		Args: oneArg("a package"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace) },
+	}
+	o.addFlags(cmd, "dot", "mermaid")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the install in this `NAMESPACE` (default: the only one)")
+	return cmd
+}
+
+func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error {
+	pkgs, err := o.find(cmd, name)
+	if err != nil {
+		return err
+	}
+	pin, err := o.pinOf(cmd, name, namespace)
+	if err != nil {
+		return err
+	}
+	graphs := make([]resolve.Graph, len(pkgs))
+	for i, p := range pkgs {
+		graphs[i] = resolve.GraphOf(p, pin)
+	}
+	v := struct {
+		Graphs []resolve.Graph `json:"graphs"`
+	}{graphs}
+	return o.print(o.output, v, func(w io.Writer) error {
+		for _, g := range graphs {
+			text := g.Text()
+			switch o.output.value {
+			case "dot":
+				text = g.DOT()
+			case "mermaid":
+				text = g.Mermaid()
+			}
+			if _, err := io.WriteString(w, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// pinOf returns the pin of a package: the one in namespace, else the only one,
+// else nil.
+func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
+	s, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := s.lock(lockFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []*lockfile.Pin
+	for i, p := range lock.Pins {
+		if p.Package == name && (namespace == "" || p.Namespace == namespace) {
+			found = append(found, &lock.Pins[i])
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, usagef(cmd, "%q is installed in several namespaces (%s, %s): choose one with --namespace", name, found[0].Namespace, found[1].Namespace)
+	case namespace != "":
+		return nil, fmt.Errorf("%s/%s is not in %s", namespace, name, lockFile)
+	default:
+		return nil, nil
+	}
+}
