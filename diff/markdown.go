@@ -92,6 +92,9 @@ func markdownVerdict(b *strings.Builder, r *Report) {
 		for _, w := range v.Expired[:min(len(v.Expired), maxNotes)] {
 			fmt.Fprintf(b, "- the waiver of %s expired on %s\n", code(cut(w.Rule, 80)), code(w.Expires))
 		}
+		if len(v.Expired) > 0 {
+			b.WriteString("\n")
+		}
 	}
 	for i, q := range r.Questions[:min(len(r.Questions), maxRows)] {
 		if i == 0 {

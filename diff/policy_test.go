@@ -1,0 +1,147 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func judged(t *testing.T, p Policy, today string) *Report {
+	t.Helper()
+	r, err := Judge(between(t, widget("{type: string}"), widget("{type: integer}")), p, today)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestJudge(t *testing.T) {
+	waive := func(w Waiver) Policy { return Policy{FailOn: High, Waivers: []Waiver{w}} }
+	rule := func(expr string) Policy {
+		return Policy{Rules: []CELRule{{Name: "mine", Expression: expr, Message: "no"}}}
+	}
+	cases := []struct {
+		name                    string
+		policy                  Policy
+		fail                    bool
+		waived, expired, unused int
+	}{
+		{"no policy", Policy{}, false, 0, 0, 0},
+		{"severity reached", Policy{FailOn: High}, true, 0, 0, 0},
+		{"severity not reached", Policy{FailOn: Critical}, false, 0, 0, 0},
+		{"waived", waive(Waiver{Rule: "crd.type-changed", Reason: "r"}), false, 1, 0, 0},
+		{"waived by family", waive(Waiver{Rule: "crd.*", Operator: "ops/demo", Reason: "r"}), false, 1, 0, 0},
+		{"waived by object", waive(Waiver{Rule: "crd.*", Object: "widgets.demo.io", Reason: "r"}), false, 1, 0, 0},
+		{"another operator", waive(Waiver{Rule: "crd.*", Operator: "ops/other", Reason: "r"}), true, 0, 0, 1},
+		{"another rule", waive(Waiver{Rule: "crd.scope-changed", Reason: "r"}), true, 0, 0, 1},
+		{"last day", waive(Waiver{Rule: "crd.*", Reason: "r", Expires: "2026-11-21"}), false, 1, 0, 0},
+		{"day after", waive(Waiver{Rule: "crd.*", Reason: "r", Expires: "2026-11-20"}), true, 0, 1, 0},
+		{"CEL holds", rule(`finding.rule == "crd.type-changed" && finding.rank >= 4 && finding.name.endsWith(".demo.io")`), true, 0, 0, 0},
+		{"CEL does not hold", rule(`finding.family == "rbac"`), false, 0, 0, 0},
+		{"a waiver covers CEL too", Policy{Rules: []CELRule{{Name: "mine", Expression: "true"}}, Waivers: []Waiver{{Rule: "*", Reason: "r"}}}, false, 1, 0, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := judged(t, c.policy, "2026-11-21")
+			n := 0
+			for _, f := range r.Findings {
+				if f.Waiver != "" {
+					n++
+				}
+			}
+			got := []any{r.Verdict.Fail, n, len(r.Verdict.Expired), len(r.Verdict.Unused)}
+			if d := cmp.Diff([]any{c.fail, c.waived, c.expired, c.unused}, got); d != "" {
+				t.Errorf("fail, waived, expired, unused: -want +got\n%s", d)
+			}
+		})
+	}
+}
+
+func TestJudgeLeavesTheReport(t *testing.T) {
+	r := between(t, widget("{type: string}"), widget("{type: integer}"))
+	if _, err := Judge(r, Policy{FailOn: Info, Waivers: []Waiver{{Rule: "*", Reason: "r"}}}, "2026-11-21"); err != nil || r.Findings[0].Waiver != "" || r.Verdict != nil {
+		t.Errorf("%v, %+v", err, r.Findings[0])
+	}
+}
+
+func TestBadPolicies(t *testing.T) {
+	r := between(t, widget("{type: string}"), widget("{type: integer}"))
+	_, err := Judge(r, Policy{
+		Waivers: []Waiver{{Rule: "rbac.*"}, {Rule: "crd.*", Reason: "r", Expires: "2027-02-30"}, {Rule: "rbca.gained", Reason: "r"}},
+		Rules:   []CELRule{{Name: "a", Expression: "finding."}, {Name: "b", Expression: "1 + 1"}},
+	}, "tomorrow")
+	want := []string{
+		`day "tomorrow": want a date like 2027-01-31`,
+		`waiver of "rbac.*": a reason is needed`,
+		`waiver of "crd.*": expires "2027-02-30": want a date like 2027-01-31`,
+		`waiver of "rbca.gained": there is no such rule`,
+		`policy rule "a": `,
+		`policy rule "b": expression yields int, want bool`,
+	}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	got := strings.Split(err.Error(), "\n")
+	if len(got) != len(want) {
+		t.Fatalf("got %q", got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("got %q, want %q", got[i], want[i])
+		}
+	}
+	if _, err := Judge(r, Policy{Rules: []CELRule{{Name: "x", Expression: "finding.nosuch == 1"}}}, "2026-11-21"); err == nil || !strings.Contains(err.Error(), `policy rule "x"`) {
+		t.Errorf("a field that does not exist: %v", err)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	state := func(rules ...string) State {
+		return State{Objects: objects(t, "ops/demo", "a.yaml", doc(clusterRole(rules...), binding, account, widget("{type: string}")))}
+	}
+	small := state(rule("''", "pods", "get"), "{apiGroups: [''], resources: [secrets], resourceNames: [one], verbs: [get]}", "{nonResourceURLs: ['*'], verbs: [get]}")
+	budget, err := Budget(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Accepted{{Operator: "ops/demo", Permissions: []string{"get URL *", "get pods", "get secrets named one"}, APIs: []string{"widgets.demo.io/v1"}}}
+	if d := cmp.Diff(want, budget); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	cases := []struct {
+		name     string
+		state    State
+		accepted []Accepted
+		want     []string
+	}{
+		{"itself", small, budget, nil},
+		{"less", state(), budget, nil},
+		{"more", state(rule("''", "pods", "get, list")), budget, []string{"may ops/demo list pods?"}},
+		{"another name", state("{apiGroups: [''], resources: [secrets], resourceNames: [two], verbs: [get]}"), budget, []string{"may ops/demo get secrets named two?"}},
+		{"an accepted wildcard covers", state(rule("apps", "deployments", "get, create")), []Accepted{{Operator: "ops/demo", Permissions: []string{"* *.apps"}, APIs: []string{"widgets.demo.io/v1"}}}, nil},
+		{"nothing accepted", state(rule("''", "pods", "get")), []Accepted{}, []string{"may ops/demo get pods?", "may ops/demo add widgets.demo.io/v1 to the API?"}},
+		{"accepted in one namespace", state(rule("''", "pods", "get")), []Accepted{{Operator: "ops/demo", Permissions: []string{"get pods in ops"}, APIs: []string{"widgets.demo.io/v1"}}}, []string{"may ops/demo get pods?"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Compare(small, c.state, Options{Accepted: c.accepted})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, q := range r.Questions {
+				got = append(got, q.Text)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+			if r, err = Judge(r, Policy{}, "2026-11-21"); err != nil || r.Verdict.Fail != (len(c.want) > 0) {
+				t.Errorf("verdict %+v, %v", r.Verdict, err)
+			}
+		})
+	}
+	if _, err := Outside(small, []Accepted{{Operator: "ops/demo", Permissions: []string{"everything"}}}); err == nil {
+		t.Error("a permission that cannot be read was taken")
+	}
+}
