@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,16 +77,27 @@ func (in *install) served(file bundle.Object, o Object) (Object, error) {
 	return o, nil
 }
 
-// minor returns the minor version of the target Kubernetes, one beyond all
-// tables where none is set.
+// minor returns the newest minor version of the clusters that the base is for,
+// one beyond all tables where one of them does not say. A successor is served
+// long before what it succeeds goes, so that it suits the older ones too.
 func (in *install) minor() int {
-	parts := strings.SplitN(strings.TrimPrefix(in.opt.KubernetesVersion, "v"), ".", 3)
+	newest := 0
+	for _, c := range in.opt.Clusters {
+		newest = max(newest, minorOf(cmp.Or(c.KubernetesVersion, in.opt.KubernetesVersion)))
+	}
+	return newest
+}
+
+// minorOf returns the minor version of "1.34" or "v1.34.2".
+func minorOf(version string) int {
+	const unknown = 1 << 10
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {
-		return 1 << 10
+		return unknown
 	}
 	n, err := strconv.Atoi(strings.TrimRight(parts[1], "+"))
 	if err != nil {
-		return 1 << 10
+		return unknown
 	}
 	return n
 }

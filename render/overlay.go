@@ -1,0 +1,104 @@
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/internal/filetree"
+)
+
+// StreamOverlay returns what a cluster gets as one multi-document YAML, in
+// apply order: the CRDs, which no overlay transforms, and the overlay as
+// kustomize builds it. disk is the tree as it stands, from which the user's
+// own files are taken; nil where there is none.
+func StreamOverlay(r *Result, disk *filetree.Tree, cluster string) ([]byte, error) {
+	dir := path.Join("clusters", cluster)
+	if _, ok := r.Tree.Get(path.Join(dir, "generated", kustomizationFile)); !ok {
+		return nil, fmt.Errorf("no cluster %q (have %s)", cluster, strings.Join(overlays(r.Tree), ", "))
+	}
+	docs, err := build(withUserFiles(r.Tree, disk), dir)
+	if err != nil {
+		return nil, fmt.Errorf("building cluster %q: %w", cluster, err)
+	}
+	for _, o := range r.Objects {
+		if isCRD(o.Object) {
+			docs = append(docs, document{o.Object, Encode(map[string]any(o.Object))})
+		}
+	}
+	slices.SortStableFunc(docs, func(a, b document) int {
+		return cmp.Or(cmp.Compare(phase(a.head), phase(b.head)), a.head.Key().Compare(b.head.Key()))
+	})
+	var out bytes.Buffer
+	for _, d := range docs {
+		out.WriteString("---\n")
+		out.Write(d.text)
+	}
+	return out.Bytes(), nil
+}
+
+// overlays returns the names of the clusters, sorted.
+func overlays(t *filetree.Tree) []string {
+	var names []string
+	for name := range t.All() {
+		if c, ok := strings.CutSuffix(name, "/generated/"+kustomizationFile); ok {
+			names = append(names, strings.TrimPrefix(c, "clusters/"))
+		}
+	}
+	return names
+}
+
+// withUserFiles returns the files of a rendered tree, and those on disk that
+// are the user's.
+func withUserFiles(t, disk *filetree.Tree) map[string][]byte {
+	files := map[string][]byte{}
+	if disk != nil {
+		for name, data := range disk.All() {
+			if strings.HasPrefix(name, "clusters/") {
+				files[name] = data
+			}
+		}
+	}
+	for name, data := range t.All() {
+		if _, theirs := files[name]; !theirs || !t.Starter(name) {
+			files[name] = data
+		}
+	}
+	return files
+}
+
+// document is one object with its text.
+type document struct {
+	head Object // what names it
+	text []byte
+}
+
+// build builds a kustomization of the files in memory, without plugins.
+func build(files map[string][]byte, dir string) ([]document, error) {
+	fsys := filesys.MakeFsInMemory()
+	for name, data := range files {
+		if err := fsys.WriteFile("/"+name, data); err != nil {
+			return nil, err
+		}
+	}
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", dir))
+	if err != nil {
+		return nil, err
+	}
+	var out []document
+	for _, o := range objects.Resources() {
+		text, err := o.AsYAML()
+		if err != nil {
+			return nil, err
+		}
+		head := newObject(o.GetApiVersion(), o.GetKind(), o.GetNamespace(), o.GetName())
+		out = append(out, document{head, text})
+	}
+	return out, nil
+}
