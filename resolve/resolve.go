@@ -30,6 +30,9 @@ const maxRounds = 1000
 func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	w := newWorld(x, decl, opt)
 	st := w.begin(prev)
+	if err := w.checkNamed(st); err != nil {
+		return nil, err
+	}
 	first := st
 	res := &Result{}
 	var last *round
@@ -74,6 +77,21 @@ func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt 
 		return res, Conflicts(res.Conflicts)
 	}
 	return res, nil
+}
+
+// checkNamed finds targets that nothing asks for.
+func (w *world) checkNamed(st *state) error {
+	var keys []string
+	for _, s := range st.wants {
+		keys = append(keys, s.ns+"/"+s.pkg)
+	}
+	var faults diag.List
+	for _, t := range w.opt.Named {
+		if key := t.Namespace + "/" + t.Package; !slices.Contains(keys, key) {
+			faults.Addf(diag.Pos{}, "nothing asks for %s%s", key, didYouMean(key, slices.Clone(keys)))
+		}
+	}
+	return faults.Err()
 }
 
 // goesOn reports whether another hop is to be taken.

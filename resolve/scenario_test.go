@@ -1,8 +1,6 @@
 package resolve_test
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,6 +34,9 @@ import (
 //	warn CODE [text]           a warning of the run; "quiet": none at all
 //	fail TEXT                  the run ends in conflicts that say so
 //	stale [TEXT] / insync      what Check says of the lock
+//	merge NAME                 adds the pins of a saved lock that this one lacks
+//	show why b | whynot a@2 | tree | outdated | graph a [mermaid|dot]
+//	| LINE                     the next line of what was shown, spaces for tabs
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
@@ -68,6 +69,7 @@ type scenario struct {
 	opt      resolve.Options
 	res      *resolve.Result
 	err      error
+	shown    []string
 }
 
 func newScenario(t *testing.T) *scenario {
@@ -83,6 +85,9 @@ func (s *scenario) run(script string) {
 		words := strings.Fields(line)
 		if len(words) == 0 || strings.HasPrefix(line, "#") {
 			continue
+		}
+		if words[0] != "|" && len(s.shown) > 0 {
+			s.t.Fatalf("line %d: nothing expects %q", n+1, s.shown)
 		}
 		s.line(n+1, words, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), words[0])))
 	}
@@ -140,6 +145,15 @@ func (s *scenario) line(n int, words []string, rest string) {
 		if (err != nil) != (words[0] == "stale") || err != nil && !strings.Contains(err.Error(), rest) {
 			fatal("got %v", err)
 		}
+	case "merge":
+		s.merge(args[0])
+	case "show":
+		s.show(args)
+	case "|":
+		if len(s.shown) == 0 || strings.Join(strings.Fields(s.shown[0]), " ") != strings.Join(args, " ") {
+			fatal("got %q", s.shown)
+		}
+		s.shown = s.shown[1:]
 	default:
 		if !strings.HasSuffix(words[0], ":") {
 			fatal("no such command")
@@ -152,322 +166,4 @@ func sorted(words []string) []string {
 	out := slices.Clone(words)
 	slices.Sort(out)
 	return out
-}
-
-// split takes "a1.2" apart into package a and version 1.2.0.
-func split(word string) (pkg, version string) {
-	i := strings.IndexAny(word, "0123456789")
-	pkg, version = word[:i], word[i:]
-	rest := ""
-	if j := strings.IndexAny(version, "-+"); j > 0 {
-		version, rest = version[:j], version[j:]
-	}
-	for strings.Count(version, ".") < 2 {
-		version += ".0"
-	}
-	return pkg, version + rest
-}
-
-func fullName(word string) string {
-	if word == "" {
-		return ""
-	}
-	pkg, version := split(word)
-	return pkg + ".v" + version
-}
-
-// short turns a bundle's name back into a word.
-func short(name string) string {
-	pkg, version, _ := strings.Cut(name, ".v")
-	return pkg + strings.TrimSuffix(strings.TrimSuffix(version, ".0"), ".0")
-}
-
-func (s *scenario) catalog(args []string) {
-	ns := "olm"
-	if len(args) > 2 {
-		ns = args[2]
-	}
-	s.cur = args[0]
-	if s.cats[s.cur] != nil {
-		return
-	}
-	var prio int
-	fmt.Sscan(args[1], &prio)
-	s.cats[s.cur] = &catalog.Content{ID: catalog.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
-		Digest: catalog.DigestOf([]byte(args[0]))}
-}
-
-func (s *scenario) channel(name string, words []string) {
-	pkg, _ := split(words[0][:max(1, strings.IndexAny(words[0]+"<", "<-~"))])
-	c := s.cats[s.cur]
-	i := slices.IndexFunc(c.Packages, func(p catalog.PackageData) bool { return p.Name == pkg })
-	if i < 0 {
-		c.Packages = append(c.Packages, catalog.PackageData{Name: pkg, DefaultChannel: name})
-		i = len(c.Packages) - 1
-	}
-	p := &c.Packages[i]
-	ch := catalog.ChannelData{Name: name}
-	for _, w := range words {
-		w, skipRange, _ := strings.Cut(w, "~")
-		w, replaces, _ := strings.Cut(w, "<")
-		skips := strings.Split(cmp.Or(replaces, w), "-")
-		e := catalog.EntryData{SkipRange: strings.ReplaceAll(skipRange, "_", " ")}
-		if replaces != "" {
-			e.Name, e.Replaces = fullName(w), fullName(skips[0])
-		} else {
-			e.Name = fullName(skips[0])
-		}
-		for _, skip := range skips[1:] {
-			e.Skips = append(e.Skips, fullName(skip))
-		}
-		ch.Entries = append(ch.Entries, e)
-		if !slices.ContainsFunc(p.Bundles, func(b catalog.BundleData) bool { return b.Name == e.Name }) {
-			p.Bundles = append(p.Bundles, catalog.BundleData{Name: e.Name, Image: "quay.io/example/" + e.Name + "@sha256:" + catalog.DigestOf([]byte(e.Name)).Hex()})
-		}
-	}
-	if j := slices.IndexFunc(p.Channels, func(old catalog.ChannelData) bool { return old.Name == name }); j >= 0 {
-		p.Channels[j] = ch
-	} else {
-		p.Channels = append(p.Channels, ch)
-	}
-}
-
-func property(kind string, value any) catalog.Property {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return catalog.Property{Type: kind, Value: raw}
-}
-
-func api(kind string) map[string]string {
-	return map[string]string{"group": "example.com", "version": "v1", "kind": kind}
-}
-
-func (s *scenario) bundle(args []string, rest string) {
-	name := fullName(args[0])
-	add := func(p catalog.Property) { s.props[name] = append(s.props[name], p) }
-	if s.meta[name] == nil {
-		s.meta[name] = &catalog.Metadata{Known: true}
-	}
-	text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(rest, args[0])), args[1]))
-	switch args[1] {
-	case "needs":
-		add(property("olm.package.required", map[string]string{"packageName": args[2], "versionRange": strings.Join(args[3:], " ")}))
-	case "api":
-		add(property("olm.gvk.required", api(args[2])))
-	case "gives":
-		add(property("olm.gvk", api(args[2])))
-	case "deprecated":
-		add(property("olm.deprecated", struct{}{}))
-	case "constraint":
-		add(catalog.Property{Type: "olm.constraint", Value: json.RawMessage(text)})
-	case "label", "label.required":
-		add(property("olm."+args[1], map[string]string{"label": args[2]}))
-	case "openshift":
-		add(property("olm.maxOpenShiftVersion", args[2]))
-	case "modes":
-		for _, m := range args[2:] {
-			s.meta[name].InstallModes = append(s.meta[name].InstallModes, catalog.InstallMode(m))
-		}
-	case "kube":
-		s.meta[name].MinKubeVersion = args[2]
-	case "message":
-		s.messages[name] = text
-	default:
-		s.t.Fatalf("bundle %s: no such word", args[1])
-	}
-}
-
-func (s *scenario) group(args []string) {
-	ns := args[0]
-	if ns == "none" {
-		s.decl.OperatorGroups = slices.DeleteFunc(s.decl.OperatorGroups, func(g subscription.OperatorGroup) bool { return g.Namespace == args[1] })
-		return
-	}
-	g := subscription.OperatorGroup{Namespace: ns, Name: "og", Pos: diag.Pos{File: "group.yaml", Line: 1}}
-	if len(args) > 1 {
-		g.TargetNamespaces = strings.Split(args[1], ",")
-	}
-	i := slices.IndexFunc(s.decl.OperatorGroups, func(old subscription.OperatorGroup) bool { return old.Namespace == ns })
-	if i >= 0 {
-		s.decl.OperatorGroups[i] = g
-		return
-	}
-	s.decl.OperatorGroups = append(s.decl.OperatorGroups, g)
-}
-
-func (s *scenario) sub(args []string) {
-	d := subscription.Subscription{Dialect: subscription.V0, Name: args[0], Namespace: "ops", Package: args[0], Approval: subscription.Automatic,
-		Policy: subscription.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat"}}
-	for _, a := range args[1:] {
-		k, v, found := strings.Cut(a, "=")
-		switch {
-		case !found && k == "v1":
-			d.Dialect, d.Catalog = subscription.V1, nil
-		case !found:
-			d.Channels = append(d.Channels, k)
-		case k == "ns":
-			d.Namespace = v
-		case k == "name":
-			d.Name = v
-		case k == "catalog" && v == "any":
-			d.Dialect, d.Catalog = subscription.Quayside, nil
-		case k == "catalog":
-			ns, name, _ := strings.Cut(v, "/")
-			d.Catalog = &catalog.ID{Namespace: ns, Name: name}
-		case k == "start":
-			d.StartingCSV = fullName(v)
-		case k == "range":
-			d.Range = strings.ReplaceAll(v, "_", " ")
-		case k == "hold":
-			d.Hold = v
-		case k == "approval":
-			d.Approval = subscription.Approval(v)
-		case k == "policy":
-			d.Policy = subscription.UpgradePolicy(v)
-		case k == "installed":
-			d.InstalledCSV = fullName(v)
-		case k == "watch":
-			d.Watch = strings.Split(v, ",")
-		default:
-			s.t.Fatalf("sub: %s", a)
-		}
-	}
-	d.Pos = diag.Pos{File: d.Name + ".yaml", Line: 1}
-	d.Digest = catalog.DigestOf([]byte(strings.Join(args, " ")))
-	s.decl.Subscriptions = slices.DeleteFunc(s.decl.Subscriptions, func(old subscription.Subscription) bool { return old.Key() == d.Key() })
-	s.decl.Subscriptions = append(s.decl.Subscriptions, d)
-	slices.SortFunc(s.decl.Subscriptions, func(a, b subscription.Subscription) int { return strings.Compare(a.Key(), b.Key()) })
-}
-
-func (s *scenario) csv(args []string) {
-	pkg, version := split(args[0])
-	c := subscription.ClusterServiceVersion{Namespace: "ops", Name: fullName(args[0]), Version: version, Annotated: len(args) == 1,
-		Pos: diag.Pos{File: "dump.yaml", Line: 1}}
-	if c.Annotated {
-		c.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": pkg, "version": version})}, s.props[c.Name]...)
-	}
-	s.decl.CSVs = append(s.decl.CSVs, c)
-}
-
-func (s *scenario) index() *catalog.Index {
-	var cats []*catalog.Catalog
-	for _, c := range s.cats {
-		content := *c
-		content.Packages = slices.Clone(c.Packages)
-		for i := range content.Packages {
-			p := &content.Packages[i]
-			p.Bundles = slices.DeleteFunc(slices.Clone(p.Bundles), func(b catalog.BundleData) bool {
-				return !slices.ContainsFunc(p.Channels, func(ch catalog.ChannelData) bool {
-					return slices.ContainsFunc(ch.Entries, func(e catalog.EntryData) bool { return e.Name == b.Name })
-				})
-			})
-			for j := range p.Bundles {
-				b := &p.Bundles[j]
-				_, version, _ := strings.Cut(b.Name, ".v")
-				b.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": p.Name, "version": version})}, s.props[b.Name]...)
-				if m := s.meta[b.Name]; m != nil {
-					b.Metadata = *m
-				}
-				if msg := s.messages[b.Name]; msg != "" {
-					p.Deprecations = append(slices.Clone(p.Deprecations), catalog.DeprecationData{Schema: "olm.bundle", Name: b.Name, Message: msg})
-				}
-			}
-		}
-		cat, err := catalog.New(content)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		cats = append(cats, cat)
-	}
-	x, err := catalog.NewIndex(cats...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return x
-}
-
-func (s *scenario) resolve(args []string) {
-	opt := resolve.Options{GlobalNamespaces: []string{"olm"}}
-	for _, a := range args {
-		k, v, _ := strings.Cut(a, "=")
-		switch k {
-		case "upgrade":
-			opt.Upgrade = true
-		case "up":
-			pkg, version, _ := strings.Cut(v, "@")
-			t := resolve.Target{Namespace: "ops", Package: pkg}
-			if version != "" {
-				_, t.Version = split("x" + version)
-			}
-			opt.Named = append(opt.Named, t)
-		case "hops":
-			opt.Hops = -1
-			if v != "all" {
-				fmt.Sscan(v, &opt.Hops)
-			}
-		case "down":
-			opt.AllowDowngrade = true
-		case "keep":
-			opt.KeepGoing = true
-		case "kube":
-			opt.KubernetesVersion = v
-		case "openshift":
-			opt.OpenShiftVersion = v
-		case "warn":
-			opt.Requirements = "warn"
-		case "shared":
-			opt.SharedDependencies = true
-		case "overlap":
-			opt.AllowOverlap = true
-		case "global":
-			opt.GlobalNamespaces = strings.Split(v, ",")
-		case "from":
-			opt.From = s.saved[v]
-		case "held":
-			opt.Held = append(opt.Held, resolve.Hold{Namespace: "ops", Package: v, Reason: "not upgradeable"})
-		default:
-			s.t.Fatalf("run: %s", a)
-		}
-	}
-	s.opt = opt
-	s.res, s.err = resolve.Resolve(s.index(), &s.decl, s.lock, opt)
-	if s.res != nil && s.res.Lock != nil {
-		s.lock = s.res.Lock
-	}
-}
-
-func word(ns, bundle string) string {
-	if ns == "ops" {
-		return short(bundle)
-	}
-	return ns + "/" + short(bundle)
-}
-
-func (s *scenario) pins() []string {
-	if s.lock == nil {
-		return nil
-	}
-	var out []string
-	for _, p := range s.lock.Pins {
-		out = append(out, word(p.Namespace, p.Bundle))
-	}
-	return sorted(out)
-}
-
-func (s *scenario) moves() []string {
-	var out []string
-	for _, m := range s.res.Moves {
-		w := ""
-		if m.From != "" {
-			w = short(m.From)
-		}
-		w += ">"
-		if m.To != "" {
-			w += short(m.To)
-		}
-		out = append(out, w)
-	}
-	return sorted(out)
 }

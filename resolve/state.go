@@ -85,13 +85,16 @@ func (w *world) begin(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
 		d := &w.decl.Subscriptions[i]
-		if d.Bundle != "" {
+		if d.Package == "" { // a bundle by reference, which no catalog holds yet
 			continue
 		}
 		s := &want{ns: d.Namespace, name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d,
 			starting: d.StartingCSV, approval: d.Approval, hold: d.Hold}
 		st.wants = append(st.wants, s)
 	}
+	st.sort()
+	locked := w.fromLock(st, prev)
+	w.fromCluster(st, locked)
 	for _, s := range st.wants {
 		for _, h := range w.opt.Held {
 			if s.hold == "" && h.Namespace == s.ns && h.Package == s.pkg {
@@ -99,9 +102,6 @@ func (w *world) begin(prev *lockfile.File) *state {
 			}
 		}
 	}
-	st.sort()
-	locked := w.fromLock(st, prev)
-	w.fromCluster(st, locked)
 	st.sort()
 	return st
 }

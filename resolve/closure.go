@@ -1,0 +1,116 @@
+package resolve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/resolve/internal/solve"
+)
+
+// close finds everything that could be needed, directly or not.
+func (b *builder) close() {
+	for len(b.todo) > 0 {
+		id := b.todo[0]
+		b.todo = b.todo[1:]
+		a := b.atoms[id]
+		if a.skipped {
+			continue
+		}
+		a.needs = make([][]int, len(a.facts.needs))
+		for i, r := range a.facts.needs {
+			a.needs[i] = b.candidates(a, r)
+		}
+	}
+}
+
+// candidates returns the atoms of a's namespace that meet a requirement, the
+// preferred first: what is installed, then the requiring bundle's own catalog,
+// then the others.
+func (b *builder) candidates(a *atom, r *requirement) []int {
+	key := needKey{a.ns, a.catalog(), r}
+	if of, ok := b.lists[key]; ok {
+		return of
+	}
+	var have []*installed
+	for _, i := range b.st.have {
+		if i.ns == a.ns && r.match(i.facts) {
+			have = append(have, i)
+		}
+	}
+	slices.SortStableFunc(have, func(x, y *installed) int {
+		return cmp.Or(strings.Compare(x.pkg(), y.pkg()), strings.Compare(x.bundle, y.bundle))
+	})
+	var of []int
+	for _, i := range have {
+		of = append(of, b.installedAtom(i))
+	}
+	add := func(c *catalog.Catalog) {
+		for _, e := range b.w.providers(c, r) {
+			of = append(of, b.entryAtom(a.ns, e))
+		}
+	}
+	own := a.catalog()
+	if own != nil {
+		add(own)
+	}
+	for _, c := range b.w.catalogs(a.ns) {
+		if c != own {
+			add(c)
+		}
+	}
+	b.lists[key] = of
+	return of
+}
+
+// finish writes down what the atoms demand and exclude, in an order that does
+// not depend on any map.
+func (b *builder) finish() {
+	b.p.Atoms = len(b.atoms) - 1
+	b.p.Needs = make([][]solve.Choice, len(b.atoms))
+	shared := b.sharing()
+	for id := 1; id < len(b.atoms); id++ {
+		a := b.atoms[id]
+		for i, of := range a.needs {
+			r := a.facts.needs[i]
+			tag := b.tag(causeKey{kind: causeNeed, ns: a.ns, a: a.bundle(), req: r},
+				cause{kind: causeNeed, ns: a.ns, bundle: a.bundle(), req: r, pkg: a.facts.pkg, atoms: of})
+			choice := solve.Choice{Of: of, Tag: tag}
+			if shared != nil {
+				choice = shared.extend(a, r, choice)
+			}
+			b.p.Needs[id] = append(b.p.Needs[id], choice)
+		}
+	}
+	done := map[[2]string]bool{}
+	apis := map[apiKey]bool{}
+	for _, a := range b.atoms[1:] {
+		if k := [2]string{a.ns, a.facts.pkg}; !done[k] && len(b.byPkg[k]) > 1 {
+			done[k] = true
+			tag := b.tag(causeKey{kind: causePackage, ns: k[0], a: k[1]}, cause{kind: causePackage, ns: k[0], pkg: k[1], atoms: b.byPkg[k]})
+			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byPkg[k], Tag: tag})
+		}
+		for _, g := range a.facts.apis {
+			k := apiKey{a.ns, g}
+			if apis[k] || len(b.byAPI[k]) < 2 {
+				continue
+			}
+			apis[k] = true
+			if b.onePackage(b.byAPI[k]) {
+				continue // its package rule says the same already
+			}
+			tag := b.tag(causeKey{kind: causeAPI, ns: a.ns, a: g.String()}, cause{kind: causeAPI, ns: a.ns, api: g, atoms: b.byAPI[k]})
+			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byAPI[k], Tag: tag})
+		}
+	}
+	if !b.w.opt.AllowOverlap {
+		b.overlaps()
+	}
+}
+
+// onePackage reports whether all the atoms are of one package.
+func (b *builder) onePackage(ids []int) bool {
+	pkg := b.atoms[ids[0]].facts.pkg
+	return pkg != "" && !slices.ContainsFunc(ids, func(id int) bool { return b.atoms[id].facts.pkg != pkg })
+}

@@ -1,0 +1,208 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/subscription"
+)
+
+// upgrades returns what can take the place of what is installed.
+func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
+	allowed, bad := s.allows()
+	if bad != nil {
+		return options{fault: bad}
+	}
+	cur := s.current
+	stays := (allowed(cur.facts.version) || !cur.facts.hasVersion || s.decl == nil) && !byReference(s, pkgs)
+	var out options
+	for _, e := range w.edges(s, pkgs) {
+		v := e.Bundle().Version()
+		switch {
+		case !allowed(v):
+			continue
+		case !w.opt.AllowDowngrade && cur.facts.hasVersion && v.LT(cur.facts.version):
+			out.down = append(out.down, e)
+			continue
+		default:
+			out.of = append(out.of, option{entry: e})
+		}
+	}
+	here := option{current: cur}
+	switch target := w.named(s); {
+	case target != nil && target.Version != "" && !cur.is(target.Version):
+		if len(out.of) == 0 {
+			return options{fault: &fault{pos: s.pos(packageField(s)), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
+				cur.bundle, target.Version, s.pkg, s.inChannels()), hints: w.downHints(cur, target.Version)}}
+		}
+	case !stays && len(out.of) == 0:
+		return options{fault: &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("%s %s is installed, which is not in the range %q, and no upgrade leads into it",
+			s.pkg, cur.versionText(), s.decl.Range)}}
+	case !stays:
+	case how == keepIt:
+		out.of = slices.Insert(out.of, 0, here)
+	default:
+		out.of = append(out.of, here)
+	}
+	return out
+}
+
+// byReference reports whether s names a bundle, and another than what is
+// installed.
+func byReference(s *want, pkgs []*catalog.Package) bool {
+	if s.decl == nil || s.decl.Bundle == "" {
+		return false
+	}
+	return !slices.ContainsFunc(pkgs, func(p *catalog.Package) bool {
+		_, same := p.Bundle(s.current.bundle)
+		return same
+	})
+}
+
+// edges returns the entries that an edge leads to from what is installed. With
+// a target version, only what lies on the shortest way there; with a lock to
+// follow, the bundle that it pins.
+func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
+	cur := s.current
+	var es []*catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			switch {
+			case w.opt.From != nil || s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == subscription.SelfCertified:
+				es = append(es, ch.Entries()...)
+			case s.isV1():
+				for _, e := range ch.Entries() {
+					if cur.leadsTo(e) {
+						es = append(es, e)
+					}
+				}
+			default:
+				for _, e := range ch.Walk() {
+					if cur.leadsTo(e) {
+						es = append(es, e)
+					}
+				}
+			}
+		}
+	}
+	if !s.isV1() {
+		es = withTwins(s, es)
+	}
+	if t := w.named(s); t != nil && t.Version != "" && w.opt.From == nil {
+		es = w.towards(s, pkgs, t.Version)
+	}
+	return w.rank(s, es)
+}
+
+// leadsTo reports whether an edge goes from i to e.
+func (i *installed) leadsTo(e *catalog.Entry) bool {
+	if e.Replaces() == i.bundle || slices.Contains(e.Skips(), i.bundle) {
+		return true
+	}
+	in, ok := e.SkipRange()
+	return ok && i.facts.hasVersion && in.Contains(i.facts.version)
+}
+
+// withTwins adds, after each entry, those of the same bundle in other permitted
+// channels: the bundle is what the subscription gets.
+func withTwins(s *want, es []*catalog.Entry) []*catalog.Entry {
+	if len(s.channels) == 1 {
+		return es
+	}
+	var out []*catalog.Entry
+	seen := map[*catalog.Entry]bool{}
+	add := func(e *catalog.Entry) {
+		if !seen[e] {
+			seen[e] = true
+			out = append(out, e)
+		}
+	}
+	for _, e := range es {
+		add(e)
+		for _, ch := range s.channelsOf(e.Channel().Package()) {
+			if twin, ok := ch.Entry(e.Name()); ok {
+				add(twin)
+			}
+		}
+	}
+	return out
+}
+
+// is reports whether i is of that version, or is the bundle of that name.
+func (i *installed) is(version string) bool {
+	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
+}
+
+func isVersion(e *catalog.Entry, version string) bool {
+	return e.Name() == version || e.Bundle().Version().String() == version
+}
+
+// downHints says that only --allow-downgrade goes to a lower version.
+func (w *world) downHints(cur *installed, version string) []string {
+	if v, err := catalog.ParseVersion(version); err == nil && cur.facts.hasVersion && v.LT(cur.facts.version) && !w.opt.AllowDowngrade {
+		return []string{"--allow-downgrade goes to a lower version"}
+	}
+	return nil
+}
+
+// towards returns the first step of the shortest way to a version, or nothing
+// when that is there. A downgrade that was allowed needs no way.
+func (w *world) towards(s *want, pkgs []*catalog.Package, version string) []*catalog.Entry {
+	cur := s.current
+	if cur.is(version) {
+		return nil
+	}
+	if way := shortest(s, pkgs, cur, func(e *catalog.Entry) bool { return isVersion(e, version) }); len(way) > 0 {
+		return way[:1]
+	}
+	var down []*catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			for _, e := range ch.Entries() {
+				if w.opt.AllowDowngrade && isVersion(e, version) && cur.facts.hasVersion && e.Bundle().Version().LT(cur.facts.version) {
+					down = append(down, e)
+				}
+			}
+		}
+	}
+	return down
+}
+
+// shortest returns the entries on the shortest way along edges from cur to one
+// that end accepts, or nil. Of equally short ways the first in channel order.
+func shortest(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalog.Entry) bool) []*catalog.Entry {
+	type node struct {
+		at   *installed
+		e    *catalog.Entry
+		from int
+	}
+	var all []*catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			all = append(all, ch.Walk()...)
+		}
+	}
+	queue := []node{{at: cur, from: -1}}
+	seen := map[string]bool{cur.bundle: true}
+	for i := 0; i < len(queue); i++ {
+		for _, e := range all {
+			if seen[e.Name()] || !queue[i].at.leadsTo(e) {
+				continue
+			}
+			seen[e.Name()] = true
+			v := e.Bundle().Version()
+			queue = append(queue, node{at: &installed{bundle: e.Name(), facts: &facts{version: v, hasVersion: true}}, e: e, from: i})
+			if !end(e) {
+				continue
+			}
+			var way []*catalog.Entry
+			for n := len(queue) - 1; n > 0; n = queue[n].from {
+				way = append(way, queue[n].e)
+			}
+			slices.Reverse(way)
+			return way
+		}
+	}
+	return nil
+}
