@@ -42,8 +42,10 @@ func askFor(b *testing.B, x *catalog.Index, n int) *subscription.Set {
 			if !ok || (len(ch.Head().Bundle().Requires()) > 0) != depends || len(decl.Subscriptions) == n {
 				continue
 			}
-			s := subscription.Subscription{Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
-				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, Approval: subscription.Automatic}
+			s := subscription.Subscription{
+				Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
+				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, Approval: subscription.Automatic,
+			}
 			try := &subscription.Set{OperatorGroups: decl.OperatorGroups, Subscriptions: append(decl.Subscriptions[:len(decl.Subscriptions):len(decl.Subscriptions)], s)}
 			if _, err := resolve.Resolve(x, try, nil, resolve.Options{Requirements: "warn"}); err == nil {
 				decl = try
@@ -89,9 +91,13 @@ func elevenHops(b *testing.B, x *catalog.Index) (*subscription.Set, *lockfile.Fi
 	for _, p := range x.Catalogs()[0].Packages() {
 		for _, ch := range p.Channels() {
 			for _, e := range ch.Walk() {
-				decl := &subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
-					Subscriptions: []subscription.Subscription{{Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
-						Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, StartingCSV: e.Name(), Approval: subscription.Automatic}}}
+				decl := &subscription.Set{
+					OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
+					Subscriptions: []subscription.Subscription{{
+						Dialect: subscription.V0, Name: p.Name(), Namespace: "ops", Package: p.Name(),
+						Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{ch.Name()}, StartingCSV: e.Name(), Approval: subscription.Automatic,
+					}},
+				}
 				res, err := resolve.Resolve(x, decl, nil, resolve.Options{Requirements: "warn"})
 				if err != nil || len(res.Lock.Pins) != 1 || len(res.Lock.Pins[0].RemainingHops) != 11 {
 					continue
@@ -110,9 +116,13 @@ func elevenHops(b *testing.B, x *catalog.Index) (*subscription.Set, *lockfile.Fi
 func BenchmarkGrowth(b *testing.B) {
 	for _, packages := range []int{10, 100, 1000} {
 		x := synthetic(b, packages, 50)
-		decl := &subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
-			Subscriptions: []subscription.Subscription{{Dialect: subscription.V0, Name: "p0", Namespace: "ops", Package: "p0",
-				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{"stable"}, Approval: subscription.Automatic}}}
+		decl := &subscription.Set{
+			OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}},
+			Subscriptions: []subscription.Subscription{{
+				Dialect: subscription.V0, Name: "p0", Namespace: "ops", Package: "p0",
+				Catalog: &catalog.ID{Namespace: "olm", Name: "full"}, Channels: []string{"stable"}, Approval: subscription.Automatic,
+			}},
+		}
 		b.Run(fmt.Sprintf("packages=%d", packages), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -145,7 +155,8 @@ func synthetic(b *testing.B, packages, versions int) *catalog.Index {
 			d.Properties = append(d.Properties, property("olm.gvk", api(name)))
 			if i%10 != 9 && i+1 < packages {
 				d.Properties = append(d.Properties, property("olm.package.required", map[string]string{
-					"packageName": fmt.Sprintf("p%d", i+1), "versionRange": fmt.Sprintf(">=%d.0.0", v)}))
+					"packageName": fmt.Sprintf("p%d", i+1), "versionRange": fmt.Sprintf(">=%d.0.0", v),
+				}))
 			}
 			p.Bundles = append(p.Bundles, d)
 		}

@@ -80,6 +80,9 @@ func (w *world) options(s *want) options {
 	if sp := w.space(s.ns); sp.fault != "" {
 		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
 	}
+	if s.pkg == "" && s.decl != nil && s.decl.Bundle != "" {
+		return options{fault: &fault{pos: s.pos("spec.bundle"), msg: fmt.Sprintf("bundle %q is in no catalog", s.decl.Bundle)}}
+	}
 	how, stay := w.manner(s)
 	pkgs, bad := w.packages(s)
 	if bad == nil && len(pkgs) > 0 {
@@ -132,8 +135,10 @@ func ambiguous(s *want, found []*catalog.Package) *fault {
 	for i, p := range found {
 		ids[i] = p.Catalog().ID().String()
 	}
-	return &fault{pos: s.pos("spec.package"), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
-		hints: []string{"name one of them in spec.catalog"}}
+	return &fault{
+		pos: s.pos("spec.package"), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
+		hints: []string{"name one of them in spec.catalog"},
+	}
 }
 
 func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault) {
@@ -145,9 +150,11 @@ func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault)
 		return nil, &fault{pos: s.pos("spec.source"), msg: fmt.Sprintf("no catalog %s", id), hints: w.nearCatalogs(s.ns, id)}
 	}
 	if !w.sees(s.ns, id) {
-		return nil, &fault{pos: s.pos("spec.sourceNamespace"),
+		return nil, &fault{
+			pos:   s.pos("spec.sourceNamespace"),
 			msg:   fmt.Sprintf("catalog %s is not visible in namespace %s", id, s.ns),
-			hints: []string{fmt.Sprintf("put the catalog into namespace %s, or into one whose catalogs are global (%s)", s.ns, strings.Join(w.opt.GlobalNamespaces, ", "))}}
+			hints: []string{fmt.Sprintf("put the catalog into namespace %s, or into one whose catalogs are global (%s)", s.ns, strings.Join(w.opt.GlobalNamespaces, ", "))},
+		}
 	}
 	p, ok := c.Package(s.pkg)
 	if !ok {
@@ -216,8 +223,10 @@ func (w *world) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 		return nil
 	}
 	have := pkgs[0].ChannelNames()
-	f := &fault{pos: s.pos("spec.channel"),
-		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(have, ", "))}
+	f := &fault{
+		pos: s.pos("spec.channel"),
+		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(have, ", ")),
+	}
 	if near := diag.Nearest(s.channels[0], have); len(near) > 0 {
 		f.hints = []string{"did you mean " + strings.Join(near, " or ") + "?"}
 	}

@@ -68,6 +68,7 @@ func reasonFor(c lockfile.Change) string {
 		return fmt.Sprintf("is pinned (%s) and nothing asks for it", c.From)
 	case lockfile.Moved:
 		return fmt.Sprintf("is pinned at %s, which cannot stay: it would move to %s", c.From, c.To)
+	default:
+		return "is pinned otherwise than it is declared now: " + strings.Join(c.Fields, ", ")
 	}
-	return "is pinned otherwise than it is declared now: " + strings.Join(c.Fields, ", ")
 }

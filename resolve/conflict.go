@@ -132,6 +132,7 @@ func rank(k causeKind) int {
 		return 1
 	case causeNeed:
 		return 2
+	default:
+		return 3
 	}
-	return 3
 }

@@ -185,8 +185,10 @@ func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
 	if err != nil {
 		t.Fatalf("%s: %v", p.ID, err)
 	}
-	opt := resolve.Options{Upgrade: true, Hops: -1, KeepGoing: true, Requirements: "warn", AllowOverlap: true,
-		GlobalNamespaces: []string{p.GlobalCatalogNamespace}}
+	opt := resolve.Options{
+		Upgrade: true, Hops: -1, KeepGoing: true, Requirements: "warn", AllowOverlap: true,
+		GlobalNamespaces: []string{p.GlobalCatalogNamespace},
+	}
 	for _, s := range decl.Subscriptions {
 		if s.Approval == subscription.Manual {
 			opt.Named = append(opt.Named, resolve.Target{Namespace: s.Namespace, Package: s.Package})

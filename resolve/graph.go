@@ -69,8 +69,10 @@ func graphChannel(ch *catalog.Channel, pin *lockfile.Pin) GraphChannel {
 	}
 	entries := ch.Entries()
 	for _, e := range entries {
-		out.Nodes = append(out.Nodes, mark(GraphNode{Bundle: e.Name(), Version: e.Bundle().Version().String(), Head: e == ch.Head(),
-			Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != ""}))
+		out.Nodes = append(out.Nodes, mark(GraphNode{
+			Bundle: e.Name(), Version: e.Bundle().Version().String(), Head: e == ch.Head(),
+			Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
+		}))
 	}
 	absent := func(name string) {
 		if _, ok := ch.Entry(name); !ok && !slices.ContainsFunc(out.Nodes, func(n GraphNode) bool { return n.Bundle == name }) {

@@ -39,8 +39,10 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 	st := w.begin(lock)
 	var out []Age
 	for _, p := range lock.Pins {
-		a := Age{Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription, Channel: p.Channel, Pinned: p.Version,
-			Others: []ChannelHead{}, Deprecated: []string{}}
+		a := Age{
+			Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription, Channel: p.Channel, Pinned: p.Version,
+			Others: []ChannelHead{}, Deprecated: []string{},
+		}
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.age(&a, s)

@@ -68,9 +68,9 @@ type atomKey struct {
 }
 
 type causeKey struct {
-	kind        causeKind
-	ns, a, b, c string
-	req         *requirement
+	kind     causeKind
+	ns, a, b string
+	req      *requirement
 }
 
 type apiKey struct {
@@ -114,9 +114,11 @@ type root struct {
 }
 
 func (w *world) build(st *state, blocked map[any]int) *builder {
-	b := &builder{w: w, st: st, blocked: blocked, ids: map[atomKey]int{}, tags: map[causeKey]int{},
+	b := &builder{
+		w: w, st: st, blocked: blocked, ids: map[atomKey]int{}, tags: map[causeKey]int{},
 		byPkg: map[[2]string][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{},
-		banPkg: map[[2]string]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[[2]string]*want{}, atoms: []*atom{nil}, causes: []cause{{}}}
+		banPkg: map[[2]string]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[[2]string]*want{}, atoms: []*atom{nil}, causes: []cause{{}},
+	}
 	for _, s := range st.wants {
 		if k := [2]string{s.ns, s.pkg}; b.asked[k] == nil {
 			b.asked[k] = s
@@ -255,8 +257,10 @@ func (b *builder) add(key atomKey, a *atom) int {
 		}
 	}
 	if a.inst != nil && a.facts.deprecated && !a.skipped {
-		tag := b.tag(causeKey{kind: causeBanned, ns: a.ns, a: "@" + a.inst.bundle}, cause{kind: causeBanned, ns: a.ns, bundle: a.inst.bundle, inst: a.inst,
-			text: "is deprecated (olm.deprecated)", pkg: a.facts.pkg})
+		tag := b.tag(causeKey{kind: causeBanned, ns: a.ns, a: "@" + a.inst.bundle}, cause{
+			kind: causeBanned, ns: a.ns, bundle: a.inst.bundle, inst: a.inst,
+			text: "is deprecated (olm.deprecated)", pkg: a.facts.pkg,
+		})
 		b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
 	}
 	b.todo = append(b.todo, id)

@@ -31,8 +31,10 @@ func drawUniverse(t *rapid.T) universe {
 	names := []string{"a", "b", "c", "d", "e"}[:rapid.IntRange(1, 5).Draw(t, "packages")]
 	var u universe
 	for i := range rapid.IntRange(1, 3).Draw(t, "catalogs") {
-		c := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: fmt.Sprintf("cat%d", i)}, Priority: rapid.IntRange(0, 1).Draw(t, "priority"),
-			Source: fmt.Sprintf("dir:cat%d", i), Digest: catalog.DigestOf([]byte{byte(i)})}
+		c := catalog.Content{
+			ID: catalog.ID{Namespace: "olm", Name: fmt.Sprintf("cat%d", i)}, Priority: rapid.IntRange(0, 1).Draw(t, "priority"),
+			Source: fmt.Sprintf("dir:cat%d", i), Digest: catalog.DigestOf([]byte{byte(i)}),
+		}
 		for _, n := range names {
 			if i == 0 || rapid.Bool().Draw(t, "also here") {
 				c.Packages = append(c.Packages, drawPackage(t, n, names))
@@ -47,8 +49,10 @@ func drawUniverse(t *rapid.T) universe {
 			if !rapid.Bool().Draw(t, "asked") {
 				continue
 			}
-			s := subscription.Subscription{Dialect: subscription.V0, Name: n, Namespace: ns, Package: n, Approval: subscription.Automatic,
-				Policy: subscription.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat0"}}
+			s := subscription.Subscription{
+				Dialect: subscription.V0, Name: n, Namespace: ns, Package: n, Approval: subscription.Automatic,
+				Policy: subscription.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat0"},
+			}
 			if ch := rapid.SampledFrom([]string{"", "stable", "beta"}).Draw(t, "channel"); ch != "" {
 				s.Channels = []string{ch}
 			}
@@ -75,7 +79,8 @@ func drawPackage(t *rapid.T, name string, others []string) catalog.PackageData {
 			}
 			b.Properties = append(b.Properties, property("olm.package.required", map[string]string{
 				"packageName":  rapid.SampledFrom(others).Draw(t, "needed"),
-				"versionRange": fmt.Sprintf("%s%d.0.0", rapid.SampledFrom([]string{"<", ">=", ""}).Draw(t, "op"), rapid.IntRange(1, 4).Draw(t, "version"))}))
+				"versionRange": fmt.Sprintf("%s%d.0.0", rapid.SampledFrom([]string{"<", ">=", ""}).Draw(t, "op"), rapid.IntRange(1, 4).Draw(t, "version")),
+			}))
 		}
 		if rapid.IntRange(0, 11).Draw(t, "deprecated") == 0 {
 			b.Properties = append(b.Properties, property("olm.deprecated", struct{}{}))

@@ -36,7 +36,13 @@ func compile(r catalog.Requirement, rules *celRules) (*requirement, error) {
 		return compileLabel(r.Label), nil
 	case catalog.RequireCEL:
 		return rules.compile(r.Rule)
+	default:
+		return compileCompound(r, rules)
 	}
+}
+
+// compileCompound turns all, any and not into one test.
+func compileCompound(r catalog.Requirement, rules *celRules) (*requirement, error) {
 	parts := make([]*requirement, len(r.Of))
 	for i, sub := range r.Of {
 		p, err := compile(sub, rules)
@@ -157,6 +163,7 @@ func requirementKey(b *strings.Builder, r catalog.Requirement) {
 		b.WriteString(r.Label)
 	case catalog.RequireCEL:
 		b.WriteString(r.Rule)
+	default: // what it is made of follows
 	}
 	b.WriteByte('(')
 	for _, sub := range r.Of {

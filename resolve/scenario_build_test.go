@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
@@ -51,10 +52,14 @@ func (s *scenario) catalog(args []string) {
 	if s.cats[s.cur] != nil {
 		return
 	}
-	var prio int
-	fmt.Sscan(args[1], &prio)
-	s.cats[s.cur] = &catalog.Content{ID: catalog.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
-		Digest: catalog.DigestOf([]byte(args[0]))}
+	prio, err := strconv.Atoi(args[1])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cats[s.cur] = &catalog.Content{
+		ID: catalog.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
+		Digest: catalog.DigestOf([]byte(args[0])),
+	}
 }
 
 func (s *scenario) channel(name string, words []string) {
@@ -158,8 +163,10 @@ func (s *scenario) group(args []string) {
 }
 
 func (s *scenario) sub(args []string) {
-	d := subscription.Subscription{Dialect: subscription.V0, Name: args[0], Namespace: "ops", Package: args[0], Approval: subscription.Automatic,
-		Policy: subscription.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat"}}
+	d := subscription.Subscription{
+		Dialect: subscription.V0, Name: args[0], Namespace: "ops", Package: args[0], Approval: subscription.Automatic,
+		Policy: subscription.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "cat"},
+	}
 	for _, a := range args[1:] {
 		k, v, found := strings.Cut(a, "=")
 		switch {
@@ -203,8 +210,10 @@ func (s *scenario) sub(args []string) {
 
 func (s *scenario) csv(args []string) {
 	pkg, version := split(args[0])
-	c := subscription.ClusterServiceVersion{Namespace: "ops", Name: fullName(args[0]), Version: version, Annotated: len(args) == 1,
-		Pos: diag.Pos{File: "dump.yaml", Line: 1}}
+	c := subscription.ClusterServiceVersion{
+		Namespace: "ops", Name: fullName(args[0]), Version: version, Annotated: len(args) == 1,
+		Pos: diag.Pos{File: "dump.yaml", Line: 1},
+	}
 	if c.Annotated {
 		c.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": pkg, "version": version})}, s.props[c.Name]...)
 	}
@@ -265,7 +274,11 @@ func (s *scenario) resolve(args []string) {
 		case "hops":
 			opt.Hops = -1
 			if v != "all" {
-				fmt.Sscan(v, &opt.Hops)
+				n, err := strconv.Atoi(v)
+				if err != nil {
+					s.t.Fatal(err)
+				}
+				opt.Hops = n
 			}
 		case "down":
 			opt.AllowDowngrade = true

@@ -73,8 +73,10 @@ type scenario struct {
 }
 
 func newScenario(t *testing.T) *scenario {
-	s := &scenario{t: t, cats: map[string]*catalog.Content{}, props: map[string][]catalog.Property{}, meta: map[string]*catalog.Metadata{},
-		messages: map[string]string{}, saved: map[string]*lockfile.File{}}
+	s := &scenario{
+		t: t, cats: map[string]*catalog.Content{}, props: map[string][]catalog.Property{}, meta: map[string]*catalog.Metadata{},
+		messages: map[string]string{}, saved: map[string]*lockfile.File{},
+	}
 	s.catalog([]string{"cat", "0"})
 	s.group([]string{"ops"})
 	return s

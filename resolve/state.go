@@ -85,11 +85,10 @@ func (w *world) begin(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
 		d := &w.decl.Subscriptions[i]
-		if d.Package == "" { // a bundle by reference, which no catalog holds yet
-			continue
+		s := &want{
+			ns: d.Namespace, name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d,
+			starting: d.StartingCSV, approval: d.Approval, hold: d.Hold,
 		}
-		s := &want{ns: d.Namespace, name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d,
-			starting: d.StartingCSV, approval: d.Approval, hold: d.Hold}
 		st.wants = append(st.wants, s)
 	}
 	st.sort()
@@ -146,8 +145,10 @@ func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 
 func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	id := p.Catalog
-	s := &want{ns: p.Namespace, name: p.Subscription, pkg: p.Package, cat: &id, approval: subscription.Automatic,
-		current: inst, generated: true}
+	s := &want{
+		ns: p.Namespace, name: p.Subscription, pkg: p.Package, cat: &id, approval: subscription.Automatic,
+		current: inst, generated: true,
+	}
 	if p.Channel != "" {
 		s.channels = []string{p.Channel}
 	}
@@ -162,8 +163,10 @@ func (w *world) fromPin(p *lockfile.Pin) *installed {
 	if !f.hasVersion {
 		f.setVersion(p.Version)
 	}
-	return &installed{ns: p.Namespace, bundle: p.Bundle, facts: f, cat: p.Catalog, pin: p, replaces: p.Replaces,
-		entry: w.entryOf(p.Catalog, p.Package, p.Channel, p.Bundle)}
+	return &installed{
+		ns: p.Namespace, bundle: p.Bundle, facts: f, cat: p.Catalog, pin: p, replaces: p.Replaces,
+		entry: w.entryOf(p.Catalog, p.Package, p.Channel, p.Bundle),
+	}
 }
 
 // entryOf finds a bundle in its catalog, in the channel if that is known.

@@ -35,6 +35,7 @@ func (t *teller) chain() []Link {
 		case causeStays:
 			out = append(out, Link{At: t.where(x.cause), Text: x.bundle + " is installed in namespace " + x.ns + " and no subscription asks for it, so it stays"})
 			out = append(out, t.below([]int{t.b.installedAtom(x.inst)}, 1)...)
+		default: // told below what they constrain, or at the end
 		}
 	}
 	for _, x := range t.causes {
@@ -163,8 +164,9 @@ func (t *teller) rule(c cause) string {
 		return fmt.Sprintf("the API %s would be provided in namespaces %s and %s, which watch the same namespaces", c.api, c.ns, c.other)
 	case causeNeed:
 		return t.requires([]string{c.bundle}, c.req, c.atoms)
+	default:
+		return c.bundle + " " + c.text
 	}
-	return c.bundle + " " + c.text
 }
 
 // both lists those of the atoms that the conflict is about.
@@ -280,6 +282,7 @@ func (t *teller) changesFor(c cause, add func(at, text string)) {
 		t.oneOf(c, add)
 	case causeOverlap:
 		add("", fmt.Sprintf("give namespaces %s and %s OperatorGroups that watch different namespaces, or set allowOverlap: true in quayside.yaml", c.ns, c.other))
+	default: // said with the others
 	}
 }
 

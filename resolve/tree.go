@@ -79,8 +79,8 @@ func isRoot(p lockfile.Pin) bool {
 // TreeText prints trees, one pin a line, indented by tabs.
 func TreeText(nodes []Node) string {
 	var b strings.Builder
-	var print func(n Node, depth int)
-	print = func(n Node, depth int) {
+	var show func(n Node, depth int)
+	show = func(n Node, depth int) {
 		b.WriteString(strings.Repeat("\t", depth))
 		fmt.Fprintf(&b, "%s/%s %s", n.Namespace, n.Package, n.Version)
 		switch {
@@ -96,11 +96,11 @@ func TreeText(nodes []Node) string {
 		}
 		b.WriteByte('\n')
 		for _, c := range n.Children {
-			print(c, depth+1)
+			show(c, depth+1)
 		}
 	}
 	for _, n := range nodes {
-		print(n, 0)
+		show(n, 0)
 	}
 	return b.String()
 }

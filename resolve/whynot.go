@@ -115,8 +115,10 @@ func didYouMean(word string, among []string) string {
 
 func (q *question) answer() (*Obstacles, error) {
 	first := q.entries[0]
-	q.out = &Obstacles{Namespace: q.t.Namespace, Package: q.t.Package, Version: first.Bundle().Version().String(), Bundle: first.Name(),
-		Against: []string{}, Changes: []Change{}}
+	q.out = &Obstacles{
+		Namespace: q.t.Namespace, Package: q.t.Package, Version: first.Bundle().Version().String(), Bundle: first.Name(),
+		Against: []string{}, Changes: []Change{},
+	}
 	if q.s.current != nil && q.s.current.bundle == first.Name() {
 		q.out.Pinned = true
 		return q.out, nil

@@ -21,23 +21,31 @@ func TestSolvePrefersInOrder(t *testing.T) {
 			want: []int{1},
 		},
 		"needs are met after every root": {
-			p: Problem{Atoms: 4, Roots: []Choice{{Of: []int{1}}, {Of: []int{3, 2}}},
-				Needs: [][]Choice{1: {{Of: []int{2, 4}}}}, Groups: []Group{{Of: []int{2, 3}}}},
+			p: Problem{
+				Atoms: 4, Roots: []Choice{{Of: []int{1}}, {Of: []int{3, 2}}},
+				Needs: [][]Choice{1: {{Of: []int{2, 4}}}}, Groups: []Group{{Of: []int{2, 3}}},
+			},
 			want: []int{1, 3, 4},
 		},
 		"another way to meet a need before another root": { // 1 prefers 3, which needs what cannot be
-			p: Problem{Atoms: 5, Roots: []Choice{{Of: []int{1, 2}}},
-				Needs: [][]Choice{1: {{Of: []int{3, 4}}}, 3: {{Of: []int{5}}}}, Bans: []Ban{{Atom: 5}}},
+			p: Problem{
+				Atoms: 5, Roots: []Choice{{Of: []int{1, 2}}},
+				Needs: [][]Choice{1: {{Of: []int{3, 4}}}, 3: {{Of: []int{5}}}}, Bans: []Ban{{Atom: 5}},
+			},
 			want: []int{1, 4},
 		},
 		"a root gives way when nothing else can": {
-			p: Problem{Atoms: 3, Roots: []Choice{{Of: []int{1, 2}}},
-				Needs: [][]Choice{1: {{Of: []int{3}}}}, Bans: []Ban{{Atom: 3}}},
+			p: Problem{
+				Atoms: 3, Roots: []Choice{{Of: []int{1, 2}}},
+				Needs: [][]Choice{1: {{Of: []int{3}}}}, Bans: []Ban{{Atom: 3}},
+			},
 			want: []int{2},
 		},
 		"the earlier root keeps its wish": {
-			p: Problem{Atoms: 4, Roots: []Choice{{Of: []int{1, 2}}, {Of: []int{3, 4}}},
-				Groups: []Group{{Of: []int{1, 3}}}},
+			p: Problem{
+				Atoms: 4, Roots: []Choice{{Of: []int{1, 2}}, {Of: []int{3, 4}}},
+				Groups: []Group{{Of: []int{1, 3}}},
+			},
 			want: []int{1, 4},
 		},
 		"also counts, and comes last": {
@@ -45,14 +53,18 @@ func TestSolvePrefersInOrder(t *testing.T) {
 			want: []int{1},
 		},
 		"facts clash": {
-			p: Problem{Atoms: 3, Aux: 2, Roots: []Choice{{Of: []int{1}}, {Of: []int{2, 3}}},
-				Links: []Link{{1, 4}, {2, 5}}, Groups: []Group{{Of: []int{4, 5}}}},
+			p: Problem{
+				Atoms: 3, Aux: 2, Roots: []Choice{{Of: []int{1}}, {Of: []int{2, 3}}},
+				Links: []Link{{1, 4}, {2, 5}}, Groups: []Group{{Of: []int{4, 5}}},
+			},
 			want: []int{1, 3},
 		},
 		"deep backtracking": { // whatever 1 and 3 prefer together fails two levels down
-			p: Problem{Atoms: 8, Roots: []Choice{{Of: []int{1, 2}}, {Of: []int{3, 4}}},
+			p: Problem{
+				Atoms: 8, Roots: []Choice{{Of: []int{1, 2}}, {Of: []int{3, 4}}},
 				Needs:  [][]Choice{1: {{Of: []int{5, 6}}}, 3: {{Of: []int{7, 8}}}, 5: {{Of: []int{8}}}, 6: {{Of: []int{8}}}, 8: {{Of: []int{2}}}},
-				Groups: []Group{{Of: []int{1, 2}}}},
+				Groups: []Group{{Of: []int{1, 2}}},
+			},
 			want: []int{2, 3, 7},
 		},
 	}
