@@ -170,8 +170,16 @@ func (w *world) remaining(i *installed, s *want) []string {
 	return out
 }
 
+// elsewhere reports whether a catalog is now read from another place than old
+// says: the reference in the lock is what render follows.
+func (w *world) elsewhere(old lockfile.Catalog) bool {
+	now, ok := w.x.Catalog(old.ID)
+	return ok && now.Source() != old.Source
+}
+
 // lockedCatalogs returns the catalogs that the pins came from. One none of
-// whose pins moved stays as the previous lock has it.
+// whose pins moved stays as the previous lock has it, unless it is read from
+// elsewhere now.
 func (w *world) lockedCatalogs(pins []lockfile.Pin, prev *lockfile.File) []lockfile.Catalog {
 	moved := map[catalog.ID]bool{}
 	for _, p := range pins {
@@ -184,7 +192,7 @@ func (w *world) lockedCatalogs(pins []lockfile.Pin, prev *lockfile.File) []lockf
 	var out []lockfile.Catalog
 	for id, fresh := range moved {
 		if prev != nil {
-			if old, ok := prev.Catalog(id); ok && !fresh {
+			if old, ok := prev.Catalog(id); ok && !fresh && !w.elsewhere(old) {
 				out = append(out, old)
 				continue
 			}

@@ -95,7 +95,7 @@ func (o *catalogOptions) chosen(cmd *cobra.Command, all []source) ([]source, err
 // brokenOnes warns of the catalogs that could not be read, or returns them as
 // an error where nothing else is left.
 func brokenOnes(a *app, x *catalog.Index) error {
-	faults := brokenList(x)
+	faults := brokenList(x, func(catalog.ID) bool { return true })
 	if len(x.Catalogs()) == 0 {
 		return faults.Err()
 	}

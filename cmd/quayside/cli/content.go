@@ -71,15 +71,15 @@ func (c *contents) open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	}
 	fsys, err := c.fromCatalog(ctx, p)
 	if err != nil {
-		return nil, fmt.Errorf("bundle %q of %s/%s: %w", p.Bundle, p.Namespace, p.Package, err)
+		return nil, err
 	}
 	ms, err := bundle.Manifests(fsys)
 	if err != nil {
-		return nil, fmt.Errorf("bundle %q of %s/%s: %w", p.Bundle, p.Namespace, p.Package, err)
+		return nil, err
 	}
 	if got := catalog.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
-		return nil, fmt.Errorf("bundle %q of %s/%s: catalog %q has content %s, the lock has %s: the catalog was changed; restore it, or run 'quayside resolve --upgrade=%s/%s'",
-			p.Bundle, p.Namespace, p.Package, p.Catalog, got, p.ContentDigest, p.Namespace, p.Package)
+		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or take the block of %s out of %s and run 'quayside resolve'",
+			p.Catalog, got, p.ContentDigest, p.Key(), lockFile)
 	}
 	if err := c.keep(ctx, ms); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (c *contents) open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 func (c *contents) fromImage(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	im, err := image.Open(ctx, c.client, "image:"+p.Image, image.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("bundle %q of %s/%s: %w", p.Bundle, p.Namespace, p.Package, err)
+		return nil, err
 	}
 	c.images = append(c.images, im)
 	return im.FS(ctx)

@@ -54,6 +54,10 @@ func (a *app) report(err error) int {
 // exitCode returns the gravest of the codes that err and what it joins stand
 // for.
 func exitCode(err error) int {
+	var input *inputError
+	if errors.As(err, &input) {
+		return exitError // whatever else was found: with the catalog it may look otherwise
+	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		code := exitOK
 		for _, e := range many.Unwrap() {
@@ -64,12 +68,9 @@ func exitCode(err error) int {
 	var differs *differsError
 	var stale *resolve.StaleError
 	var conflict *resolve.Conflict
-	var input *inputError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &input):
-		return exitError
 	case errors.As(err, &differs), errors.As(err, &stale):
 		return exitDiffers
 	case errors.As(err, &conflict):

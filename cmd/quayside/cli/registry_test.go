@@ -139,7 +139,7 @@ func TestRegistryFaults(t *testing.T) {
 				}
 				return
 			}
-			if got.code != 2 && got.code != 3 {
+			if got.code != 2 {
 				t.Errorf("exit code %d", got.code)
 			}
 			for _, want := range []string{c.want, server.Host + "/quickstart/catalog:v1"} {

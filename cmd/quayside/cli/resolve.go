@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
@@ -138,26 +140,6 @@ func (s *space) inputs(ctx context.Context, fresh, offline bool) (*inputs, error
 	return &inputs{set: set, index: x, prev: prev}, nil
 }
 
-// blame returns err, marked as an error of the input where what is missing may
-// be in a catalog that could not be read.
-func (in *inputs) blame(err error) error {
-	var conflicts resolve.Conflicts
-	broken := in.index.Broken()
-	if len(broken) == 0 || !errors.As(err, &conflicts) {
-		return err
-	}
-	for _, sub := range in.set.Subscriptions {
-		if sub.Catalog == nil {
-			if len(in.index.Having(sub.Package)) == 0 {
-				return &inputError{err}
-			}
-		} else if broken[*sub.Catalog] != nil {
-			return &inputError{err}
-		}
-	}
-	return err
-}
-
 // resolveOptions returns what quayside.yaml says about resolving.
 func (s *space) resolveOptions() resolve.Options {
 	return resolve.Options{
@@ -187,6 +169,11 @@ func (o *resolveOptions) resolve(ctx context.Context, s *space, in *inputs, opt 
 	if res == nil {
 		return err
 	}
+	failed := in.blame(conflictsOf(res))
+	var input *inputError
+	if errors.As(failed, &input) {
+		res.Warnings = slices.DeleteFunc(res.Warnings, func(w diag.Warning) bool { return w.Code == "broken-catalog" })
+	}
 	o.talk.warn(in.set.Warnings)
 	o.talk.warn(res.Warnings)
 	var lock *lockfile.File
@@ -204,7 +191,7 @@ func (o *resolveOptions) resolve(ctx context.Context, s *space, in *inputs, opt 
 		}
 	}
 	err = o.print(o.output, report, func(w io.Writer) error { return o.printReport(w, report) })
-	return errors.Join(err, in.blame(conflictsOf(res)))
+	return errors.Join(err, failed)
 }
 
 // upgradeAll is what --upgrade means without a value.

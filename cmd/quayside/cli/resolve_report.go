@@ -13,12 +13,12 @@ import (
 
 // resolveReport is what `quayside resolve` prints.
 type resolveReport struct {
-	Lock      string        `json:"lock"`
-	Written   bool          `json:"written"` // false: nothing was to be changed, or there was no solution
-	Pins      int           `json:"pins"`
-	Changes   []pinChange   `json:"changes"`
-	Warnings  []warningView `json:"warnings"`
-	Conflicts []string      `json:"conflicts"`
+	Lock      string              `json:"lock"`
+	Written   bool                `json:"written"` // false: nothing was to be changed, or there was no solution
+	Pins      int                 `json:"pins"`
+	Changes   []pinChange         `json:"changes"`
+	Warnings  []warningView       `json:"warnings"`
+	Conflicts []*resolve.Conflict `json:"conflicts"`
 }
 
 // pinChange is one difference between the lock before and after.
@@ -54,10 +54,7 @@ func warningViews(lists ...[]diag.Warning) []warningView {
 // newResolveReport compares the lock before with the one that res led to; nil
 // where there is no solution.
 func newResolveReport(before, after *lockfile.File, res *resolve.Result, warnings []diag.Warning) *resolveReport {
-	r := &resolveReport{Lock: lockFile, Changes: []pinChange{}, Conflicts: []string{}, Warnings: warningViews(warnings, res.Warnings)}
-	for _, c := range res.Conflicts {
-		r.Conflicts = append(r.Conflicts, c.Error())
-	}
+	r := &resolveReport{Lock: lockFile, Changes: []pinChange{}, Conflicts: append([]*resolve.Conflict{}, res.Conflicts...), Warnings: warningViews(warnings, res.Warnings)}
 	if after == nil {
 		return r
 	}

@@ -251,16 +251,19 @@ func (t *tree) bundle(pkg, name string) (fs.FS, error) {
 	return bundle.FSFromObjects(objects, pkg)
 }
 
-// brokenList returns what is wrong with the catalogs that could not be read.
-func brokenList(x *catalog.Index) diag.List {
+// brokenList returns what is wrong with the catalogs that could not be read
+// and that are wanted.
+func brokenList(x *catalog.Index, wanted func(catalog.ID) bool) diag.List {
 	var faults diag.List
 	for id, err := range x.Broken() {
 		var at *diag.Error
-		if errors.As(err, &at) {
+		switch {
+		case !wanted(id):
+		case errors.As(err, &at):
 			faults.Addf(at.Pos, "catalog %q: %w", id, at.Err)
-			continue
+		default:
+			faults.Addf(diag.Pos{}, "catalog %q: %w", id, err)
 		}
-		faults.Addf(diag.Pos{}, "catalog %q: %w", id, err)
 	}
 	return faults
 }
