@@ -149,10 +149,14 @@ func TestPins(t *testing.T) {
 		{"rebuilt", func(p *lockfile.Pin) { p.Image = "q/d@sha256:9" }, []string{"high upgrade.same-version-other-content: q/d@sha256:1 → q/d@sha256:9"}},
 		{"channel", func(p *lockfile.Pin) { p.Channel = "fast" }, []string{"low upgrade.channel channel: stable → fast"}},
 		{"catalog", func(p *lockfile.Pin) { p.Catalog.Name = "mine" }, []string{"medium upgrade.catalog catalog: olm/community → olm/mine"}},
-		{"watches all", func(p *lockfile.Pin) { p.InstallMode, p.WatchNamespaces = catalog.AllNamespaces, nil },
-			[]string{"medium upgrade.install-mode installMode: OwnNamespace → AllNamespaces", "medium upgrade.watch-widened watchNamespaces: ops → all namespaces"}},
-		{"watches another", func(p *lockfile.Pin) { p.WatchNamespaces = []string{"team"} },
-			[]string{"medium upgrade.watch-narrowed watchNamespaces: ops → team", "medium upgrade.watch-widened watchNamespaces: ops → team"}},
+		{
+			"watches all", func(p *lockfile.Pin) { p.InstallMode, p.WatchNamespaces = catalog.AllNamespaces, nil },
+			[]string{"medium upgrade.install-mode installMode: OwnNamespace → AllNamespaces", "medium upgrade.watch-widened watchNamespaces: ops → all namespaces"},
+		},
+		{
+			"watches another", func(p *lockfile.Pin) { p.WatchNamespaces = []string{"team"} },
+			[]string{"medium upgrade.watch-narrowed watchNamespaces: ops → team", "medium upgrade.watch-widened watchNamespaces: ops → team"},
+		},
 		{"approval", func(p *lockfile.Pin) { p.Approval = "Automatic" }, []string{"low upgrade.approval approval: Manual → Automatic"}},
 		{"config", func(p *lockfile.Pin) { p.Config = []byte(`{"env":[]}`) }, []string{`info upgrade.config config: - → {"env":[]}`}},
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-//nolint:gochecknoglobals // a flag of the test binary
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares got with a file, or writes the file under -update.
