@@ -101,9 +101,9 @@ func operatorGrants(v *view) (map[string][]rbac.Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]rbac.Grant{}
+	out, at := map[string][]rbac.Grant{}, homes(v)
 	for _, s := range m.Subjects() {
-		if o := home(v, s); o != nil {
+		if o := at[s]; o != nil {
 			out[o.Operator] = append(out[o.Operator], m.Direct(s)...)
 		}
 	}

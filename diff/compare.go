@@ -98,9 +98,16 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 		}
 		f.Place.Path, f.Place.Removed = f.where.Path, c.gone(f.where)
 	}
+	if len(c.found) >= maxFindings {
+		c.note("only the first %d findings are listed", maxFindings)
+		return
+	}
 	f.Before, f.After = cut(f.Before, maxValue), cut(f.After, maxValue)
 	c.found = append(c.found, f)
 }
+
+// maxFindings bounds a report: what is compared may come from a stranger.
+const maxFindings = 50_000
 
 // maxValue bounds Before and After in bytes.
 const maxValue = 4000

@@ -33,20 +33,24 @@ func comparePermissions(c *comparison) {
 	}
 	all := append(old.Subjects(), now.Subjects()...)
 	slices.SortFunc(all, rbac.Subject.Compare)
-	renamed := renamedAccounts(c, old, now)
+	wasAt, isAt := homes(c.before), homes(c.after)
+	renamed := renamedAccounts(c, wasAt, isAt)
+	replaced := map[rbac.Subject]bool{}
+	for _, was := range renamed {
+		replaced[was] = true
+	}
 	for _, s := range slices.Compact(all) {
 		was := s
 		if from, ok := renamed[s]; ok {
 			was = from
 		}
 		d := rbacDiff{c: c, subject: s, had: old.Of(was), has: now.Of(s)}
-		d.home = home(c.after, s)
-		if d.home == nil {
-			d.home = home(c.before, s)
+		if d.home = isAt[s]; d.home == nil {
+			d.home = wasAt[s]
 		}
 		d.fresh = len(d.had) == 0 && (d.home == nil || !c.before.hasOperator(d.home.Operator))
 		d.gained(rbac.Gained(d.had, now.Direct(s)))
-		if !isValue(renamed, s) {
+		if !replaced[s] {
 			d.lost(rbac.Gained(d.has, old.Direct(was)))
 		}
 	}
@@ -73,61 +77,69 @@ func permissions(v *view) (*rbac.Model, error) {
 
 // renamedAccounts maps new ServiceAccounts to those whose place they take: the
 // only one of an operator and namespace that comes, for the only one that goes.
-func renamedAccounts(c *comparison, old, now *rbac.Model) map[rbac.Subject]rbac.Subject {
+func renamedAccounts(c *comparison, wasAt, isAt map[rbac.Subject]*Object) map[rbac.Subject]rbac.Subject {
 	type slot struct{ operator, namespace string }
-	gone, come := map[slot][]rbac.Subject{}, map[slot][]rbac.Subject{}
-	collect := func(into map[slot][]rbac.Subject, m, other *rbac.Model, v *view) {
-		for _, s := range m.Subjects() {
-			if s.Kind == "ServiceAccount" && !slices.Contains(other.Subjects(), s) {
-				if o := home(v, s); o != nil {
-					k := slot{o.Operator, s.Namespace}
-					into[k] = append(into[k], s)
-				}
+	only := func(here, there map[rbac.Subject]*Object) map[slot][]rbac.Subject {
+		out := map[slot][]rbac.Subject{}
+		for s, o := range here {
+			if s.Kind == "ServiceAccount" && there[s] == nil {
+				k := slot{o.Operator, s.Namespace}
+				out[k] = append(out[k], s)
 			}
 		}
+		return out
 	}
-	collect(gone, old, now, c.before)
-	collect(come, now, old, c.after)
+	gone := only(wasAt, isAt)
 	out := map[rbac.Subject]rbac.Subject{}
-	for k, s := range come {
+	for k, s := range only(isAt, wasAt) {
 		if len(s) == 1 && len(gone[k]) == 1 {
-			out[s[0]] = gone[k][0]
+			was, is := gone[k][0], s[0]
+			out[is] = was
+			c.add("rbac.account-renamed", isAt[is], Finding{
+				Before: was.Name, After: is.Name, Message: fmt.Sprintf("ServiceAccount %s takes the place of %s", is.Name, was.Name),
+				steps: path("metadata", "name"),
+			})
 		}
-	}
-	for _, s := range slices.SortedFunc(mapKeys(out), rbac.Subject.Compare) {
-		c.add("rbac.account-renamed", home(c.after, s), Finding{
-			Before: out[s].Name, After: s.Name, Message: fmt.Sprintf("ServiceAccount %s takes the place of %s", s.Name, out[s].Name),
-			steps: path("metadata", "name"),
-		})
 	}
 	return out
 }
 
-// home returns the object that a subject's findings belong to: its
-// ServiceAccount, else the first binding or role that names it; nil for none.
-func home(v *view, s rbac.Subject) *Object {
-	if o := v.byKey[key{kind: "ServiceAccount", namespace: s.Namespace, name: s.Name}]; o != nil && s.Kind == "ServiceAccount" {
-		return o
+// homes returns the object that each subject's findings belong to: its
+// ServiceAccount, else the first binding that names it, or the first role that
+// aggregates into it.
+func homes(v *view) map[rbac.Subject]*Object {
+	out := map[rbac.Subject]*Object{}
+	first := func(s rbac.Subject, o *Object) {
+		if out[s] == nil {
+			out[s] = o
+		}
+	}
+	for _, o := range v.order {
+		if r := o.Ref(); r.is("ServiceAccount") {
+			out[rbac.Subject{Kind: "ServiceAccount", Namespace: r.Namespace, Name: r.Name}] = o
+		}
 	}
 	for _, o := range v.order {
 		r := o.Ref()
-		if s.Kind == "ClusterRole" && r.Kind == "ClusterRole" && text(o.Content, "metadata", "labels", aggregateTo+s.Name) == "true" {
-			return o
-		}
-		if !strings.HasSuffix(r.Kind, "RoleBinding") {
-			continue
-		}
-		for _, m := range items(o.Content, "subjects") {
-			ns := text(m, "namespace")
-			if text(m, "kind") == "ServiceAccount" {
-				ns = or(ns, r.Namespace)
+		switch {
+		case r.Group != "rbac.authorization.k8s.io":
+		case r.Kind == "ClusterRole":
+			for label, value := range fields(o.Content, "metadata", "labels") {
+				if role, ok := strings.CutPrefix(label, aggregateTo); ok && value == "true" {
+					first(rbac.Subject{Kind: "ClusterRole", Name: role}, o)
+				}
 			}
-			if text(m, "kind") == s.Kind && text(m, "name") == s.Name && ns == s.Namespace {
-				return o
+		case strings.HasSuffix(r.Kind, "RoleBinding"):
+			for _, m := range items(o.Content, "subjects") {
+				s := rbac.Subject{Kind: text(m, "kind"), Name: text(m, "name")}
+				if s.Kind == "ServiceAccount" {
+					s.Namespace = or(text(m, "namespace"), r.Namespace)
+				}
+				first(s, o)
 			}
 		}
 	}
-	return nil
+	return out
 }
 
 const aggregateTo = "rbac.authorization.k8s.io/aggregate-to-"
@@ -153,7 +165,11 @@ type clause struct {
 
 func (d rbacDiff) gained(grants []rbac.Grant) {
 	var ordinary []clause
-	for _, b := range d.clauses(grants) {
+	for i, b := range d.clauses(grants) {
+		if i == maxClauses {
+			d.c.note("%s: only the first %d kinds of permission gained are listed", d.subject, maxClauses)
+			break
+		}
 		if b.rule == "rbac.gained" && d.fresh {
 			ordinary = append(ordinary, b)
 			continue
@@ -171,34 +187,46 @@ func (d rbacDiff) gained(grants []rbac.Grant) {
 // clauses groups grants: first by object, then those objects of one API group
 // that have the same verbs.
 func (d rbacDiff) clauses(grants []rbac.Grant) []clause {
+	type about struct {
+		rule  string
+		grant rbac.Grant
+	}
 	var single []clause
+	at := map[about]int{}
 	for _, g := range grants {
-		rule := dangerOf(g)
+		rule, verb := dangerOf(g), g.Verb
 		if rule == "rbac.gained" && d.subject.Kind == "ClusterRole" {
 			rule = "rbac.aggregated"
 		}
-		verb := g.Verb
 		g.Verb = ""
-		i := slices.IndexFunc(single, func(b clause) bool { return b.rule == rule && b.grant == g })
-		if i < 0 {
+		i, seen := at[about{rule, g}]
+		if !seen {
+			i = len(single)
+			at[about{rule, g}] = i
 			single = append(single, clause{rule: rule, grant: g, objects: []string{object(g)}, own: d.own(g)})
-			i = len(single) - 1
 		}
 		single[i].verbs = append(single[i].verbs, verb)
 	}
+	return together(single)
+}
+
+// together joins the clauses that say the same of several objects.
+func together(single []clause) []clause {
+	type alike struct {
+		rule, namespace, group, alone, verbs string
+		named, own                           bool
+	}
 	var out []clause
+	at := map[alike]int{}
 	for _, b := range single {
 		slices.Sort(b.verbs)
-		i := slices.IndexFunc(out, func(o clause) bool {
-			return o.rule == b.rule && o.own == b.own && o.grant.Namespace == b.grant.Namespace && o.grant.Group == b.grant.Group &&
-				o.grant.URL == "" && b.grant.URL == "" && o.grant.Role == "" && b.grant.Role == "" &&
-				(o.grant.Name == "") == (b.grant.Name == "") && slices.Equal(o.verbs, b.verbs)
-		})
-		if i < 0 {
-			out = append(out, b)
+		k := alike{b.rule, b.grant.Namespace, b.grant.Group, b.grant.URL + b.grant.Role, strings.Join(b.verbs, ","), b.grant.Name != "", b.own}
+		if i, seen := at[k]; seen {
+			out[i].objects = append(out[i].objects, b.objects...)
 			continue
 		}
-		out[i].objects = append(out[i].objects, b.objects...)
+		at[k] = len(out)
+		out = append(out, b)
 	}
 	return out
 }
@@ -210,6 +238,9 @@ func (d rbacDiff) own(g rbac.Grant) bool {
 	crd := d.c.after.byKey[key{"apiextensions.k8s.io", "CustomResourceDefinition", "", resource + "." + g.Group}]
 	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
 }
+
+// maxClauses bounds the findings about one subject.
+const maxClauses = 500
 
 func byScope(list []clause) map[string][]clause {
 	out := map[string][]clause{}

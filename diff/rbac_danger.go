@@ -1,24 +1,11 @@
 package diff
 
 import (
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/rbac"
 )
-
-func mapKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
-
-func isValue(m map[rbac.Subject]rbac.Subject, s rbac.Subject) bool {
-	for v := range maps.Values(m) {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
 
 func rbacRules() []Rule {
 	return []Rule{

@@ -10,7 +10,7 @@ import (
 
 // MaxGrants bounds what a model may hold: rules are products of lists, and
 // their author may be a stranger.
-const MaxGrants = 500_000
+const MaxGrants = 200_000
 
 // ErrTooMany says that the roles multiply to more than MaxGrants grants.
 var ErrTooMany = errors.New("too many permissions")

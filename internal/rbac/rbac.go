@@ -10,6 +10,7 @@ package rbac
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -92,47 +93,113 @@ func coversResource(have, want string) bool {
 	return ok && of == sub
 }
 
-// Covers reports whether set permits g. It is exact for grants that no union of
-// several grants covers, which is all that RBAC can express but for names.
-func Covers(set []Grant, g Grant) bool {
-	return slices.ContainsFunc(set, func(have Grant) bool { return have.Covers(g) })
+// Set is a set of grants, made for asking what it covers.
+type Set map[Grant]struct{}
+
+// NewSet returns the set of these grants.
+func NewSet(grants []Grant) Set {
+	s := make(Set, len(grants))
+	for _, g := range grants {
+		s[g] = struct{}{}
+	}
+	return s
+}
+
+// Covers reports whether the set permits g. It is exact: RBAC has no
+// permission that only several grants together could give. The time it takes
+// does not grow with the set.
+func (s Set) Covers(g Grant) bool {
+	for have := range wider(g) {
+		if _, ok := s[have]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// wider yields g and every grant that covers it.
+func wider(g Grant) iter.Seq[Grant] {
+	return func(yield func(Grant) bool) {
+		for _, ns := range either(g.Namespace, "") {
+			if g.Role != "" {
+				if !yield(Grant{Namespace: ns, Role: g.Role}) {
+					return
+				}
+				continue
+			}
+			for _, verb := range either(g.Verb, "*") {
+				for have := range widerObjects(g) {
+					have.Namespace, have.Verb = ns, verb
+					if !yield(have) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// widerObjects yields the object of g, without verb and namespace, and every
+// pattern that covers it.
+func widerObjects(g Grant) iter.Seq[Grant] {
+	return func(yield func(Grant) bool) {
+		if g.URL != "" {
+			for i := range len(g.URL) {
+				if !yield(Grant{URL: g.URL[:i] + "*"}) {
+					return
+				}
+			}
+			yield(Grant{URL: g.URL})
+			return
+		}
+		resources := either(g.Resource, "*")
+		if _, sub, ok := strings.Cut(g.Resource, "/"); ok {
+			resources = append(resources, "*/"+sub)
+		}
+		for _, group := range either(g.Group, "*") {
+			for _, res := range resources {
+				for _, name := range either(g.Name, "") {
+					if !yield(Grant{Group: group, Resource: res, Name: name}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// either returns s, and the other where it differs.
+func either(s, other string) []string {
+	if s == other {
+		return []string{s}
+	}
+	return []string{s, other}
 }
 
 // Gained returns the grants of after that before does not cover, in order. A
 // grant that another gained one covers is left out.
 func Gained(before, after []Grant) []Grant {
-	var out []Grant
-	for _, g := range after {
-		if !Covers(before, g) {
-			out = append(out, g)
-		}
-	}
-	return Reduce(out)
+	had := NewSet(before)
+	return Reduce(slices.DeleteFunc(slices.Clone(after), had.Covers))
 }
 
 // Reduce returns the grants without repeats and without those that another one
 // covers, sorted.
 func Reduce(grants []Grant) []Grant {
-	sorted := slices.Clone(grants)
-	slices.SortFunc(sorted, Grant.Compare)
-	sorted = slices.Compact(sorted)
-	wide := slices.DeleteFunc(slices.Clone(sorted), func(g Grant) bool { return !g.isWide() })
-	return slices.DeleteFunc(sorted, func(g Grant) bool {
-		return slices.ContainsFunc(wide, func(w Grant) bool { return w != g && w.Covers(g) }) ||
-			g.Name != "" && contains(sorted, g.nameless()) || g.Namespace != "" && contains(sorted, g.everywhere())
-	})
-}
-
-// isWide reports whether a pattern or an emptiness lets g cover other grants.
-func (g Grant) isWide() bool {
-	return g.Verb == "*" || g.Group == "*" || strings.HasPrefix(g.Resource, "*") || strings.HasSuffix(g.URL, "*")
-}
-
-func (g Grant) nameless() Grant   { g.Name = ""; return g }
-func (g Grant) everywhere() Grant { g.Namespace = ""; return g }
-
-// contains searches a sorted list.
-func contains(sorted []Grant, g Grant) bool {
-	_, ok := slices.BinarySearchFunc(sorted, g, Grant.Compare)
-	return ok
+	set := NewSet(grants)
+	out := make([]Grant, 0, len(set))
+	for g := range set {
+		covered := false
+		for have := range wider(g) {
+			if _, ok := set[have]; ok && have != g {
+				covered = true
+				break
+			}
+		}
+		if !covered {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, Grant.Compare)
+	return out
 }

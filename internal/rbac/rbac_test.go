@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 )
 
@@ -131,6 +132,9 @@ func TestCovers(t *testing.T) {
 		if got := c.have.Covers(c.want); got != c.covers {
 			t.Errorf("%+v covers %+v: got %v", c.have, c.want, got)
 		}
+		if got := NewSet([]Grant{c.have}).Covers(c.want); got != c.covers {
+			t.Errorf("the set of %+v covers %+v: got %v", c.have, c.want, got)
+		}
 	}
 }
 
@@ -171,4 +175,29 @@ func TestTooMany(t *testing.T) {
 	if _, err := New(append(b, r)); !errors.Is(err, ErrTooMany) {
 		t.Errorf("got %v, want ErrTooMany", err)
 	}
+}
+
+// TestSetAgrees holds the set, which looks up what is wider, against Covers,
+// which compares two grants.
+func TestSetAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) Grant {
+			pick := func(what string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label+what) }
+			ns := pick("namespace", "", "a", "b")
+			switch pick("kind", "resource", "resource", "url", "role") {
+			case "url":
+				return Grant{Verb: pick("verb", "get", "*"), URL: pick("url", "*", "/a", "/a/*", "/a/b", "/*")}
+			case "role":
+				return Grant{Namespace: ns, Role: pick("role", "Role x", "Role y")}
+			}
+			return Grant{
+				Namespace: ns, Verb: pick("verb", "get", "list", "*"), Group: pick("group", "", "apps", "*"),
+				Resource: pick("resource", "*", "pods", "pods/exec", "*/exec"), Name: pick("name", "", "n", "m"),
+			}
+		}
+		have, want := draw("have "), draw("want ")
+		if a, b := have.Covers(want), NewSet([]Grant{have}).Covers(want); a != b {
+			t.Fatalf("%+v covers %+v: %v, by the set %v", have, want, a, b)
+		}
+	})
 }
