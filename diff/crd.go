@@ -86,6 +86,7 @@ func quoted(v any) string {
 func (d crdDiff) conversion() {
 	a, b := strategy(d.old.Content), strategy(d.now.Content)
 	if a == b {
+		d.converter()
 		return
 	}
 	f := Finding{
@@ -98,6 +99,21 @@ func (d crdDiff) conversion() {
 	}
 	f.Message += ": fields that only one version knows are dropped on the way to the other"
 	d.add("crd.conversion-changed", f)
+}
+
+// converter compares where conversion requests go. The bundle of certificates
+// is filled in by a controller and says nothing.
+func (d crdDiff) converter() {
+	where := func(crd map[string]any) string {
+		config := fields(crd, "spec", "conversion", "webhook", "clientConfig")
+		return or(text(config, "url"), show(at(config, "service")))
+	}
+	if a, b := where(d.old.Content), where(d.now.Content); a != b {
+		d.add("crd.conversion-changed", Finding{
+			Field: "spec.conversion.webhook", Before: a, After: b, steps: path("spec", "conversion", "webhook"),
+			Message: "conversion requests go elsewhere",
+		}, Low)
+	}
 }
 
 func strategy(crd map[string]any) string {

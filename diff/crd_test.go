@@ -186,7 +186,7 @@ func TestDefinitionRules(t *testing.T) {
 	v := versionEntry
 	base := widgetOf(v("v1", store, plain))
 	replace := func(from, to string) string { return strings.Replace(base, from, to, 1) }
-	webhook := "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: n}}}}\n"
+	webhook := "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: ops}}}}\n"
 	cases := []struct {
 		name, before, after string
 		want                []string
@@ -222,6 +222,8 @@ func TestDefinitionRules(t *testing.T) {
 			"[ver] version that loses fields, converted", base, widgetOf(v("v1", store, plain), v("v2", serve, other)) + webhook,
 			[]string{"low crd.conversion-changed spec.conversion.strategy: None → Webhook", "info crd.version-added v2: - → served"},
 		},
+		{"[ver] conversion goes elsewhere", base + webhook, base + strings.Replace(webhook, "name: s,", "name: z,", 1),
+			[]string{`low crd.conversion-changed spec.conversion.webhook: {"name":"s","namespace":"ops"} → {"name":"z","namespace":"ops"}`}},
 		{"[ver] conversion lost", base + webhook, base, []string{"medium crd.conversion-changed spec.conversion.strategy: Webhook → None"}},
 		{"[ver] nobody writes a version that is neither served nor stored", widgetOf(v("v1", store, plain), v("v0", idle, plain)), widgetOf(v("v1", store, plain), v("v0", idle, other)), nil},
 		{

@@ -124,6 +124,9 @@ func (d resourceDiff) run() {
 		d.c.note("%s in %s was not checked: %v", d.o.Ref(), d.o.Path, err)
 		return
 	}
+	if d.now.Converts(version) {
+		d.c.note("%s in %s was checked as %s only: its conversion webhook cannot be run here", d.o.Ref(), d.o.Path, version)
+	}
 	d.rejected(before, after)
 	d.dropped(before, after)
 	if hadBefore {

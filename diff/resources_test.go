@@ -85,6 +85,31 @@ func TestResourceVersions(t *testing.T) {
 	}
 }
 
+// TestStorageForgets: without conversion, what the storage version does not
+// name is lost, whatever the version that the object was written at.
+func TestStorageForgets(t *testing.T) {
+	const (
+		wide   = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"
+		narrow = "{type: object, properties: {spec: {type: object}}}"
+	)
+	crd := func(storage, other string) string {
+		return widgetOf(versionEntry("v1", "served: true, storage: true", storage), versionEntry("v2", "served: true, storage: false", other))
+	}
+	webhook := "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: ops}}}}\n"
+	mine := objects(t, "", "team/widget.yaml", custom("v2", "{x: a}"))
+	run := func(before, after string) *Report {
+		return compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", before), Resources: mine}, State{Objects: objects(t, "ops/demo", "a.yaml", after), Resources: mine})
+	}
+	r := run(crd(wide, wide), crd(narrow, wide))
+	if d := cmp.Diff([]string{"high crd.field-removed v1 spec.x: string → -", "high resources.field-dropped spec.x: a → -"}, lines(r)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	r = run(crd(wide, wide)+webhook, crd(narrow, wide)+webhook)
+	if d := cmp.Diff([]string{"high crd.field-removed v1 spec.x: string → -"}, lines(r)); d != "" || len(r.Notes) != 2 {
+		t.Errorf("-want +got\n%s%v", d, r.Notes)
+	}
+}
+
 func TestAPIs(t *testing.T) {
 	budget := "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: demo, namespace: ops}"
 	endpoints := "apiVersion: v1\nkind: Endpoints\nmetadata: {name: demo, namespace: ops}"

@@ -32,7 +32,14 @@ import (
 type Kind struct {
 	versions map[string]version
 	status   map[string]bool // versions whose status is a subresource
+	storage  string          // the version that objects are stored in
+	stored   version         // that version, served or not
+	converts bool            // a webhook converts between versions
 }
+
+// Converts reports whether an object of this version goes through a conversion
+// webhook before it is stored; what that does is not known here.
+func (k *Kind) Converts(apiVersion string) bool { return k.converts && apiVersion != k.storage }
 
 // version is one that is served.
 type version struct {
@@ -66,7 +73,7 @@ const (
 )
 
 // Open reads a definition (apiextensions.k8s.io/v1), as decoded from JSON.
-// Versions that are not served are left out. The error names the version whose
+// Versions that are neither served nor stored are left out. The error names the version whose
 // schema the API server would not accept.
 func Open(crd map[string]any) (*Kind, error) {
 	data, err := json.Marshal(crd)
@@ -80,19 +87,23 @@ func Open(crd map[string]any) (*Kind, error) {
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(&ext)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&ext.Spec)
 	k := &Kind{versions: map[string]version{}, status: map[string]bool{}}
+	k.converts = ext.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	for i := range ext.Spec.Versions {
 		v := &ext.Spec.Versions[i]
-		if !v.Served {
+		if !v.Served && !v.Storage {
 			continue
 		}
-		k.status[v.Name] = v.Subresources != nil && v.Subresources.Status != nil
-		if k.versions[v.Name], err = open(v); err != nil {
+		one, err := open(v)
+		if err != nil {
 			return nil, fmt.Errorf("version %s: %w", v.Name, err)
 		}
-		if ext.Spec.PreserveUnknownFields {
-			one := k.versions[v.Name]
-			one.preserve = true
+		one.preserve = one.preserve || ext.Spec.PreserveUnknownFields
+		if v.Storage {
+			k.storage, k.stored = v.Name, one
+		}
+		if v.Served {
 			k.versions[v.Name] = one
+			k.status[v.Name] = v.Subresources != nil && v.Subresources.Status != nil
 		}
 	}
 	return k, nil
@@ -150,7 +161,21 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 	defaulting.Default(obj, v.structural)
 	out.Defaulted = filled("", before, obj)
 	out.Rejected = v.validate(obj)
+	if apiVersion != k.storage && !k.converts {
+		out.Dropped = append(out.Dropped, k.stored.forgets(obj)...)
+		slices.Sort(out.Dropped)
+		out.Dropped = slices.Compact(out.Dropped)
+	}
 	return out, nil
+}
+
+// forgets returns the fields that are lost when an object that another version
+// admitted is stored in this one: without conversion only apiVersion changes.
+func (v version) forgets(obj map[string]any) []string {
+	if v.preserve || v.structural == nil {
+		return nil
+	}
+	return pruning.PruneWithOptions(runtime.DeepCopyJSON(obj), v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
 // plain copies an object into the types that the API server's code expects.
