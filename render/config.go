@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,32 +37,45 @@ func parseConfig(data []byte) (config, error) {
 		return c, fmt.Errorf("config: %w", err)
 	}
 	fields = plainNumbers(fields).(map[string]any)
-	known := map[string]bool{"selector": true} // OLM takes it and does nothing with it
-	list := func(key string, into *[]map[string]any) {
-		known[key], *into = true, items(fields, key)
-	}
-	object := func(key string, into *map[string]any) {
-		known[key], *into = true, sub(fields, key)
-	}
-	list("env", &c.env)
-	list("envFrom", &c.envFrom)
-	list("volumes", &c.volumes)
-	list("volumeMounts", &c.volumeMounts)
-	list("tolerations", &c.tolerations)
-	object("resources", &c.resources)
-	object("nodeSelector", &c.nodeSelector)
-	object("affinity", &c.affinity)
-	object("annotations", &c.annotations)
-	var unknown []string
+	r := configReader{fields: fields, known: map[string]bool{"selector": true}} // OLM takes selector and does nothing with it
+	c.env, c.envFrom = r.list("env"), r.list("envFrom")
+	c.volumes, c.volumeMounts, c.tolerations = r.list("volumes"), r.list("volumeMounts"), r.list("tolerations")
+	c.resources, c.nodeSelector = r.object("resources"), r.object("nodeSelector")
+	c.affinity, c.annotations = r.object("affinity"), r.object("annotations")
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		if !known[key] {
-			unknown = append(unknown, fmt.Sprintf("%q", key))
+		if !r.known[key] {
+			r.errs = append(r.errs, fmt.Errorf("config: unknown field %q", key))
 		}
 	}
-	if len(unknown) > 0 {
-		return c, fmt.Errorf("config: unknown field %s", strings.Join(unknown, ", "))
+	return c, errors.Join(r.errs...)
+}
+
+// configReader takes the fields out of a config and notes what is wrong.
+type configReader struct {
+	fields map[string]any
+	known  map[string]bool
+	errs   []error
+}
+
+// list returns a list of objects, nil where the field is absent or null.
+func (r *configReader) list(key string) []map[string]any {
+	r.known[key] = true
+	list, ok := r.fields[key].([]any)
+	out := items(r.fields, key)
+	if !ok && r.fields[key] != nil || len(out) != len(list) {
+		r.errs = append(r.errs, fmt.Errorf("config.%s: want a list of objects", key))
 	}
-	return c, nil
+	return out
+}
+
+// object returns an object, nil where the field is absent or null.
+func (r *configReader) object(key string) map[string]any {
+	r.known[key] = true
+	out, ok := r.fields[key].(map[string]any)
+	if !ok && r.fields[key] != nil {
+		r.errs = append(r.errs, fmt.Errorf("config.%s: want an object", key))
+	}
+	return out
 }
 
 // plainNumbers turns json.Number into int64 or float64 where that is exact

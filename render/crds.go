@@ -42,10 +42,15 @@ func (in *install) conversion(crd Object) Object {
 	}
 	name := in.ownService(str(service, "name"))
 	if name == "" {
+		in.warn(in.csvPos(), "conversion-webhook-outside", "CRD %q is converted by Service %q in namespace %q, which the bundle does not bring",
+			crd.Name(), str(service, "name"), str(service, "namespace"))
 		return crd
 	}
 	service = maps.Clone(service)
 	service["name"], service["namespace"] = name, in.pin.Namespace
+	if port := in.onlyPort(name); port != nil {
+		service["port"] = port
+	}
 	crd = with(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
 	if in.generated(name) {
 		crd = in.injectCA(dropCA(crd), name)
@@ -79,6 +84,18 @@ func (in *install) listedConversion(crd Object, w bundle.Webhook) Object {
 // belongs to another certificate.
 func dropCA(crd Object) Object {
 	return without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+}
+
+// onlyPort returns the port of a generated Service that has one, where that is
+// not the one meant by default.
+func (in *install) onlyPort(service string) any {
+	for deployment, name := range in.services {
+		ports := in.servicePorts(deployment)
+		if port := ports[0].(map[string]any)["port"]; name == service && len(ports) == 1 && port != int64(defaultAPIServicePort) {
+			return port
+		}
+	}
+	return nil
 }
 
 // generated reports whether name is that of a Service that the CSV asks for.

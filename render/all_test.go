@@ -1,0 +1,217 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// small returns a bundle of one CRD, one deployment and whatever else the
+// files say.
+func small(pkg, version, crdVersion string, files ...string) fstest.MapFS {
+	out := fstest.MapFS{
+		"metadata/annotations.yaml": {Data: []byte("annotations: {operators.operatorframework.io.bundle.package.v1: " + pkg + "}")},
+		"manifests/csv.yaml": {Data: fmt.Appendf(nil, `kind: ClusterServiceVersion
+apiVersion: operators.coreos.com/v1alpha1
+metadata: {name: %[1]s.v%[2]s}
+spec:
+  version: %[2]s
+  installModes: [{type: OwnNamespace, supported: true}, {type: SingleNamespace, supported: true}, {type: MultiNamespace, supported: true}, {type: AllNamespaces, supported: true}]
+  customresourcedefinitions: {owned: [{name: things.%[1]s.io, kind: Thing, version: %[3]s}]}
+  install:
+    strategy: deployment
+    spec:
+      permissions: [{serviceAccountName: sa, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}]
+      clusterPermissions: [{serviceAccountName: sa, rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]}]
+      deployments: [{name: d, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {serviceAccountName: other, containers: [{name: c, image: i}]}}}}]
+`, pkg, version, crdVersion)},
+		"manifests/crd.yaml": {Data: fmt.Appendf(nil, `kind: CustomResourceDefinition
+apiVersion: apiextensions.k8s.io/v1
+metadata: {name: things.%[1]s.io}
+spec: {group: %[1]s.io, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: %[2]s, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}
+`, pkg, crdVersion)},
+	}
+	for i, f := range files {
+		out[fmt.Sprintf("manifests/x%d.yaml", i)] = &fstest.MapFile{Data: []byte(f)}
+	}
+	return out
+}
+
+// renderSmall renders bundles by "namespace/package", each watching its own
+// namespace unless watch says otherwise.
+func renderSmall(bundles map[string]fstest.MapFS, watch map[string][]string, opt Options) (*Result, error) {
+	lock := &lockfile.File{}
+	for name, fsys := range bundles {
+		ns, pkg, _ := strings.Cut(name, "/")
+		w, ok := watch[name]
+		if !ok {
+			w = []string{ns}
+		}
+		_, version, _ := strings.Cut(string(fsys["manifests/csv.yaml"].Data), "\n  version: ")
+		version, _, _ = strings.Cut(version, "\n")
+		lock.Pins = append(lock.Pins, lockfile.Pin{
+			Namespace: ns, Package: pkg, Bundle: pkg + ".v" + version, Version: version, WatchNamespaces: w, InstallMode: catalog.ModeFor(ns, w),
+		})
+	}
+	return All(lock, opt, func(p lockfile.Pin) (fs.FS, error) {
+		fsys := bundles[p.Namespace+"/"+p.Package]
+		if len(fsys) == 0 {
+			return nil, errors.New("no such bundle")
+		}
+		return fsys, nil
+	})
+}
+
+func TestAllNamesEveryBundleThatIsMissing(t *testing.T) {
+	lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1"}, {Namespace: "b", Package: "y", Bundle: "y.v2"}}}
+	_, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return nil, fs.ErrNotExist })
+	if err == nil || !strings.Contains(err.Error(), `"x.v1" of a/x`) || !strings.Contains(err.Error(), `"y.v2" of b/y`) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAllErrors(t *testing.T) {
+	config := func(v string) string {
+		return "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: p}, value: " + v + "}"
+	}
+	cases := map[string]struct {
+		bundles map[string]fstest.MapFS
+		opt     Options
+		want    []string
+	}{
+		"error/two ship one object": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", config("1")), "b/y": small("y", "1.0.0", "v1", config("2"))}, Options{}, []string{"a/x and b/y both ship PriorityClass.scheduling.k8s.io p"}},
+		"error/old version needed":  {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1alpha1"), "b/x": small("x", "2.0.0", "v1")}, Options{}, []string{"a/x (x.v1.0.0) needs version v1alpha1 of CustomResourceDefinition things.x.io, which b/x (x.v2.0.0) provides without it"}},
+		"error/no successor":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: PodSecurityPolicy, apiVersion: policy/v1beta1, metadata: {name: p}}")}, Options{}, []string{"manifests/x0.yaml", "policy/v1beta1", "1.25"}},
+		"error/no apiVersion":       {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}")}, Options{}, []string{"manifests/x0.yaml", `Widget "w" without apiVersion`}},
+		"error/all bundles at once": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": small("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},
+		"error/cluster name":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []Cluster{{Name: "../up"}}}, []string{`"../up"`}},
+		"error/glob":                {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
+		"error/gitops":              {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: ArgoCD, GitOps: &GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
+		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: Flux, GitOps: &GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := renderSmall(c.bundles, nil, c.opt)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want it to contain %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestEqualObjectsAreRenderedOnce(t *testing.T) {
+	p := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: p}, value: 1}"
+	res, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", p), "b/y": small("y", "1.0.0", "v1", p)}, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, r := range res.Objects {
+		if r.Object.Kind() == "PriorityClass" {
+			paths = append(paths, r.Path)
+		}
+	}
+	if !slices.Equal(paths, []string{"operators/a/x/priorityclass-p.yaml"}) {
+		t.Errorf("got %v", paths)
+	}
+}
+
+// TestSecondInstall renders a package in two namespaces: the CRD once, from
+// the newer bundle, and no name of the first install changes or comes twice.
+func TestSecondInstall(t *testing.T) {
+	one, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := renderSmall(map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/x": small("x", "1.1.0", "v1")}, map[string][]string{"b/x": {"a", "b"}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Key]bool{}
+	for _, r := range two.Objects {
+		if seen[r.Object.Key()] {
+			t.Errorf("%s stands twice", r.Object.Key())
+		}
+		seen[r.Object.Key()] = true
+		if isCRD(r.Object) && r.Package == "x" && str(sub(r.Object, "metadata", "labels"), labelVersion) != "1.1.0" {
+			t.Errorf("the CRD is from %v", sub(r.Object, "metadata", "labels"))
+		}
+	}
+	for _, r := range one.Objects {
+		if !seen[r.Object.Key()] {
+			t.Errorf("%s is gone", r.Object.Key())
+		}
+	}
+	for _, want := range []Key{
+		{rbacGroup, "Role", "a", "x.sa"}, {rbacGroup, "Role", "b", "x.sa"}, {rbacGroup, "Role", "a", "b.x.sa"},
+		{rbacGroup, "ClusterRole", "", "a.x.sa"}, {rbacGroup, "ClusterRole", "", "b.x.sa"}, {"", "ServiceAccount", "a", "other"},
+	} {
+		if !seen[want] {
+			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
+func TestNamespacesThatAreNotOurs(t *testing.T) {
+	bundles := map[string]fstest.MapFS{}
+	for i, ns := range []string{"default", "kube-public", "openshift-monitoring", "declared", "mine"} {
+		pkg := fmt.Sprintf("p%d", i)
+		bundles[ns+"/"+pkg] = small(pkg, "1.0.0", "v1")
+	}
+	res, err := renderSmall(bundles, map[string][]string{"mine/p4": {"mine", "outside"}}, Options{Namespaces: []string{"declared"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range res.Objects {
+		if r.Object.Is("", "Namespace") {
+			got = append(got, r.Object.Name())
+		}
+	}
+	if !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("got %v", got)
+	}
+	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0].Msg, `"outside"`) {
+		t.Errorf("got warnings %v", res.Warnings)
+	}
+}
+
+func TestNoPins(t *testing.T) {
+	res, err := All(&lockfile.File{}, Options{}, nil)
+	if err != nil || len(res.Objects) != 0 || len(Stream(res)) != 0 {
+		t.Errorf("got %d objects, %v", len(res.Objects), err)
+	}
+}
+
+// TestArgumentsAreLeftAsTheyWere renders golden cases and compares the bundle
+// with a fresh copy.
+func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
+	for _, dir := range goldenCases(t) {
+		lock, opt, _ := goldenLock(t, dir)
+		content := filepath.Join(filepath.Dir(dir), "bundle")
+		b, fresh := load(t, content), load(t, content)
+		for _, pin := range lock.Pins {
+			if _, _, err := Manifests(b, pin, opt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !equal(b.CSV.Fields, fresh.CSV.Fields) {
+			t.Errorf("%s: the CSV was changed", dir)
+		}
+		for i := range b.Objects {
+			if !equal(b.Objects[i].Fields, fresh.Objects[i].Fields) {
+				t.Errorf("%s: %s was changed", dir, b.Objects[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// fromYAML decodes a test's text into what an Object holds.
+func fromYAML(t *testing.T, text string) map[string]any {
+	t.Helper()
+	v, err := decodeV3([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func TestConfigMerge(t *testing.T) {
+	cases := map[string]struct{ pod, config, want string }{
+		"ok/env in place, new ones after": {
+			"containers: [{name: a, env: [{name: X, value: '1'}, {name: Y, value: '2'}]}, {name: b}]",
+			"env: [{name: Z, value: z}, {name: X, value: x}, {name: Z, value: zz}]",
+			"containers: [{name: a, env: [{name: X, value: x}, {name: Y, value: '2'}, {name: Z, value: zz}]}, {name: b, env: [{name: Z, value: zz}, {name: X, value: x}]}]",
+		},
+		"ok/init containers are left alone": {
+			"containers: [{name: a}]\ninitContainers: [{name: i}]", "env: [{name: X, value: x}]\nresources: {limits: {cpu: 1}}",
+			"containers: [{name: a, env: [{name: X, value: x}], resources: {limits: {cpu: 1}}}]\ninitContainers: [{name: i}]",
+		},
+		"ok/envFrom and tolerations once": {
+			"containers: [{name: a, envFrom: [{secretRef: {name: s}}]}]\ntolerations: [{key: a}]",
+			"envFrom: [{secretRef: {name: s}}, {secretRef: {name: t}}, {secretRef: {name: t}}]\ntolerations: [{key: a}, {key: b}, {key: b}]",
+			"containers: [{name: a, envFrom: [{secretRef: {name: s}}, {secretRef: {name: t}}]}]\ntolerations: [{key: a}, {key: b}]",
+		},
+		"ok/volumes and mounts by name, whatever the order": {
+			"containers: [{name: a, volumeMounts: [{name: v, mountPath: /1}, {name: v, mountPath: /2}]}]\nvolumes: [{name: v, emptyDir: {}}]",
+			"volumes: [{name: w, emptyDir: {}}, {name: v, secret: {secretName: s}}]\nvolumeMounts: [{name: w, mountPath: /w}, {name: v, mountPath: /3}]",
+			"containers: [{name: a, volumeMounts: [{name: v, mountPath: /3}, {name: v, mountPath: /2}, {name: w, mountPath: /w}]}]\nvolumes: [{name: v, secret: {secretName: s}}, {name: w, emptyDir: {}}]",
+		},
+		"ok/resources and nodeSelector as a whole": {
+			"containers: [{name: a, resources: {limits: {cpu: 1}, requests: {cpu: 1}}}]\nnodeSelector: {a: b}", "resources: {limits: {memory: 1Gi}}\nnodeSelector: {}",
+			"containers: [{name: a, resources: {limits: {memory: 1Gi}}}]\nnodeSelector: {}",
+		},
+		"ok/nothing given, nothing changed": {
+			"containers: [{name: a, resources: {limits: {cpu: 1}}}]\naffinity: {nodeAffinity: {x: [1]}}", "selector: {matchLabels: {a: b}}\naffinity: null\nresources: null",
+			"containers: [{name: a, resources: {limits: {cpu: 1}}}]\naffinity: {nodeAffinity: {x: [1]}}",
+		},
+		"ok/affinity part by part": {
+			"containers: []\naffinity: {nodeAffinity: {x: [1]}, podAffinity: {q: [1]}, podAntiAffinity: {z: [1]}}", "affinity: {podAffinity: {q: [2]}, podAntiAffinity: {}}",
+			"containers: []\naffinity: {nodeAffinity: {x: [1]}, podAffinity: {q: [2]}}",
+		},
+		"ok/an empty part removes only itself": {
+			"containers: []\naffinity: {podAntiAffinity: {z: [1]}, nodeAffinity: {x: [1]}}", "affinity: {podAntiAffinity: {z: []}}", "containers: []\naffinity: {nodeAffinity: {x: [1]}}",
+		},
+		"ok/an empty affinity removes all": {"containers: []\naffinity: {nodeAffinity: {x: [1]}}", "affinity: {}", "containers: []"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			data, err := yaml.YAMLToJSON([]byte(c.config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := parseConfig(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := newObject("apps/v1", "Deployment", "ns", "d")
+			o["spec"] = map[string]any{"template": map[string]any{"spec": fromYAML(t, c.pod)}}
+			cfg.apply(o)
+			if d := cmp.Diff(fromYAML(t, c.want), sub(o, "spec", "template", "spec")); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestConfigAnnotationsGiveWay(t *testing.T) {
+	cfg, err := parseConfig([]byte(`{"annotations":{"a":"config","b":"config"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Object(fromYAML(t, "metadata: {annotations: {a: own}}\nspec: {template: {metadata: {annotations: {b: own}}}}"))
+	cfg.apply(o)
+	if d := cmp.Diff(map[string]any{"a": "own", "b": "config"}, sub(o, "metadata", "annotations")); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(map[string]any{"a": "config", "b": "own"}, sub(o, "spec", "template", "metadata", "annotations")); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	_, err := parseConfig([]byte(`{"envs":[],"env":"x","volumes":[1],"affinity":[],"other":1}`))
+	for _, want := range []string{`unknown field "envs"`, `unknown field "other"`, "config.env: want a list", "config.volumes: want a list", "config.affinity: want an object"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want it to contain %q", err, want)
+		}
+	}
+}
+
+func TestMirrors(t *testing.T) {
+	mirrors := []Mirror{
+		{Source: "quay.io/a", Mirror: "m.io/x"}, {Source: "quay.io/a/b", Mirror: "m.io/y", DigestOnly: true}, {Source: "docker.io/c", Mirror: "m.io/z", TagOnly: true},
+	}
+	cases := map[string]string{
+		"quay.io/a/b:1": "m.io/x/b:1", "quay.io/a/b@sha256:0": "m.io/y@sha256:0", "quay.io/ab/c:1": "quay.io/ab/c:1", "docker.io/c:1": "m.io/z:1", "docker.io/c@sha256:0": "docker.io/c@sha256:0",
+		"--image=quay.io/a/b:1": "--image=m.io/x/b:1", "a=quay.io/a/b:1,quay.io/a/c:2": "a=m.io/x/b:1,m.io/x/c:2", "https://quay.io/a/b": "https://quay.io/a/b",
+		`{"i":"quay.io/a/b:1"}`: `{"i":"m.io/x/b:1"}`, "quay.io/a": "quay.io/a",
+	}
+	for in, want := range cases {
+		if got := mirroredText(in, mirrors); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
