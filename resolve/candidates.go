@@ -280,9 +280,13 @@ func (w *world) fresh(s *want, pkgs []*catalog.Package) options {
 		return options{fault: w.noVersion(s, pkgs, target)}
 	}
 	if !s.isV1() {
-		es = withTwins(s, es)
+		return asOptions(withTwins(s, es))
 	}
-	return asOptions(w.rank(s, es))
+	es = w.rank(s, es)
+	if bad := tied(s, es); bad != nil {
+		return options{fault: bad}
+	}
+	return asOptions(es)
 }
 
 // offered returns the entries of a channel that a fresh install may take.
@@ -316,6 +320,21 @@ func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 			b.Bundle().Version().Compare(a.Bundle().Version()), ca.ID().Compare(cb.ID()))
 	})
 	return es
+}
+
+// tied reports that two catalogs of the same priority offer the package, which
+// is for the user to decide.
+func tied(s *want, es []*catalog.Entry) *fault {
+	first := es[0].Channel().Package()
+	for _, e := range es[1:] {
+		p := e.Channel().Package()
+		if p.Catalog() != first.Catalog() && p.Catalog().Priority() == first.Catalog().Priority() && deprecated(e) == deprecated(es[0]) {
+			f := ambiguous(s, []*catalog.Package{first, p})
+			f.hints = []string{"select one of them in spec.source.catalog.selector, or give it a higher priority"}
+			return f
+		}
+	}
+	return nil
 }
 
 func deprecated(e *catalog.Entry) bool {

@@ -53,6 +53,7 @@ func (w *world) pin(i *installed, wants []*want, asked []lockfile.Request) lockf
 	}
 	p.Namespace, p.Subscription, p.Generated = i.ns, s.name, s.generated
 	p.Package = cmp.Or(i.pkg(), s.pkg)
+	p.Catalog = cmp.Or(i.cat, p.Catalog)
 	p.Channel = w.channelOf(i, s, p.Channel)
 	var b *catalog.Bundle
 	if i.entry != nil {

@@ -30,17 +30,21 @@ func (w *world) round(st *state) (*round, error) {
 		if err != nil {
 			return nil, err
 		}
-		if res.Core == nil {
+		core := res.Core
+		if core == nil {
+			core = b.overlap(res.Chosen)
+		}
+		if core == nil {
 			r.b = b
 			r.apply(res.Chosen)
 			return r, nil
 		}
-		fresh, found := b.block(res.Core)
+		fresh, found := b.block(core)
 		if !found {
-			return nil, fmt.Errorf("resolving: no declaration takes part in the conflict %v", res.Core)
+			return nil, fmt.Errorf("resolving: no declaration takes part in the conflict %v", core)
 		}
 		if fresh {
-			r.conflicts = append(r.conflicts, b.conflict(res.Core))
+			r.conflicts = append(r.conflicts, b.conflict(core))
 		}
 	}
 }

@@ -3,14 +3,12 @@ package resolve_test
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
 )
@@ -343,71 +341,4 @@ func (s *scenario) moves() []string {
 		out = append(out, w)
 	}
 	return sorted(out)
-}
-
-func (s *scenario) merge(name string) {
-	pins, cats := slices.Clone(s.lock.Pins), slices.Clone(s.lock.Catalogs)
-	for _, p := range s.saved[name].Pins {
-		if _, ok := s.lock.Pin(p.Namespace, p.Package); !ok {
-			pins = append(pins, p)
-		}
-	}
-	for _, c := range s.saved[name].Catalogs {
-		if _, ok := s.lock.Catalog(c.ID); !ok {
-			cats = append(cats, c)
-		}
-	}
-	s.lock = lockfile.New(cats, pins)
-}
-
-func (s *scenario) show(args []string) {
-	text := ""
-	switch args[0] {
-	case "why":
-		r, err := resolve.Why(s.lock, &s.decl, "ops", args[1])
-		if text = fmt.Sprint(err); err == nil {
-			text = r.Text()
-		}
-	case "whynot":
-		pkg, version, _ := strings.Cut(args[1], "@")
-		if version != "" {
-			_, version = split("x" + version)
-		}
-		o, err := resolve.WhyNot(s.index(), &s.decl, s.lock, s.opt, resolve.Target{Namespace: "ops", Package: pkg, Version: version})
-		if text = fmt.Sprint(err); err == nil {
-			text = o.Text()
-		}
-	case "tree":
-		text = resolve.TreeText(resolve.Tree(s.lock))
-	case "outdated":
-		for _, a := range resolve.Outdated(s.index(), &s.decl, s.lock, s.opt) {
-			text += fmt.Sprintf("%s/%s %s next=%s reachable=%s hops=%d head=%s others=%v deprecated=%v %s\n", a.Namespace, a.Package, a.Pinned,
-				a.Next, a.Reachable, a.Hops, a.Head, a.Others, a.Deprecated, a.Stays)
-		}
-	case "graph":
-		text = s.graph(args[1:])
-	}
-	s.shown = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-func (s *scenario) graph(args []string) string {
-	c, _ := s.index().Catalog(s.cats[s.cur].ID)
-	p, ok := c.Package(args[0])
-	if !ok {
-		s.t.Fatalf("graph: no package %s", args[0])
-	}
-	var pin *lockfile.Pin
-	if s.lock != nil {
-		if got, ok := s.lock.Pin("ops", args[0]); ok {
-			pin = &got
-		}
-	}
-	g := resolve.GraphOf(p, pin)
-	switch strings.Join(args[1:], "") {
-	case "mermaid":
-		return g.Mermaid()
-	case "dot":
-		return g.DOT()
-	}
-	return g.Text()
 }

@@ -121,6 +121,7 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 			}
 			if s.pkg == p.Package || renamed(s, p, prev) {
 				s.current, asked = inst, true
+				w.rehome(inst, s)
 			}
 		}
 		if !asked && p.Generated {
@@ -132,6 +133,16 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 		st.have = append(st.have, inst)
 	}
 	return locked
+}
+
+// rehome follows a subscription to another catalog that holds the same bundle.
+func (w *world) rehome(i *installed, s *want) {
+	if s.cat == nil || *s.cat == i.cat {
+		return
+	}
+	if e := w.entryOf(*s.cat, s.pkg, i.pin.Channel, i.bundle); e != nil && (e.Bundle().Image() == i.pin.Image || i.entry == nil) {
+		i.entry, i.cat = e, *s.cat
+	}
 }
 
 // renamed reports whether p was pinned for s when s asked for another package.
