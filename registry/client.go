@@ -30,6 +30,7 @@ import (
 // once its fields are set, and must not be copied.
 type Client struct {
 	Store       *store.Store   // where what registries send is kept
+	Vendored    string         // an OCI layout that is looked into after the store and before registries, as [Client.Vendor] makes it; may be absent
 	Offline     bool           // never open a socket: what the store does not hold is an [*OfflineError]
 	Dir         string         // what relative paths of layouts and archives are relative to; default: the current directory
 	Platform    string         // "linux/arm64": which image of a multi-platform index; default: see [Client.Open]
@@ -45,6 +46,7 @@ type Client struct {
 	mu       sync.Mutex
 	conns    map[string]*conn       // by repository
 	locks    map[string]*sync.Mutex // one goroutine fetches, the others find it done
+	notes    map[string]string      // what was learnt
 	progress sync.Mutex
 }
 

@@ -38,11 +38,20 @@ func (c *Client) path(p string) string {
 }
 
 func (c *Client) openLayout(ctx context.Context, im *Image, src Source) error {
-	root, err := os.OpenRoot(c.path(src.Name))
+	dir, err := openDir(c.path(src.Name))
 	if err != nil {
-		return fmt.Errorf("opening the layout: %w", err)
+		return err
 	}
-	return c.openFiles(ctx, im, src, dirFiles{root})
+	return c.openFiles(ctx, im, src, dir)
+}
+
+// openDir opens a layout's directory.
+func openDir(dir string) (files, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the layout: %w", err)
+	}
+	return dirFiles{root}, nil
 }
 
 func (c *Client) openLayoutArchive(ctx context.Context, im *Image, src Source) error {
@@ -57,29 +66,33 @@ func (c *Client) openLayoutArchive(ctx context.Context, im *Image, src Source) e
 func (c *Client) openFiles(ctx context.Context, im *Image, src Source, f files) error {
 	im.closers = append(im.closers, f)
 	l := &layout{files: f, limit: c.Limits.withDefaults().Manifest}
-	if src.Digest != "" {
-		data, err := l.manifest(ctx, src.Digest)
-		if err != nil {
-			return err
-		}
-		return c.load(ctx, im, l, src.Digest, data)
-	}
-	data, err := l.read("index.json")
+	digest, data, err := l.root(ctx, src)
 	if err != nil {
-		return fmt.Errorf("not an OCI layout: %w", err)
-	}
-	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
-	if err != nil {
-		return fmt.Errorf("index.json: %w", err)
-	}
-	digest, err := named(index.Manifests, src.Tag)
-	if err != nil {
-		return fmt.Errorf("index.json: %w", err)
-	}
-	if data, err = l.manifest(ctx, digest); err != nil {
 		return err
 	}
 	return c.load(ctx, im, l, digest, data)
+}
+
+// root returns the digest and the text of what src names in the layout.
+func (l *layout) root(ctx context.Context, src Source) (string, []byte, error) {
+	if src.Digest != "" {
+		data, err := l.manifest(ctx, src.Digest)
+		return src.Digest, data, err
+	}
+	data, err := l.read("index.json")
+	if err != nil {
+		return "", nil, fmt.Errorf("not an OCI layout: %w", err)
+	}
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		return "", nil, fmt.Errorf("index.json: %w", err)
+	}
+	digest, err := named(index.Manifests, src.Tag)
+	if err != nil {
+		return "", nil, fmt.Errorf("index.json: %w", err)
+	}
+	data, err = l.manifest(ctx, digest)
+	return digest, data, err
 }
 
 // named returns the digest of the entry with that name, or of the only entry

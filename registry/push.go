@@ -13,56 +13,27 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Push sends p to the registry that target names, below its tag, or below its
 // digest alone where target has no tag but p's digest.
 func (c *Client) Push(ctx context.Context, target string, p *Packed) error {
-	src, err := ParseSource(target)
+	to, err := c.pushTarget(target)
 	if err != nil {
 		return err
 	}
-	if src.Kind != Remote {
-		return fmt.Errorf("image reference %q: only a registry can be pushed to", target)
-	}
-	return wrap(src.String(), c.push(ctx, src, p))
-}
-
-func (c *Client) push(ctx context.Context, src Source, p *Packed) error {
-	if c.Offline {
-		return errors.New("nothing is pushed offline")
-	}
-	if src.Digest != "" && src.Digest != p.digest {
-		return fmt.Errorf("the image to push is %s", p.digest)
-	}
-	repo, err := c.repository(src.Name)
-	if err != nil {
-		return err
-	}
-	var ref name.Reference = repo.Tag(src.Tag)
-	if src.Digest != "" {
-		ref = repo.Digest(src.Digest)
-	}
-	base, err := c.transport(repo)
-	if err != nil {
-		return err
+	if to.src.Digest != "" && to.src.Digest != p.digest {
+		return wrap(to.src.String(), fmt.Errorf("the image to push is %s", p.digest))
 	}
 	img, err := partial.CompressedToImage(packedImage{p})
 	if err != nil {
-		return err
+		return wrap(to.src.String(), err)
 	}
-	login := c.Credentials.find(repo)
-	retry := c.Retry.withDefaults()
-	err = remote.Write(ref, img, remote.WithContext(ctx), remote.WithTransport(base),
-		remote.WithAuth(authn.FromConfig(login.config)),
-		remote.WithRetryBackoff(remote.Backoff{Duration: retry.Wait, Factor: 2, Steps: retry.Attempts}))
-	return clean(err, repo.RegistryStr(), login)
+	err = to.pusher.Push(ctx, to.reference(), img)
+	return wrap(to.src.String(), clean(err, to.repo.RegistryStr(), to.login))
 }
 
 // packedImage shows a Packed to go-containerregistry.
@@ -129,11 +100,13 @@ func (p *Packed) writeLayout(dir, tag string) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(dir, "oci-layout"), []byte(`{"imageLayoutVersion":"1.0.0"}`)); err != nil {
+	if err := replaceFile(filepath.Join(dir, "oci-layout"), []byte(layoutVersion)); err != nil {
 		return err
 	}
 	return replaceFile(filepath.Join(dir, "index.json"), append(index, '\n'))
 }
+
+const layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
 
 type layoutIndex struct {
 	SchemaVersion int             `json:"schemaVersion"`

@@ -25,20 +25,28 @@ type upstream struct {
 }
 
 func (c *Client) openRemote(ctx context.Context, im *Image, src Source) error {
-	if c.Store == nil {
-		return errors.New("no store to keep what the registry sends")
-	}
-	repos, err := c.candidates(src)
+	r, err := c.upstream(src)
 	if err != nil {
 		return err
 	}
-	r := &upstream{client: c, image: im.name, repos: repos, tag: src.Tag}
 	digest, data, err := r.resolve(ctx, src)
 	if err != nil {
 		return err
 	}
 	im.fetch = func(ctx context.Context) error { return r.fetchAll(ctx, im.layers) }
 	return c.load(ctx, im, r, digest, data)
+}
+
+// upstream returns the way to the images of src's repository.
+func (c *Client) upstream(src Source) (*upstream, error) {
+	if c.Store == nil {
+		return nil, errors.New("no store to keep what the registry sends")
+	}
+	repos, err := c.candidates(src)
+	if err != nil {
+		return nil, err
+	}
+	return &upstream{client: c, image: src.String(), repos: repos, tag: src.Tag}, nil
 }
 
 // candidates returns the repositories to ask, in order: mirrors first.
@@ -75,12 +83,18 @@ func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, err
 		return src.Digest, data, err
 	}
 	if r.client.Offline {
-		known, err := r.client.Store.Record(tagRecords, src.String())
-		if err != nil || !store.ValidDigest(string(known)) {
+		known := r.client.vendoredTag(src)
+		if known == "" {
+			record, err := r.client.Store.Record(tagRecords, src.String())
+			if err == nil {
+				known = string(record)
+			}
+		}
+		if !store.ValidDigest(known) {
 			return "", nil, &OfflineError{Missing: fmt.Sprintf("what tag %q stands for", src.Tag)}
 		}
-		data, err := r.manifest(ctx, string(known))
-		return string(known), data, err
+		data, err := r.manifest(ctx, known)
+		return known, data, err
 	}
 	data, err := r.getManifest(ctx, src.Tag, "")
 	if err != nil {
@@ -103,6 +117,9 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 	if err == nil || !refetchable(err) {
 		return data, err
 	}
+	if data, err := r.client.vendoredManifest(ctx, digest); err == nil {
+		return data, nil
+	}
 	if r.client.Offline {
 		return nil, &OfflineError{Missing: "manifest " + digest}
 	}
@@ -114,6 +131,11 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 
 // blob opens a blob of the store, which is fetched first where it is missing.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
+	if !r.client.Store.Has(digest) {
+		if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
+			return v, nil
+		}
+	}
 	if err := r.ensure(ctx, digest, size); err != nil {
 		return nil, err
 	}
@@ -174,6 +196,9 @@ func (r *upstream) ensure(ctx context.Context, digest string, size int64) error 
 		if err := r.client.Store.Remove(digest); err != nil { // cut short by a failing disk
 			return err
 		}
+	}
+	if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
+		return v.Close() // verified when it is read
 	}
 	if r.client.Offline {
 		return &OfflineError{Missing: "blob " + digest}

@@ -21,6 +21,7 @@ func newCatalog(a *app) *cobra.Command {
 		RunE:    group,
 	}
 	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogChannels(a), newCatalogGraph(a))
+	cmd.AddCommand(newCatalogValidate(a), newCatalogDiff(a), newCatalogBuild(a), newCatalogPush(a))
 	return cmd
 }
 

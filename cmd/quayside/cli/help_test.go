@@ -5,10 +5,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/registry/registrytest"
 )
 
 // TestHelpExamples runs every example that --help shows, in a copy of the
-// quickstart.
+// quickstart, with a registry of its own for registry.example.com.
 func TestHelpExamples(t *testing.T) {
 	for _, cmd := range commands(newTestRoot()) {
 		if !cmd.Runnable() || cmd.CommandPath() == "quayside help" || cmd.CommandPath() == "quayside" {
@@ -23,7 +25,9 @@ func TestHelpExamples(t *testing.T) {
 			if err := os.CopyFS(dir, os.DirFS("../../../examples/quickstart")); err != nil {
 				t.Fatal(err)
 			}
+			server := registrytest.New(t)
 			for _, line := range lines {
+				line = strings.ReplaceAll(line, "registry.example.com", server.Host)
 				var stdout, stderr bytes.Buffer
 				args := append(strings.Fields(line)[1:], "-C", dir)
 				if code := Main(args, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {

@@ -41,6 +41,7 @@ func newRoot(a *app) *cobra.Command {
 		newTree(a),
 		newWhy(a),
 		newWhyNot(a),
+		newBundle(a),
 		newCompletion(a),
 		newVersion(a),
 	)
@@ -110,4 +111,20 @@ func doc(s string) string {
 // examples is doc for examples, which are set in by two columns.
 func examples(s string) string {
 	return "  " + strings.ReplaceAll(doc(s), "\n", "\n  ")
+}
+
+// twoArgs demands two positional arguments, called so in messages.
+func twoArgs(first, second string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return usagef(cmd, "missing argument: %s", first)
+		case 1:
+			return usagef(cmd, "missing argument: %s", second)
+		case 2:
+			return nil
+		default:
+			return usagef(cmd, "unexpected argument %q", args[2])
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/registry/registrytest"
 )
 
 func TestMain(m *testing.M) {
@@ -35,7 +36,11 @@ func TestMain(m *testing.M) {
 //	keep path...            remember files and directories
 //	kept                    fail if what was remembered has changed
 //	build dir...            build the kustomizations in and below dirs
+//	fill file...            put the values of variables in the place of ${NAME}
+//
+// $REGISTRY is a registry on loopback, the same for all scripts.
 func TestScripts(t *testing.T) {
+	server := registrytest.New(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *cli.Update,
@@ -43,6 +48,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
+			env.Setenv("REGISTRY", server.Host)
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 			return nil
 		},
@@ -53,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"keep":       keep,
 			"kept":       kept,
 			"build":      build,
+			"fill":       fill,
 		},
 	})
 }
@@ -70,6 +77,13 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func fill(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		text := os.Expand(ts.ReadFile(name), ts.Getenv)
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o666))
 	}
 }
 

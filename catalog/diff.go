@@ -1,0 +1,221 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ChangeKind says what happened to a part of a catalog.
+type ChangeKind string
+
+// What can happen.
+const (
+	Added   ChangeKind = "added"
+	Removed ChangeKind = "removed"
+	Changed ChangeKind = "changed"
+)
+
+// Part names what changed: a whole part of a catalog, or a field of one.
+type Part string
+
+// The parts, in the order in which changes of one package are told.
+const (
+	PartPackage     Part = "package"        // From, To: the version at the default channel's head
+	PartDefault     Part = "defaultChannel" // of a package
+	PartDeprecation Part = "deprecation"    // of a package, or of the channel or bundle that is named
+	PartChannel     Part = "channel"        // From, To: the head
+	PartHead        Part = "head"           // of a channel
+	PartEdges       Part = "edges"          // of an entry of a channel; From, To: what it replaces and skips
+	PartBundle      Part = "bundle"         // From, To: the version
+	PartImage       Part = "image"          // of a bundle
+	PartVersion     Part = "version"        // of a bundle
+	PartProperties  Part = "properties"     // of a bundle; From, To: those that only one side has
+	PartImages      Part = "relatedImages"  // of a bundle; From, To: those that only one side has
+)
+
+// Change is one difference between two catalogs.
+type Change struct {
+	Kind     ChangeKind
+	Part     Part
+	Package  string
+	Channel  string // of a channel, an entry or a head; else empty
+	Bundle   string // of an entry or a bundle; else empty
+	From, To string // empty where there is nothing
+}
+
+// Diff returns what becomes of old: by package, and within one first the
+// package, then its channels by name with their entries, then its bundles by
+// name. Of a package or channel that only one side has, nothing within is
+// told. Order and source of the catalogs do not matter.
+func Diff(old, new *Catalog) []Change {
+	d := &differ{}
+	pair(old.Packages(), new.Packages(), (*Package).Name, d.packages)
+	return d.changes
+}
+
+// differ collects changes of one package.
+type differ struct {
+	changes []Change
+	pkg     string
+}
+
+// pair calls f for each name that either list has, by name, with nil for what
+// a list has not.
+func pair[T any](old, new []*T, name func(*T) string, f func(a, b *T)) {
+	byName := map[string][2]*T{}
+	for side, list := range [][]*T{old, new} {
+		for _, v := range list {
+			both := byName[name(v)]
+			both[side] = v
+			byName[name(v)] = both
+		}
+	}
+	names := make([]string, 0, len(byName))
+	for n := range byName {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		f(byName[n][0], byName[n][1])
+	}
+}
+
+// add notes a change of a part that both sides have, if it is one.
+func (d *differ) add(c Change) {
+	if c.From != c.To {
+		c.Kind, c.Package = Changed, d.pkg
+		d.changes = append(d.changes, c)
+	}
+}
+
+// gone notes that one side alone has a part, and reports whether that is so.
+func (d *differ) gone(c Change, before, after bool) bool {
+	if before && after {
+		return false
+	}
+	c.Kind, c.Package = Added, d.pkg
+	if before {
+		c.Kind = Removed
+	}
+	d.changes = append(d.changes, c)
+	return true
+}
+
+func (d *differ) packages(a, b *Package) {
+	c := Change{Part: PartPackage}
+	if a != nil {
+		d.pkg, c.From = a.Name(), newestDefault(a)
+	}
+	if b != nil {
+		d.pkg, c.To = b.Name(), newestDefault(b)
+	}
+	if d.gone(c, a != nil, b != nil) {
+		return
+	}
+	d.add(Change{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
+	d.add(Change{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
+	pair(a.Channels(), b.Channels(), (*Channel).Name, d.channels)
+	pair(a.Bundles(), b.Bundles(), (*Bundle).Name, d.bundles)
+}
+
+// newestDefault returns the version at the head of the default channel.
+func newestDefault(p *Package) string {
+	if c, ok := p.Channel(p.DefaultChannel()); ok && c.Head().Bundle() != nil {
+		return c.Head().Bundle().Version().String()
+	}
+	return ""
+}
+
+func (d *differ) channels(a, b *Channel) {
+	c := Change{Part: PartChannel}
+	if a != nil {
+		c.Channel, c.From = a.Name(), a.Head().Name()
+	}
+	if b != nil {
+		c.Channel, c.To = b.Name(), b.Head().Name()
+	}
+	if d.gone(c, a != nil, b != nil) {
+		return
+	}
+	d.add(Change{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(Change{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
+	pair(a.Entries(), b.Entries(), (*Entry).Name, func(x, y *Entry) {
+		c := Change{Part: PartEdges, Channel: c.Channel}
+		if x != nil {
+			c.Bundle, c.From = x.Name(), x.edges()
+		}
+		if y != nil {
+			c.Bundle, c.To = y.Name(), y.edges()
+		}
+		if !d.gone(c, x != nil, y != nil) {
+			d.add(c)
+		}
+	})
+}
+
+// edges says what e replaces and skips.
+func (e *Entry) edges() string {
+	var parts []string
+	if name := e.Replaces(); name != "" {
+		parts = append(parts, "replaces "+name)
+	}
+	if skips := e.Skips(); len(skips) > 0 {
+		slices.Sort(skips)
+		parts = append(parts, "skips "+strings.Join(slices.Compact(skips), ", "))
+	}
+	if r, ok := e.SkipRange(); ok {
+		parts = append(parts, "skips range "+r.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (d *differ) bundles(a, b *Bundle) {
+	c := Change{Part: PartBundle}
+	if a != nil {
+		c.Bundle, c.From = a.Name(), a.Version().String()
+	}
+	if b != nil {
+		c.Bundle, c.To = b.Name(), b.Version().String()
+	}
+	if d.gone(c, a != nil, b != nil) {
+		return
+	}
+	d.add(Change{Part: PartVersion, Bundle: c.Bundle, From: c.From, To: c.To})
+	d.add(Change{Part: PartDeprecation, Bundle: c.Bundle, From: a.Deprecation(), To: b.Deprecation()})
+	d.add(Change{Part: PartImage, Bundle: c.Bundle, From: a.Image(), To: b.Image()})
+	from, to := onlyIn(propertyTexts(a), propertyTexts(b))
+	d.add(Change{Part: PartProperties, Bundle: c.Bundle, From: from, To: to})
+	from, to = onlyIn(imageTexts(a), imageTexts(b))
+	d.add(Change{Part: PartImages, Bundle: c.Bundle, From: from, To: to})
+}
+
+func propertyTexts(b *Bundle) []string {
+	var out []string
+	for _, p := range b.Properties() {
+		if p.Type != "olm.package" { // its version is told as such
+			out = append(out, fmt.Sprintf("%s %s", p.Type, p.Value))
+		}
+	}
+	return out
+}
+
+func imageTexts(b *Bundle) []string {
+	var out []string
+	for _, im := range b.RelatedImages() {
+		if im.Image != b.Image() { // told as such
+			out = append(out, im.Image)
+		}
+	}
+	return out
+}
+
+// onlyIn returns what only one of two lists holds, joined.
+func onlyIn(a, b []string) (onlyA, onlyB string) {
+	minus := func(x, y []string) string {
+		rest := slices.DeleteFunc(slices.Clone(x), func(s string) bool { return slices.Contains(y, s) })
+		slices.Sort(rest)
+		return strings.Join(slices.Compact(rest), ", ")
+	}
+	return minus(a, b), minus(b, a)
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+type bundleValidateOptions struct {
+	*app
+	output  format
+	offline bool
+}
+
+func newBundleValidate(a *app) *cobra.Command {
+	o := &bundleValidateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "validate {<directory> | <image>}",
+		Short: "Say everything that is wrong with a bundle",
+		Long: doc(`
+			Say everything that keeps a bundle from being installed, each with its file and
+			field: what either generation of the Operator Lifecycle Manager refuses, and
+			what the API server would. Warnings say what the bundle expects from outside.
+
+			Exit codes: 0 no faults; 1 faults; 2 the bundle could not be read.`),
+		Example: examples(`
+			# a directory with manifests/ and metadata/
+			quayside bundle validate catalog-src/etcd/0.9.4
+
+			# an image, in a registry or a layout
+			quayside bundle build catalog-src/vault/0.1.9 oci:dist/vault
+			quayside bundle validate oci:dist/vault -o json`),
+		Args: oneArg("a directory or an image"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	addOutput(cmd, &o.output)
+	addOffline(cmd, &o.offline)
+	return cmd
+}
+
+func (o *bundleValidateOptions) run(ctx context.Context, text string) error {
+	arg, err := o.argument(text)
+	if err != nil {
+		return err
+	}
+	fsys, prefix, done, err := o.bundleFiles(ctx, arg, o.offline)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r := &validateReport{Subject: text}
+	b, err := bundle.Load(fsys)
+	if err == nil {
+		var warnings []diag.Warning
+		warnings, err = bundle.Validate(b)
+		r.Package, r.Bundle, r.Version = b.Package, b.CSV.Name, b.CSV.Version
+		r.Warnings = warningViews(warningsBelow(prefix, warnings))
+	}
+	if err != nil {
+		err = below(prefix, err)
+	}
+	return o.validated(o.output, r, err)
+}
+
+// validateReport is what `bundle validate` and `catalog validate` print.
+type validateReport struct {
+	Subject  string        `json:"subject"`
+	Package  string        `json:"package,omitempty"`
+	Bundle   string        `json:"bundle,omitempty"`
+	Version  string        `json:"version,omitempty"`
+	Packages int           `json:"packages,omitempty"` // of a catalog
+	Bundles  int           `json:"bundles,omitempty"`  // of a catalog
+	Valid    bool          `json:"valid"`
+	Faults   []warningView `json:"faults"`
+	Warnings []warningView `json:"warnings"`
+}
+
+// validated prints a report with the faults that err holds, and returns what
+// the command ends with.
+func (a *app) validated(f format, r *validateReport, err error) error {
+	faults := faultList(err)
+	r.Valid = len(faults) == 0
+	r.Faults = faultViews(faults)
+	if r.Warnings == nil {
+		r.Warnings = []warningView{}
+	}
+	err = a.print(f, r, func(w io.Writer) error {
+		for _, v := range r.Faults {
+			fmt.Fprintln(w, v.line(a.out.paint(red, "fault:")))
+		}
+		for _, v := range r.Warnings {
+			fmt.Fprintln(w, v.line(a.out.paint(yellow, "warning:")))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !r.Valid {
+		return &differsError{fmt.Sprintf("%s is not valid (%s, %s)", r.Subject, count(len(r.Faults), "fault"), count(len(r.Warnings), "warning"))}
+	}
+	a.talk.note("%s is valid (%s, %s)", r.Subject, r.what(), count(len(r.Warnings), "warning"))
+	return nil
+}
+
+// what says in words what was validated.
+func (r *validateReport) what() string {
+	if r.Bundle != "" {
+		return fmt.Sprintf("%s %s", r.Package, r.Version)
+	}
+	return fmt.Sprintf("%s, %s", count(r.Packages, "package"), count(r.Bundles, "bundle"))
+}
+
+func faultViews(faults diag.List) []warningView {
+	views := []warningView{}
+	for _, f := range faults {
+		v := warningView{Message: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}
+		if !f.Pos.IsZero() {
+			v.Position = f.Pos.String()
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// line returns v as compilers print it: "file: warning: message".
+func (v warningView) line(label string) string {
+	if v.Position == "" {
+		return label + " " + oneLine(v.Message)
+	}
+	return fmt.Sprintf("%s: %s %s", v.Position, label, oneLine(v.Message))
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+type catalogValidateOptions struct {
+	*app
+	output  format
+	offline bool
+}
+
+func newCatalogValidate(a *app) *cobra.Command {
+	o := &catalogValidateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "validate {<directory> | <source>}",
+		Short: "Say everything that is wrong with a catalog",
+		Long: doc(`
+			Say everything that is wrong with a catalog: what cannot be read, packages
+			without their default channel, channels without a head or with several,
+			entries that name no bundle, bundles without an image or a version, and the
+			like. It is as strict as 'opm validate' and tells all faults at once. Bundles
+			whose requirements cannot be read, which only they suffer from, are warned of.
+
+			A catalog is given as in quayside.yaml ("oci:catalog", "bundles:src"), as a
+			directory, as an image, or by its name in the workspace.
+
+			Exit codes: 0 no faults; 1 faults; 2 the catalog could not be opened.`),
+		Example: examples(`
+			quayside catalog validate catalog-src
+			quayside catalog validate oci:catalog -o json`),
+		Args: oneArg("a directory or a source"),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+	}
+	addOutput(cmd, &o.output)
+	addOffline(cmd, &o.offline)
+	return cmd
+}
+
+func (o *catalogValidateOptions) run(ctx context.Context, text string) error {
+	client, err := o.argClient(o.offline)
+	if err != nil {
+		return err
+	}
+	t, prefix, err := o.argCatalog(ctx, client, text)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	r := &validateReport{Subject: text}
+	content, cat, err := t.checked(prefix)
+	for _, p := range content.Packages {
+		r.Packages++
+		r.Bundles += len(p.Bundles)
+	}
+	warnings := warningsBelow(prefix, content.Warnings)
+	if cat != nil {
+		warnings = append(warnings, unusable(cat)...)
+	}
+	r.Warnings = warningViews(diag.SortWarnings(warnings))
+	return o.validated(o.output, r, err)
+}
+
+// unusable warns of the bundles that no resolution can choose.
+func unusable(cat *catalog.Catalog) []diag.Warning {
+	var ws []diag.Warning
+	for _, p := range cat.Packages() {
+		for _, b := range p.Bundles() {
+			if why := b.Unusable(); why != "" {
+				ws = append(ws, diag.Warning{Code: "bundle-unusable", Msg: "bundle " + b.Name() + " of package " + p.Name() + " can never be chosen: " + why})
+			}
+		}
+	}
+	return ws
+}

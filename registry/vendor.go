@@ -1,0 +1,310 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+// VendoredImage is one image to be kept in a layout.
+type VendoredImage struct {
+	Name   string // the full reference that it is found by: "quay.io/org/catalog:v1", "quay.io/org/bundle@sha256:…"
+	Digest string // what the reference stands for
+}
+
+// VendorReport says how a layout compares with what it should hold. File names
+// are relative to the layout, sorted.
+type VendorReport struct {
+	Added   []string // or, of a check, missing
+	Removed []string // or, of a check, superfluous
+	Kept    int      // files
+	Bytes   int64    // of all files, in the end
+}
+
+// Changed reports whether anything differed.
+func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
+
+// Vendor makes the OCI layout in dir hold these images of registries and
+// nothing else. Of a multi-platform image the layout gets the index and the
+// one image that [Client.Open] takes. What dir holds already is not fetched
+// again; blobs are written before the index that names them, and those that
+// are no longer needed go last. The same images give the same bytes. With
+// check, nothing is written.
+func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage, check bool) (*VendorReport, error) {
+	if err := vendorable(dir); err != nil {
+		return nil, err
+	}
+	v := &vendoring{client: c, dir: dir, check: check, need: map[string]bool{}, report: &VendorReport{}}
+	var entries []layoutEntry
+	for _, im := range images {
+		e, err := v.image(ctx, im)
+		if err != nil {
+			return nil, wrap(im.Name, err)
+		}
+		entries = append(entries, e)
+	}
+	if err := v.finish(entries); err != nil {
+		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
+	}
+	slices.Sort(v.report.Added)
+	slices.Sort(v.report.Removed)
+	return v.report, nil
+}
+
+// vendorable refuses a directory that holds something else than a layout.
+func vendorable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err != nil {
+		return fmt.Errorf("%q is not empty and not an OCI layout", dir)
+	}
+	return nil
+}
+
+// vendoring is the making of one layout.
+type vendoring struct {
+	client *Client
+	dir    string
+	check  bool
+	need   map[string]bool // paths
+	report *VendorReport
+}
+
+func (v *vendoring) image(ctx context.Context, im VendoredImage) (layoutEntry, error) {
+	src, err := ParseSource(im.Name)
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	up, err := v.client.upstream(Source{Kind: Remote, Name: src.Name, Digest: im.Digest})
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	data, err := up.manifest(ctx, im.Digest)
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	parts, err := v.client.parts(ctx, up, im.Digest, data, true)
+	if err != nil {
+		return layoutEntry{}, err
+	}
+	for _, p := range parts {
+		if err := v.part(ctx, up, p); err != nil {
+			return layoutEntry{}, err
+		}
+	}
+	root := parts[len(parts)-1]
+	return layoutEntry{
+		MediaType: root.mediaType, Digest: root.digest, Size: int(root.size),
+		Annotations: map[string]string{refName: src.String()},
+	}, nil
+}
+
+// part copies one part, unless the layout has it.
+func (v *vendoring) part(ctx context.Context, from origin, p part) error {
+	name, err := blobPath(p.digest)
+	if err != nil {
+		return err
+	}
+	if v.need[name] {
+		return nil
+	}
+	v.need[name] = true
+	v.report.Bytes += p.size
+	path := filepath.Join(v.dir, filepath.FromSlash(name))
+	if intact(path, p.digest) {
+		v.report.Kept++
+		return nil
+	}
+	v.report.Added = append(v.report.Added, name)
+	if v.check {
+		return nil
+	}
+	// What is there and damaged must not be taken for the source.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	r, err := whole(ctx, from, p)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // only read from
+	return writeBlob(path, r)
+}
+
+// intact reports whether a file has that digest.
+func intact(path, digest string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	v := store.NewVerifier(f, digest, -1)
+	defer func() { _ = v.Close() }() // only read from
+	return v.Drain() == nil
+}
+
+// writeBlob writes what r holds, all of it or nothing.
+func writeBlob(path string, r io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), tempBlob+"*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // gone already where the rename succeeded
+	_, err = io.Copy(f, r)
+	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+const tempBlob = ".new-"
+
+// finish writes the index and removes what it does not name.
+func (v *vendoring) finish(entries []layoutEntry) error {
+	slices.SortFunc(entries, func(a, b layoutEntry) int {
+		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
+	})
+	entries = slices.CompactFunc(entries, func(a, b layoutEntry) bool {
+		return a.Digest == b.Digest && a.Annotations[refName] == b.Annotations[refName]
+	})
+	if entries == nil {
+		entries = []layoutEntry{}
+	}
+	index, err := json.MarshalIndent(layoutIndex{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: entries}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := v.file("oci-layout", []byte(layoutVersion)); err != nil {
+		return err
+	}
+	if err := v.file("index.json", append(index, '\n')); err != nil {
+		return err
+	}
+	return v.prune()
+}
+
+// file writes a file of the layout, unless it is there.
+func (v *vendoring) file(name string, data []byte) error {
+	v.report.Bytes += int64(len(data))
+	path := filepath.Join(v.dir, name)
+	if intact(path, store.DigestOf(data)) {
+		v.report.Kept++
+		return nil
+	}
+	v.report.Added = append(v.report.Added, name)
+	if v.check {
+		return nil
+	}
+	if err := os.MkdirAll(v.dir, 0o755); err != nil {
+		return err
+	}
+	return replaceFile(path, data)
+}
+
+// prune removes blobs that nothing needs, and what a killed process left.
+func (v *vendoring) prune() error {
+	files, err := os.ReadDir(filepath.Join(v.dir, "blobs", "sha256"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, f := range files {
+		name := "blobs/sha256/" + f.Name()
+		if v.need[name] || !store.ValidDigest("sha256:"+f.Name()) && !strings.HasPrefix(f.Name(), tempBlob) {
+			continue
+		}
+		v.report.Removed = append(v.report.Removed, name)
+		if v.check {
+			continue
+		}
+		if err := os.Remove(filepath.Join(v.dir, filepath.FromSlash(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vendored returns the layout that stands beside the store, or nil. The caller
+// closes its files.
+func (c *Client) vendored() (*layout, error) {
+	if c.Vendored == "" {
+		return nil, nil
+	}
+	dir, err := openDir(c.path(c.Vendored))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &layout{files: dir, limit: c.Limits.withDefaults().Manifest}, nil
+}
+
+// vendoredManifest returns a manifest of the vendored layout; the error is
+// fs.ErrNotExist where it does not hold it.
+func (c *Client) vendoredManifest(ctx context.Context, digest string) ([]byte, error) {
+	l, err := c.vendored()
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, fs.ErrNotExist
+	}
+	defer l.files.Close()
+	return l.manifest(ctx, digest)
+}
+
+// vendoredBlob opens a blob of the vendored layout, as vendoredManifest.
+func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
+	l, err := c.vendored()
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, fs.ErrNotExist
+	}
+	defer l.files.Close() // files that are open stay open
+	return l.blob(ctx, digest, size)
+}
+
+// vendoredTag returns the digest that the vendored layout has for a reference
+// by tag, "" where it has none.
+func (c *Client) vendoredTag(src Source) string {
+	l, err := c.vendored()
+	if err != nil || l == nil {
+		return ""
+	}
+	defer l.files.Close()
+	data, err := l.read("index.json")
+	if err != nil {
+		return ""
+	}
+	var index layoutIndex
+	if err := json.Unmarshal(data, &index); err != nil {
+		return ""
+	}
+	for _, e := range index.Manifests {
+		if e.Annotations[refName] == src.String() && store.ValidDigest(e.Digest) {
+			return e.Digest
+		}
+	}
+	return ""
+}
