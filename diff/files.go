@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -62,6 +63,59 @@ func Objects(files []File, pins []lockfile.Pin, known []Object) ([]Object, error
 		out = append(out, objects...)
 	}
 	return out, faults.Err()
+}
+
+// Base returns those of files that hold the base of a tree rendered to dir: the
+// objects themselves, without the overlays of clusters and what a GitOps tool
+// reads. dir "." is the root.
+func Base(dir string, files []File) []File {
+	var out []File
+	for _, f := range files {
+		rest, ok := below(dir, f.Path)
+		top, _, _ := strings.Cut(rest, "/")
+		if ok && slices.Contains([]string{"crds", "namespaces", "operators"}, top) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// below returns name as seen from dir.
+func below(dir, name string) (string, bool) {
+	if dir == "" || dir == "." {
+		return name, true
+	}
+	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// Own reads the user's own objects for State.Resources: those of files outside
+// the tree rendered to dir that could be custom resources of the definitions in
+// rendered, or Namespaces. A repository holds much that only looks like YAML:
+// files that do not parse are left out and returned by name.
+func Own(dir string, files []File, rendered []Object) (objects []Object, skipped []string) {
+	needles := [][]byte{[]byte("Namespace")}
+	for _, o := range rendered {
+		if o.Ref().is(crdKind) {
+			needles = append(needles, []byte(text(o.Content, "spec", "group")+"/"))
+		}
+	}
+	for _, f := range files {
+		_, inside := below(dir, f.Path)
+		if !isManifest(f.Path) || inside && dir != "" && dir != "." || !containsAny(f.Data, needles) {
+			continue
+		}
+		got, err := read(f, nil)
+		if err != nil {
+			skipped = append(skipped, f.Path)
+			continue
+		}
+		objects = append(objects, got...)
+	}
+	return objects, skipped
+}
+
+func containsAny(data []byte, needles [][]byte) bool {
+	return slices.ContainsFunc(needles, func(n []byte) bool { return bytes.Contains(data, n) })
 }
 
 func isManifest(path string) bool {

@@ -1,0 +1,93 @@
+package admit
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+func load(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+const definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.demo.io}
+spec:
+  group: demo.io
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations: [{rule: "!has(self.size) || self.size != 13", message: unlucky}]
+            properties:
+              size: {type: integer, maximum: 100}
+              mode: {type: string, default: fast}
+              list: {type: array, items: {type: object, properties: {a: {type: string, default: z}}}}
+          status: {type: object, properties: {phase: {type: string, enum: [Ready]}}}
+  - {name: v0, served: false, storage: false}
+`
+
+func TestWrite(t *testing.T) {
+	k, err := Open(load(t, definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name, object string
+		want         Result
+	}{
+		{"pruned and defaulted", "spec: {size: 3, sise: 4, list: [{b: 1}]}", Result{
+			Dropped: []string{"spec.list[0].b", "spec.sise"}, Defaulted: []Value{{"spec.list[0].a", "z"}, {"spec.mode", "fast"}},
+		}},
+		{"schema", "spec: {size: 101, mode: x}", Result{Rejected: []Fault{{"spec.size", "Invalid value: 101: spec.size in body should be less than or equal to 100"}}}},
+		{"CEL", "spec: {size: 13, mode: x}", Result{Rejected: []Fault{{"spec", `Invalid value: unlucky`}}}},
+		{"status is the operator's", "spec: {mode: x}\nstatus: {phase: Lost}", Result{}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := k.Write("v1", load(t, "apiVersion: demo.io/v1\nkind: Widget\nmetadata: {name: w}\n"+c.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+	if _, err := k.Write("v0", map[string]any{}); !errors.Is(err, ErrNotServed) {
+		t.Errorf("got %v, want ErrNotServed", err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	crd := load(t, definition)
+	versions := crd["spec"].(map[string]any)["versions"].([]any)
+	versions[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{}}}}
+	if _, err := Open(crd); err == nil {
+		t.Error("a schema that is not structural was taken")
+	}
+	if _, err := Open(map[string]any{"spec": "none"}); err == nil {
+		t.Error("no definition was taken")
+	}
+	if _, err := Open(map[string]any{}); err != nil {
+		t.Errorf("an empty definition serves nothing: %v", err)
+	}
+}
