@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 # Test packages that keep golden files: those that define -update.
-GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool("update"' . 2>/dev/null)))
+GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null)))
 
 .PHONY: help demo build test race lint fmt fuzz bench golden tidy examples cluster-test verify clean
 
