@@ -134,8 +134,10 @@ deprecation of unknown schema "olm.what" in package "a"`,
 func TestNewFaultsFromData(t *testing.T) {
 	at := func(line int) diag.Pos { return diag.Pos{File: "c.json", Line: line, Col: 1} }
 	c := Content{Packages: []PackageData{
-		{Name: "etcd", DefaultChannel: "c", Pos: at(1), Channels: []ChannelData{{Name: "c", Pos: at(2), Entries: []EntryData{{Name: "e.v1", Pos: at(3)}}}},
-			Bundles: []BundleData{{Name: "e.v1", Pos: at(4), Properties: []Property{{"olm.package", []byte(`{"packageName":"etcd","version":"1.0.0"}`)}}}}},
+		{
+			Name: "etcd", DefaultChannel: "c", Pos: at(1), Channels: []ChannelData{{Name: "c", Pos: at(2), Entries: []EntryData{{Name: "e.v1", Pos: at(3)}}}},
+			Bundles: []BundleData{{Name: "e.v1", Pos: at(4), Properties: []Property{{"olm.package", []byte(`{"packageName":"etcd","version":"1.0.0"}`)}}}},
+		},
 		{Name: "etdc", Undeclared: true, Channels: []ChannelData{{Name: "x", Pos: at(9)}}, Bundles: []BundleData{{Name: "y", Pos: at(8)}}, Deprecations: []DeprecationData{{Pos: at(7)}}},
 	}}
 	_, err := New(c)

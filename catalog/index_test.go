@@ -40,7 +40,7 @@ func TestIndex(t *testing.T) {
 	}
 	why := errors.New("unreachable")
 	y := x.WithBroken(ID{"ns", "two"}, why).WithBroken(ID{"ns", "three"}, why)
-	if _, ok := y.Catalog(ID{"ns", "two"}); ok || len(y.Catalogs()) != 2 || len(y.Broken()) != 2 || y.Broken()[ID{"ns", "two"}] != why {
+	if _, ok := y.Catalog(ID{"ns", "two"}); ok || len(y.Catalogs()) != 2 || len(y.Broken()) != 2 || !errors.Is(y.Broken()[ID{"ns", "two"}], why) {
 		t.Errorf("broken catalogs: have %v, broken %v", y.Catalogs(), y.Broken())
 	}
 	if c, ok := x.Catalog(ID{"ns", "two"}); !ok || c != two || len(x.Broken()) != 0 {

@@ -153,8 +153,12 @@ func TestSecondInstall(t *testing.T) {
 		}
 	}
 	for _, want := range []Key{
-		{rbacGroup, "Role", "a", "x.sa"}, {rbacGroup, "Role", "b", "x.sa"}, {rbacGroup, "Role", "a", "b.x.sa"},
-		{rbacGroup, "ClusterRole", "", "a.x.sa"}, {rbacGroup, "ClusterRole", "", "b.x.sa"}, {"", "ServiceAccount", "a", "other"},
+		{rbacGroup, "Role", "a", "x.sa"},
+		{rbacGroup, "Role", "b", "x.sa"},
+		{rbacGroup, "Role", "a", "b.x.sa"},
+		{rbacGroup, "ClusterRole", "", "a.x.sa"},
+		{rbacGroup, "ClusterRole", "", "b.x.sa"},
+		{"", "ServiceAccount", "a", "other"},
 	} {
 		if !seen[want] {
 			t.Errorf("%s is missing", want)

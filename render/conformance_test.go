@@ -296,7 +296,7 @@ func expectedDifferences(t *testing.T, reference string) map[string]map[string]b
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	out := map[string]map[string]bool{}
 	scan := bufio.NewScanner(f)
 	for line := 1; scan.Scan(); line++ {

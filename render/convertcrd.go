@@ -30,11 +30,7 @@ func convertCRD(o Object) (Object, error) {
 		}
 		out = append(out, version)
 	}
-	conversion, err := convertConversion(sub(spec, "conversion"))
-	if err != nil {
-		return nil, err
-	}
-	if conversion != nil {
+	if conversion := convertConversion(sub(spec, "conversion")); conversion != nil {
 		spec["conversion"] = conversion
 	}
 	for _, key := range []string{"version", "validation", "subresources", "additionalPrinterColumns", "preserveUnknownFields"} {
@@ -175,9 +171,9 @@ func isTyped(alternatives ...any) bool {
 }
 
 // convertConversion moves a conversion webhook to where v1 has it.
-func convertConversion(c map[string]any) (map[string]any, error) {
+func convertConversion(c map[string]any) map[string]any {
 	if c == nil {
-		return nil, nil
+		return nil
 	}
 	out := maps.Clone(c)
 	client, ok := out["webhookClientConfig"]
@@ -185,11 +181,11 @@ func convertConversion(c map[string]any) (map[string]any, error) {
 	delete(out, "webhookClientConfig")
 	delete(out, "conversionReviewVersions")
 	if !ok {
-		return out, nil
+		return out
 	}
 	if versions == nil {
 		versions = texts("v1beta1")
 	}
 	out["webhook"] = map[string]any{"clientConfig": client, "conversionReviewVersions": versions}
-	return out, nil
+	return out
 }

@@ -222,7 +222,7 @@ func numeric(s string) bool {
 	if c := s[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
 		return false
 	}
-	return strings.Trim(s, "0123456789abcdefABCDEFxXoO+-.:_ tTzZinINfF") == ""
+	return strings.Trim(s, "0123456789abcdefABCDEFxXoO+-.:_ tTzZinIN") == ""
 }
 
 func scalarText(v any) string {

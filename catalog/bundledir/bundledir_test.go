@@ -65,23 +65,28 @@ func TestGraph(t *testing.T) {
 		{"ok/tail replaces an absent one", []in{{"2", "1", ""}}, "c: v2<v1\n", ""},
 		{"ok/skips", []in{{"3", "1", "2"}, {"2", "1", ""}, {"1", "", ""}}, "c: v3<v1+v2 v2<v1 v1\n", ""},
 		{
-			"gap/absent between", []in{{"4", "3", ""}, {"2", "1", ""}, {"1", "", ""}},
+			"gap/absent between",
+			[]in{{"4", "3", ""}, {"2", "1", ""}, {"1", "", ""}},
 			"c: v4<v2+v3 v2<v1 v1\n", `"v4" replaces "v2"`,
 		},
 		{
-			"gap/nothing replaces anything", []in{{"3", "", ""}, {"1", "", ""}, {"2", "", ""}},
+			"gap/nothing replaces anything",
+			[]in{{"3", "", ""}, {"1", "", ""}, {"2", "", ""}},
 			"c: v3<v2 v2<v1 v1\n", `"v3" replaces "v2", "v2" replaces "v1"`,
 		},
 		{
-			"gap/two branches do not go down", []in{{"4", "1", ""}, {"3", "2", ""}, {"2", "1", ""}, {"1", "", ""}},
+			"gap/two branches do not go down",
+			[]in{{"4", "1", ""}, {"3", "2", ""}, {"2", "1", ""}, {"1", "", ""}},
 			"c: v4<v3 v3<v2 v2<v1 v1\n", `"v4" replaces "v3"`,
 		},
 		{
-			"gap/cycle", []in{{"3", "2", ""}, {"2", "1", ""}, {"1", "3", ""}},
+			"gap/cycle",
+			[]in{{"3", "2", ""}, {"2", "1", ""}, {"1", "3", ""}},
 			"c: v3<v2 v2<v1 v1\n", `"v1" replaces nothing`,
 		},
 		{
-			"gap/skipped ones stay out", []in{{"5", "4", "3"}, {"3", "5", ""}, {"2", "", ""}},
+			"gap/skipped ones stay out",
+			[]in{{"5", "4", "3"}, {"3", "5", ""}, {"2", "", ""}},
 			"c: v5<v2+v3+v4 v3 v2\n", `"v5" replaces "v2", "v3" replaces nothing`,
 		},
 	} {

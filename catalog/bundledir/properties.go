@@ -132,9 +132,9 @@ func (s *propertySet) dependency(d catalog.Property) {
 			s.add("olm.gvk.required", v)
 		}
 	case "olm.label":
-		s.add("olm.label.required", json.RawMessage(d.Value))
+		s.add("olm.label.required", d.Value)
 	default:
-		s.add(d.Type, json.RawMessage(d.Value))
+		s.add(d.Type, d.Value)
 	}
 }
 
@@ -149,7 +149,7 @@ func (s *propertySet) given(p catalog.Property) {
 			s.add(p.Type, v)
 		}
 	default:
-		s.add(p.Type, json.RawMessage(p.Value))
+		s.add(p.Type, p.Value)
 	}
 }
 

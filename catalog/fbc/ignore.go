@@ -40,7 +40,7 @@ func (r *ignoreRules) load(fsys fs.FS, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", ignoreFile, plain(err))
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	in := bufio.NewScanner(io.LimitReader(f, maxIgnore+1))
 	total := 0
 	for in.Scan() {

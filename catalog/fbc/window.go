@@ -71,7 +71,7 @@ func (w *window) fill() error {
 		w.buf = w.buf[:len(w.buf)+n]
 		if err != nil {
 			w.done = true
-			if n == 0 || err != io.EOF { //nolint:errorlint // readers return io.EOF itself
+			if n == 0 || err != io.EOF {
 				return err
 			}
 		}
