@@ -157,13 +157,18 @@ func (t *teller) runnable(c cause) *catalog.Entry {
 			for _, e := range ch.Entries() {
 				a := &atom{ns: c.ns, entry: e, facts: t.b.w.read.bundle(e.Bundle())}
 				a.watch = t.b.w.watchOf(c.ns, t.b.wantFor(c.ns, e), e.Bundle())
-				if t.b.w.cannotRun(a) == "" && (best == nil || e.Bundle().Version().GT(best.Bundle().Version())) {
+				if t.b.w.cannotRun(a) == "" && !t.blames(e.Name()) && (best == nil || e.Bundle().Version().GT(best.Bundle().Version())) {
 					best = e
 				}
 			}
 		}
 	}
 	return best
+}
+
+// blames reports whether the bundle of that name is part of the conflict.
+func (t *teller) blames(name string) bool {
+	return slices.ContainsFunc(t.causes, func(x tagged) bool { return x.bundle == name })
 }
 
 // oneOf offers to give up one of the subscriptions that want the same place.

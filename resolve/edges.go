@@ -32,6 +32,9 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 	here := option{current: cur}
 	switch target := w.named(s); {
 	case target != nil && target.Version != "" && !cur.is(target.Version):
+		if bad := w.unknownTarget(s, pkgs, target); bad != nil {
+			return options{fault: bad}
+		}
 		if len(out.of) == 0 {
 			return options{fault: &fault{pos: s.pos(packageField(s)), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels()), hints: w.downHints(cur, target.Version)}}
@@ -129,6 +132,18 @@ func withTwins(s *want, es []*catalog.Entry) []*catalog.Entry {
 	return out
 }
 
+// unknownTarget reports a target version that the package does not have.
+func (w *world) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fault {
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			if slices.ContainsFunc(ch.Entries(), func(e *catalog.Entry) bool { return isVersion(e, t.Version) }) {
+				return nil
+			}
+		}
+	}
+	return w.noVersion(s, pkgs, t)
+}
+
 // is reports whether i is of that version, or is the bundle of that name.
 func (i *installed) is(version string) bool {
 	return i.bundle == version || i.facts.hasVersion && i.facts.version.String() == version
@@ -138,12 +153,13 @@ func isVersion(e *catalog.Entry, version string) bool {
 	return e.Name() == version || e.Bundle().Version().String() == version
 }
 
-// downHints says that only --allow-downgrade goes to a lower version.
+// downHints says that only --allow-downgrade goes to a lower version, else where
+// the edges can be seen.
 func (w *world) downHints(cur *installed, version string) []string {
 	if v, err := catalog.ParseVersion(version); err == nil && cur.facts.hasVersion && v.LT(cur.facts.version) && !w.opt.AllowDowngrade {
 		return []string{"--allow-downgrade goes to a lower version"}
 	}
-	return nil
+	return []string{"quayside catalog graph shows what leads where"}
 }
 
 // towards returns the first step of the shortest way to a version, or nothing

@@ -74,17 +74,21 @@ func graphChannel(ch *catalog.Channel, pin *lockfile.Pin) GraphChannel {
 			Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
 		}))
 	}
+	known := map[string]bool{}
 	absent := func(name string) {
-		if _, ok := ch.Entry(name); !ok && !slices.ContainsFunc(out.Nodes, func(n GraphNode) bool { return n.Bundle == name }) {
+		if _, ok := ch.Entry(name); !ok && !known[name] {
+			known[name] = true
 			out.Nodes = append(out.Nodes, mark(GraphNode{Bundle: name, Absent: true}))
 		}
 	}
 	for _, e := range entries {
+		seen := map[string]bool{}
 		add := func(from, kind string) {
 			absent(from)
 			i := slices.Index(path, from)
 			on := i >= 0 && i+1 < len(path) && path[i+1] == e.Name()
-			if from != e.Name() && !slices.ContainsFunc(out.Edges, func(x GraphEdge) bool { return x.From == from && x.To == e.Name() }) {
+			if from != e.Name() && !seen[from] {
+				seen[from] = true
 				out.Edges = append(out.Edges, GraphEdge{From: from, To: e.Name(), Kind: kind, OnPath: on})
 			}
 		}

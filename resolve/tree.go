@@ -14,7 +14,7 @@ type Node struct {
 	Version      string `json:"version"`
 	Subscription string `json:"subscription,omitempty"` // the declaration, for a root; the generated one for an orphan
 	Orphan       bool   `json:"orphan,omitempty"`       // nothing asks for it any more
-	Requirement  string `json:"requirement,omitempty"`  // why the parent asks for it
+	Requirement  string `json:"requirement,omitempty"`  // why the parent asks for it; several are joined by commas
 	Repeated     bool   `json:"repeated,omitempty"`     // shown in full before
 	Children     []Node `json:"children"`
 }
@@ -22,16 +22,7 @@ type Node struct {
 // Tree returns the pins as trees: those that a declaration asks for and those
 // that nothing asks for any more are roots, by namespace and package.
 func Tree(lock *lockfile.File) []Node {
-	children := map[string][]lockfile.Request{}
-	owner := map[string][]lockfile.Pin{}
-	for _, p := range lock.Pins {
-		for _, r := range p.RequestedBy {
-			if r.Pin != "" {
-				children[r.Pin] = append(children[r.Pin], lockfile.Request{Pin: p.Key(), Requirement: r.Requirement})
-				owner[r.Pin] = append(owner[r.Pin], p)
-			}
-		}
-	}
+	children := childrenOf(lock)
 	shown := map[string]bool{}
 	var node func(p lockfile.Pin) Node
 	node = func(p lockfile.Pin) Node {
@@ -41,9 +32,9 @@ func Tree(lock *lockfile.File) []Node {
 			return n
 		}
 		shown[p.Key()] = true
-		for i, r := range children[p.Key()] {
-			child := node(owner[p.Key()][i])
-			child.Requirement = r.Requirement
+		for _, c := range children[p.Key()] {
+			child := node(c.pin)
+			child.Requirement = strings.Join(c.why, ", ")
 			n.Children = append(n.Children, child)
 		}
 		return n
@@ -65,6 +56,31 @@ func Tree(lock *lockfile.File) []Node {
 		}
 	}
 	return roots
+}
+
+// needed is a pin that another requires.
+type needed struct {
+	pin lockfile.Pin
+	why []string
+}
+
+// childrenOf returns what each pin requires, by its key.
+func childrenOf(lock *lockfile.File) map[string][]needed {
+	out := map[string][]needed{}
+	for _, p := range lock.Pins {
+		for _, r := range p.RequestedBy {
+			if r.Pin == "" {
+				continue
+			}
+			of := out[r.Pin]
+			if n := len(of); n > 0 && of[n-1].pin.Key() == p.Key() {
+				of[n-1].why = append(of[n-1].why, r.Requirement)
+				continue
+			}
+			out[r.Pin] = append(of, needed{p, []string{r.Requirement}})
+		}
+	}
+	return out
 }
 
 func isRoot(p lockfile.Pin) bool {

@@ -220,7 +220,7 @@ func (q *question) changesForOffer(offered []*catalog.Entry) {
 	case !q.permitted(first):
 		q.change(q.s.pos("spec.channel").String(), "ask for channel "+strings.Join(q.channels(), " or "))
 	case q.s.current != nil && first.Bundle().Version().LT(q.s.current.facts.version):
-		q.change("", "--allow-downgrade")
+		q.change("", fmt.Sprintf("quayside resolve --upgrade=%s/%s@%s --allow-downgrade", q.t.Namespace, q.t.Package, q.out.Version))
 	case q.s.current != nil:
 		q.changeByHops()
 	default:
