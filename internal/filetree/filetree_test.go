@@ -344,6 +344,57 @@ func TestRecoveryAfterACrashBetweenTwoRenames(t *testing.T) {
 	}
 }
 
+// TestDirectoryThatCannotBeRenamed writes file by file, and finishes what was
+// broken off after any number of files.
+func TestDirectoryThatCannotBeRenamed(t *testing.T) {
+	want := tree(t, map[string]string{"a": "2", "d/x": "2", "d/y/z": "2", "s": "starter:new", "t": "starter:new"})
+	for stop := range 7 {
+		dir := filepath.Join(t.TempDir(), "out")
+		if err := Write(dir, tree(t, map[string]string{"a/b": "1", "d/x": "1", "gone/f": "1", "s": "starter:old", "u": "starter:old"})); err != nil {
+			t.Fatal(err)
+		}
+		put(t, dir, "mine", "m")
+		put(t, dir, "s", "edited")
+		put(t, dir, "u", "edited")
+		p, err := newPlan(dir, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit := sibling(dir) + commitSuffix
+		if err := os.Mkdir(commit, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.build(commit); err != nil {
+			t.Fatal(err)
+		}
+		own, err := parseIndex(p.index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := removeStale(dir, own); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range append(sortedNames(own), Index) {
+			if i == stop {
+				break // the process is killed here
+			}
+			if err := moveFile(filepath.Join(commit, name), filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Write(dir, want); err != nil {
+			t.Fatal(err)
+		}
+		got := files(t, dir)
+		if d := cmp.Diff(map[string]string{"a": "2", "d/x": "2", "d/y/z": "2", "s": "edited", "t": "new", "u": "edited", "mine": "m"}, got); d != "" {
+			t.Errorf("stopped after %d files: %s", stop, d)
+		}
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".out*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
 func TestReadLeavesLinksOut(t *testing.T) {
 	got, err := Read(fstest.MapFS{"a": {Data: []byte("1")}, "l": {Mode: fs.ModeSymlink, Data: []byte("a")}})
 	if err != nil || got.Len() != 1 {

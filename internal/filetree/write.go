@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -80,6 +79,9 @@ func sibling(dir string) string {
 
 // recoverTree puts right what a killed Write left beside dir.
 func recoverTree(dir string) error {
+	if err := finish(sibling(dir)+commitSuffix, dir); err != nil {
+		return fmt.Errorf("finishing what was begun in %s: %w", dir, err)
+	}
 	old := sibling(dir) + "old"
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(old); err == nil {
@@ -288,7 +290,9 @@ func (p *plan) run() error {
 	}
 	err = p.build(tmp)
 	if err == nil {
-		err = swap(tmp, p.dir)
+		if err = swap(tmp, p.dir); immovable(err) {
+			err = inPlace(tmp, p.dir)
+		}
 	}
 	if cleanErr := os.RemoveAll(tmp); err == nil && cleanErr != nil {
 		return nil // the tree is the new one; the next run clears what is left
@@ -336,95 +340,4 @@ func (p *plan) named(name string, err error) error {
 		err = pathErr.Err
 	}
 	return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), err)
-}
-
-// builder fills a new tree.
-type builder struct {
-	from, to string
-	disk     map[string]fs.FileMode
-}
-
-func (b builder) write(name string, data []byte) error {
-	to := filepath.Join(b.to, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, 0o644)
-}
-
-// carry takes a file over from the old tree.
-func (b builder) carry(name string) error {
-	from, to := filepath.Join(b.from, filepath.FromSlash(name)), filepath.Join(b.to, filepath.FromSlash(name))
-	mode := b.disk[name]
-	if mode.IsDir() {
-		return os.MkdirAll(to, 0o755)
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	if mode.Type() == fs.ModeSymlink {
-		target, err := os.Readlink(from)
-		if err != nil {
-			return err
-		}
-		return os.Symlink(target, to)
-	}
-	if os.Link(from, to) == nil {
-		return nil
-	}
-	return copyFile(from, to, mode.Perm())
-}
-
-func copyFile(from, to string, perm fs.FileMode) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		return errors.Join(err, out.Close())
-	}
-	return out.Close()
-}
-
-// modes gives directories that were there the permissions that they had.
-func (b builder) modes() error {
-	root := fs.FileMode(0o755)
-	if fi, err := os.Stat(b.from); err == nil {
-		root = fi.Mode().Perm()
-	}
-	for name, mode := range b.disk {
-		to := filepath.Join(b.to, filepath.FromSlash(name))
-		if fi, err := os.Lstat(to); mode.IsDir() && err == nil && fi.IsDir() && fi.Mode().Perm() != mode.Perm() {
-			if err := os.Chmod(to, mode.Perm()); err != nil {
-				return err
-			}
-		}
-	}
-	return os.Chmod(b.to, root)
-}
-
-// replace puts tmp in dir's place in two steps, for systems that cannot
-// exchange two directories in one. recoverTree finishes what a crash between
-// them leaves.
-func replace(tmp, dir string) error {
-	old := sibling(dir) + "old"
-	err := os.Rename(dir, old)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if renameErr := os.Rename(tmp, dir); renameErr != nil {
-		if err == nil {
-			return errors.Join(renameErr, os.Rename(old, dir))
-		}
-		return renameErr
-	}
-	if err == nil {
-		_ = os.RemoveAll(old) // the next run clears what is left
-	}
-	return nil
 }
