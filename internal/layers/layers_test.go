@@ -52,7 +52,7 @@ func table() map[string]rule {
 
 		"internal/diag":       {level: 0},
 		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag"}},
-		"internal/filetree":   {level: 0, outside: []string{"os", "time"}},
+		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
 		"internal/store":      {level: 0, outside: []string{"os", "context", "time", "crypto/rand"}},
 		"internal/jsonschema": {level: 0},
 		"internal/layers":     {level: 0},
