@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
@@ -52,4 +54,19 @@ func names(list []*unstructured.Unstructured) []string {
 		all = append(all, harness.Name(o))
 	}
 	return all
+}
+
+// showEvents logs what the controllers complain of in a namespace.
+func showEvents(t *testing.T, cluster *harness.Cluster, namespace string) {
+	t.Helper()
+	list, err := client(t, cluster).CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	for _, e := range list.Items {
+		if e.Type == corev1.EventTypeWarning {
+			t.Logf("event on %s %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
+		}
+	}
 }

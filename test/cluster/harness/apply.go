@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 )
@@ -27,6 +28,7 @@ import (
 type Applier struct {
 	manager   string
 	dynamic   dynamic.Interface
+	metadata  metadata.Interface // for what only asks whether an object is there, and which version
 	discovery discovery.CachedDiscoveryInterface
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 }
@@ -47,13 +49,17 @@ func NewApplier(config *rest.Config, manager string) (*Applier, error) {
 	if err != nil {
 		return nil, err
 	}
+	light, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	lookup, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
 	}
 	cached := memory.NewMemCacheClient(lookup)
 	return &Applier{
-		manager: manager, dynamic: client, discovery: cached,
+		manager: manager, dynamic: client, metadata: light, discovery: cached,
 		mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached),
 	}, nil
 }
@@ -85,12 +91,12 @@ func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructure
 }
 
 func (a *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (Applied, error) {
-	resource, err := a.resource(ctx, o.GroupVersionKind(), o.GetNamespace())
+	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
 		return Applied{}, err
 	}
-	before, err := resource.Get(ctx, o.GetName(), metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	before, err := a.version(ctx, mapping, o)
+	if err != nil {
 		return Applied{}, err
 	}
 	text, err := json.Marshal(o)
@@ -99,23 +105,38 @@ func (a *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured) (A
 	}
 	said := new(warnings)
 	force := true
-	after, err := resource.Patch(said.in(ctx), o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
+	after, err := a.scoped(mapping, o.GetNamespace()).Patch(said.in(ctx), o.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 		FieldManager: a.manager, FieldValidation: metav1.FieldValidationStrict, Force: &force,
 	})
 	if err != nil {
 		return Applied{}, err
 	}
-	changed := before == nil || before.GetResourceVersion() != after.GetResourceVersion()
-	return Applied{Object: after, Warnings: said.all(), Changed: changed}, nil
+	return Applied{Object: after, Warnings: said.all(), Changed: before != after.GetResourceVersion()}, nil
+}
+
+// version returns the object's resourceVersion; "" when it is not there.
+func (a *Applier) version(ctx context.Context, mapping *meta.RESTMapping, o *unstructured.Unstructured) (string, error) {
+	var of metadata.ResourceInterface = a.metadata.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		of = a.metadata.Resource(mapping.Resource).Namespace(o.GetNamespace())
+	}
+	live, err := of.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return live.ResourceVersion, nil
 }
 
 // Get returns the object of that kind and name as the server holds it.
 func (a *Applier) Get(ctx context.Context, like *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	resource, err := a.resource(ctx, like.GroupVersionKind(), like.GetNamespace())
+	mapping, err := a.mapping(ctx, like.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
-	return resource.Get(ctx, like.GetName(), metav1.GetOptions{})
+	return a.scoped(mapping, like.GetNamespace()).Get(ctx, like.GetName(), metav1.GetOptions{})
 }
 
 // Delete deletes the object and what it owns. One that is not there is no
@@ -136,14 +157,14 @@ func (a *Applier) Delete(ctx context.Context, o *unstructured.Unstructured) erro
 	return err
 }
 
-// resource returns the client of one kind in one namespace. A kind that the
-// server does not know is asked for again for ten seconds: it may be that of a
-// CRD just made.
-func (a *Applier) resource(ctx context.Context, kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+// mapping returns by which resource a kind is served. A kind that the server
+// does not know is asked for again for ten seconds: it may be that of a CRD
+// just made.
+func (a *Applier) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	for limit := time.Now().Add(10 * time.Second); ; {
 		mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err == nil {
-			return a.scoped(mapping, namespace), nil
+			return mapping, nil
 		}
 		if !meta.IsNoMatchError(err) || time.Now().After(limit) {
 			return nil, err

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,37 +11,71 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Await waits until every object is as its kind should be: CRDs established,
+// Await waits until each object has been as its kind should be: CRDs established,
 // Deployments available, APIServices available, custom resources with a Ready
 // condition ready, Jobs complete, everything else there. When ctx ends first,
 // the error names each object that is not and says why.
 func (a *Applier) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
+	reasons := make([]string, len(objects)) // "" once the object has been ready
+	for i := range reasons {
+		reasons[i] = "not asked for yet"
+	}
 	for {
-		var waiting []string
-		for _, o := range objects {
+		for i, o := range objects {
+			if reasons[i] == "" {
+				continue
+			}
 			reason, err := a.unready(ctx, o)
+			if ctx.Err() != nil {
+				return notReady(objects, reasons)
+			}
 			if err != nil {
 				return fmt.Errorf("waiting for %s: %w", Name(o), err)
 			}
-			if reason != "" {
-				waiting = append(waiting, Name(o)+": "+reason)
-			}
+			reasons[i] = reason
 		}
-		if len(waiting) == 0 {
+		if !slices.ContainsFunc(reasons, func(r string) bool { return r != "" }) {
 			return nil
 		}
 		if err := sleep(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("not ready in time:\n\t%s", strings.Join(waiting, "\n\t"))
+			return notReady(objects, reasons)
 		}
 	}
+}
+
+// AwaitGone waits until none of the objects is there.
+func (a *Applier) AwaitGone(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		for {
+			_, err := a.Get(ctx, o)
+			if apierrors.IsNotFound(err) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("waiting until %s is gone: %w", Name(o), err)
+			}
+			if err := sleep(ctx, 100*time.Millisecond); err != nil {
+				return fmt.Errorf("waiting until %s is gone: %w", Name(o), err)
+			}
+		}
+	}
+	return nil
+}
+
+func notReady(objects []*unstructured.Unstructured, reasons []string) error {
+	var lines []string
+	for i, o := range objects {
+		if reasons[i] != "" {
+			lines = append(lines, Name(o)+": "+reasons[i])
+		}
+	}
+	return fmt.Errorf("not ready in time:\n\t%s", strings.Join(lines, "\n\t"))
 }
 
 // unready returns why the object is not as it should be; "" when it is.
 func (a *Applier) unready(ctx context.Context, o *unstructured.Unstructured) (string, error) {
 	live, err := a.Get(ctx, o)
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err().Error(), nil
 	case apierrors.IsNotFound(err):
 		return "not found", nil
 	case err != nil:

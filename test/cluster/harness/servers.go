@@ -175,8 +175,12 @@ func simulatedNode(i int) *corev1.Node {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        name,
-			Labels:      map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", corev1.LabelHostname: name},
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", corev1.LabelHostname: name,
+				// Operators ask for such nodes, most by the newer name.
+				"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/master": "", "node-role.kubernetes.io/worker": "",
+			},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 		},
 		Status: corev1.NodeStatus{Allocatable: room, Capacity: room},

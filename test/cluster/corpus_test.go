@@ -1,0 +1,209 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// TestCorpus resolves and renders every real operator that can stand alone,
+// and installs it from what was rendered, in that order, each by itself.
+func TestCorpus(t *testing.T) {
+	corpus := os.Getenv("QUAYSIDE_CORPUS")
+	if corpus == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to install")
+	}
+	cluster := harness.Start(t, harness.Options{})
+	program := build(t)
+	var prerequisites []*unstructured.Unstructured
+	for _, pkg := range []string{"cert-manager", "prometheus"} {
+		prerequisites = append(prerequisites, only(alone(t, program, corpus, pkg), isCRD)...)
+	}
+	if _, err := applier(t, cluster).Apply(within(t, time.Minute), prerequisites); err != nil {
+		t.Fatal(err)
+	}
+	dirs, err := filepath.Glob(filepath.Join(corpus, "bundles", "*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no bundles in %q: %v", corpus, err)
+	}
+	for _, dir := range dirs {
+		pkg := filepath.Base(dir)
+		t.Run(pkg, func(t *testing.T) {
+			objects := alone(t, program, corpus, pkg)
+			i := installation{applier: applier(t, cluster), objects: objects, kept: names(prerequisites)}
+			i.test(t)
+			if t.Failed() {
+				showEvents(t, cluster, pkg)
+			}
+		})
+	}
+}
+
+// alone returns what the newest version of an operator renders to when the
+// catalog holds nothing but its package. A test over one that needs others is
+// skipped.
+func alone(t *testing.T, program, corpus, pkg string) []*unstructured.Unstructured {
+	t.Helper()
+	q := newWorkspace(t, program, map[string]string{
+		"quayside.yaml": fmt.Sprintf(`
+apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  catalogs: [{name: corpus, namespace: olm, source: %q}]
+  kubernetesVersion: "1.36"
+  profile: plain
+`, "bundles:"+filepath.Join(corpus, "bundles", pkg)),
+		"subscriptions/operator.yaml": fmt.Sprintf(`
+apiVersion: quayside.dev/v1alpha1
+kind: Subscription
+metadata: {name: operator, namespace: %q}
+spec: {package: %[1]q}
+`, pkg),
+	})
+	_, stderr, code := q.run(t, "resolve", "--offline")
+	switch code {
+	case 0:
+	case 3:
+		t.Skipf("it does not stand alone:\n%s", stderr)
+	default:
+		t.Fatalf("quayside resolve: exit code %d\n%s", code, stderr)
+	}
+	return q.rendered(t)
+}
+
+// refused lists objects that come as they are from a bundle whose own CRD does
+// not admit them. A cluster refuses them whoever applies them.
+func refused() map[string]string {
+	return map[string]string{
+		"Service.ecs.services.k8s.aws ack-ecs-controller/example":   "spec.name: Required value",
+		"Secret.ecr.mobb.redhat.com ecr-secret-operator/ecr-secret": "field not declared in schema",
+	}
+}
+
+// installation is one operator and the cluster that it goes to.
+type installation struct {
+	applier *harness.Applier
+	objects []*unstructured.Unstructured
+	kept    []string // objects that other operators need too
+}
+
+func (i *installation) test(t *testing.T) {
+	ctx := within(t, time.Minute)
+	t.Cleanup(func() {
+		if err := i.remove(context.WithoutCancel(ctx)); err != nil {
+			t.Errorf("removing it: %v", err)
+		}
+	})
+	i.first(ctx, t)
+	if err := i.applier.Await(ctx, only(i.objects, i.becomesReady)); err != nil {
+		t.Error(err)
+		return
+	}
+	i.second(ctx, t)
+}
+
+// first applies everything to a cluster that has nothing of it.
+func (i *installation) first(ctx context.Context, t *testing.T) {
+	var accepted []*unstructured.Unstructured
+	for _, o := range i.objects {
+		done, err := i.applier.Apply(ctx, []*unstructured.Unstructured{o})
+		if reason, known := refused()[harness.Name(o)]; known {
+			if err == nil || !strings.Contains(err.Error(), reason) {
+				t.Errorf("%s: got error %v, want it refused: %s", harness.Name(o), err, reason)
+			}
+			continue
+		}
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, w := range done[0].Warnings {
+			if strings.Contains(w, "unknown field") || strings.Contains(w, "duplicate field") {
+				t.Errorf("%s: %s", harness.Name(o), w)
+			} else {
+				t.Logf("%s: the server says: %s", harness.Name(o), w)
+			}
+		}
+		accepted = append(accepted, o)
+	}
+	i.objects = accepted
+}
+
+// second applies everything again: nothing may change. The webhooks come first
+// and go then, for no operator runs here that could answer a call.
+func (i *installation) second(ctx context.Context, t *testing.T) {
+	hooks := only(i.objects, isWebhook)
+	for _, o := range hooks {
+		i.again(ctx, t, o)
+	}
+	for _, o := range hooks {
+		if err := i.applier.Delete(ctx, o); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, o := range i.objects {
+		if !isWebhook(o) {
+			i.again(ctx, t, o)
+		}
+	}
+}
+
+// again applies an object that is there. Controllers write to it too, between
+// the reading and the applying, so that only a change at every attempt counts.
+func (i *installation) again(ctx context.Context, t *testing.T, o *unstructured.Unstructured) {
+	for range 3 {
+		done, err := i.applier.Apply(ctx, []*unstructured.Unstructured{o})
+		if err != nil {
+			t.Errorf("the second time: %v", err)
+			return
+		}
+		if !done[0].Changed {
+			return
+		}
+	}
+	t.Errorf("%s changes whenever it is applied", harness.Name(o))
+}
+
+// remove takes the operator away, so that its webhooks do not stand in the way
+// of the next one. It does not wait for the end of it.
+func (i *installation) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, o := range slices.Backward(i.objects) {
+		if slices.Contains(i.kept, harness.Name(o)) {
+			continue
+		}
+		if err := i.applier.Delete(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func only(list []*unstructured.Unstructured, is func(*unstructured.Unstructured) bool) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(list), func(o *unstructured.Unstructured) bool { return !is(o) })
+}
+
+func isCRD(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }
+
+func isWebhook(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().Group == "admissionregistration.k8s.io"
+}
+
+// becomesReady reports whether the control plane alone makes such an object
+// ready. What a program in a pod would have to do is never done here, such as
+// making the priority class of the pods of a Deployment.
+func (i *installation) becomesReady(o *unstructured.Unstructured) bool {
+	class, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "priorityClassName")
+	known := class == "" || strings.HasPrefix(class, "system-") || slices.Contains(names(i.objects), "PriorityClass.scheduling.k8s.io "+class)
+	return isCRD(o) || o.GroupVersionKind().Group == "apps" && known
+}

@@ -1,0 +1,92 @@
+package cluster_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/test/cluster/binaries"
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// quayside is the program under test, run as a user runs it.
+type quayside struct {
+	program string
+	dir     string // the workspace
+}
+
+// build returns the program, built from this repository.
+func build(t *testing.T) string {
+	t.Helper()
+	root, err := binaries.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "quayside")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/quayside")
+	cmd.Dir = filepath.Join(root, "..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building quayside: %v\n%s", err, out)
+	}
+	return program
+}
+
+// newWorkspace returns a new workspace with these files. Nothing that
+// quayside keeps for its user is touched.
+func newWorkspace(t *testing.T, program string, files map[string]string) quayside {
+	t.Helper()
+	q := quayside{program: program, dir: t.TempDir()}
+	for name, text := range files {
+		file := filepath.Join(q.dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return q
+}
+
+// run runs a command in the workspace and returns what it said and its exit
+// code.
+func (q quayside) run(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, talk bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), q.program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = q.dir, &out, &talk
+	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(q.dir, ".cache"))
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), talk.String(), cmd.ProcessState.ExitCode()
+}
+
+// must runs a command that has to do its work, and returns its standard output.
+func (q quayside) must(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := q.run(t, args...)
+	if code != 0 {
+		t.Fatalf("quayside %s: exit code %d\n%s", strings.Join(args, " "), code, stderr)
+	}
+	return stdout
+}
+
+// rendered returns everything that the lock renders to, in the order in which
+// it is to be applied.
+func (q quayside) rendered(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	list, err := harness.Objects([]byte(q.must(t, "render", "--offline", "--stdout")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
