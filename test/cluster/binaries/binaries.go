@@ -53,6 +53,18 @@ func Targets() []Target {
 			version: "k8s.io/kubernetes",
 			setters: []string{"k8s.io/component-base/version.gitVersion"},
 		},
+		{Name: "argo", Program: "argosync", Package: "./cmd/argosync", module: "."},
+		fluxController("kustomize-controller", "."),
+		fluxController("source-controller", "fluxsource"), // it needs older modules than the rest
+	}
+}
+
+// fluxController returns one of Flux's programs, with its CRDs in crds/.
+func fluxController(name, module string) Target {
+	path := "github.com/fluxcd/" + name
+	return Target{
+		Name: name, Program: name, Package: path, module: module,
+		assets: []asset{{module: path, dir: "config/crd/bases", as: "crds"}},
 	}
 }
 

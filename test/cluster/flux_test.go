@@ -1,0 +1,236 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/test/cluster/binaries"
+	"github.com/quayside/quayside/test/cluster/harness"
+	"github.com/quayside/quayside/test/cluster/process"
+)
+
+// TestFlux has Flux's own controllers apply the quickstart from a Git
+// repository, and then its upgrade.
+func TestFlux(t *testing.T) {
+	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
+	repository := newRepository(t)
+	q := quickstart(t, "flux", repository.url)
+	q.must(t, "render", "--offline")
+	repository.commit(t, q.dir, "install")
+
+	cluster := harness.Start(t, harness.Options{})
+	startFlux(t, cluster, source, kustomize)
+	ctx, applier := within(t, 3*time.Minute), applier(t, cluster)
+	list := append(objects(t, fmt.Sprintf(fleet, repository.url)), manifests(t, filepath.Join(q.dir, "rendered", "flux"))...)
+	if _, err := applier.Apply(ctx, list); err != nil {
+		t.Fatal(err)
+	}
+	if err := applier.Await(ctx, list); err != nil {
+		t.Fatal(err)
+	}
+	before := deployedImages(ctx, t, cluster, "memcached-operator-system")
+
+	q.must(t, "resolve", "--offline", "--upgrade")
+	q.must(t, "render", "--offline")
+	revision := repository.commit(t, q.dir, "upgrade")
+	reconcile(ctx, t, applier, list, revision)
+	after := deployedImages(ctx, t, cluster, "memcached-operator-system")
+	if len(after) == 0 || after == before {
+		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
+	}
+}
+
+const fleet = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: fleet, namespace: flux-system}
+spec: {interval: 1h, url: %q, ref: {branch: main}}
+`
+
+// startFlux installs Flux's CRDs and runs its controllers beside the cluster.
+func startFlux(t *testing.T, cluster *harness.Cluster, source, kustomize string) {
+	t.Helper()
+	list := objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}")
+	list = append(list, manifests(t, filepath.Join(source, "crds"))...)
+	list = append(list, manifests(t, filepath.Join(kustomize, "crds"))...)
+	if _, err := applier(t, cluster).Apply(within(t, time.Minute), list); err != nil {
+		t.Fatal(err)
+	}
+	ports, err := harness.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storage := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	common := []string{"--watch-all-namespaces", "--enable-leader-election=false", "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--events-addr="}
+	for _, server := range []process.Spec{
+		{Name: "source-controller", Args: append([]string{
+			filepath.Join(source, "source-controller"),
+			"--storage-path=" + t.TempDir(), "--storage-addr=" + storage, "--storage-adv-addr=" + storage,
+		}, common...)},
+		{Name: "kustomize-controller", Args: append([]string{
+			filepath.Join(kustomize, "kustomize-controller"), "--requeue-dependency=2s",
+		}, common...)},
+	} {
+		server.Env = []string{"KUBECONFIG=" + cluster.Kubeconfig, "RUNTIME_NAMESPACE=flux-system"}
+		if _, err := cluster.Run(server); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reconcile asks Flux to look at the repository again and waits until every
+// Kustomization is ready at the revision.
+func reconcile(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
+	t.Helper()
+	for _, o := range list {
+		if o.GetKind() != "GitRepository" {
+			continue
+		}
+		again := o.DeepCopy()
+		again.SetAnnotations(map[string]string{"reconcile.fluxcd.io/requestedAt": revision})
+		if _, err := applier.Apply(ctx, []*unstructured.Unstructured{again}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Kustomization" }) {
+		for {
+			live, err := applier.Get(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			applied, _, _ := unstructured.NestedString(live.Object, "status", "lastAppliedRevision")
+			ready, message, _ := harness.Condition(live, "Ready")
+			if strings.HasSuffix(applied, revision) && ready == "True" {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatalf("%s is at %q: %s: %s; want %s", harness.Name(o), applied, ready, message, revision)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+}
+
+func deployedImages(ctx context.Context, t *testing.T, cluster *harness.Cluster, namespace string) string {
+	t.Helper()
+	list, err := client(t, cluster).AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var images []string
+	for _, d := range list.Items {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			images = append(images, c.Image)
+		}
+	}
+	return strings.Join(images, " ")
+}
+
+// quickstart returns a copy of the example's workspace, rendered for a GitOps
+// tool that reads the repository.
+func quickstart(t *testing.T, profile, url string) quayside {
+	t.Helper()
+	root, err := binaries.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newWorkspace(t, build(t), nil)
+	example := os.DirFS(filepath.Join(root, "..", "..", "examples", "quickstart"))
+	if err := os.CopyFS(q.dir, example); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(q.dir, "quayside.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = fmt.Appendf(text, `
+  profile: %s
+  gitops:
+    {repoURL: %q, revision: main, path: rendered, namespace: flux-system, project: default, sourceRef: {kind: GitRepository, name: fleet}}
+`, profile, url)
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// manifests returns the objects of a directory's YAML files, in the order of
+// their names, without kustomizations.
+func manifests(t *testing.T, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no manifests in %q: %v", dir, err)
+	}
+	var list []*unstructured.Unstructured
+	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, objects(t, string(text))...)
+	}
+	return list
+}
+
+// repository is a Git repository that is served over HTTP.
+type repository struct{ dir, url string }
+
+// newRepository serves an empty repository for the length of the test.
+func newRepository(t *testing.T) repository {
+	t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed: it serves the repository")
+	}
+	root := t.TempDir()
+	r := repository{dir: filepath.Join(root, "fleet.git")}
+	r.git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", r.dir)
+	server := httptest.NewServer(&cgi.Handler{
+		Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"},
+	})
+	t.Cleanup(server.Close)
+	r.url = server.URL + "/fleet.git"
+	return r
+}
+
+// commit makes the directory's rendered tree the next commit on main and
+// returns its hash.
+func (r repository) commit(t *testing.T, dir, message string) string {
+	t.Helper()
+	r.git(t, dir, "add", "--all", "rendered")
+	r.git(t, dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--allow-empty", "-m", message)
+	return r.git(t, dir, "rev-parse", "HEAD")
+}
+
+// git runs git on the bare repository with dir as its work tree.
+func (r repository) git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	if dir != "" {
+		cmd.Env = append(cmd.Env, "GIT_DIR="+r.dir, "GIT_WORK_TREE="+dir)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
