@@ -1,6 +1,9 @@
 package resolve
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
@@ -103,6 +106,7 @@ type builder struct {
 	banPkg  map[[2]string]*want // packages whose subscription could not be answered
 	visited map[*catalog.Bundle]bool
 	asked   map[[2]string]*want // the first subscription to each namespace and package
+	picked  map[int]int         // by tag of a subscription: what answers it, once that is known
 }
 
 // root is one thing that must be answered.
@@ -117,7 +121,7 @@ func (w *world) build(st *state, blocked map[any]int) *builder {
 	b := &builder{
 		w: w, st: st, blocked: blocked, ids: map[atomKey]int{}, tags: map[causeKey]int{},
 		byPkg: map[[2]string][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{},
-		banPkg: map[[2]string]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[[2]string]*want{}, atoms: []*atom{nil}, causes: []cause{{}},
+		banPkg: map[[2]string]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[[2]string]*want{}, picked: map[int]int{}, atoms: []*atom{nil}, causes: []cause{{}},
 	}
 	for _, s := range st.wants {
 		if k := [2]string{s.ns, s.pkg}; b.asked[k] == nil {
@@ -138,12 +142,34 @@ func (w *world) build(st *state, blocked map[any]int) *builder {
 			b.addRoot(root{inst: i, choice: solve.Choice{Of: []int{b.installedAtom(i)}, Tag: tag}})
 		}
 	}
-	for _, s := range st.wants {
+	for _, s := range w.inOrder(st.wants) {
 		b.addWant(s)
 	}
 	b.close()
 	b.finish()
 	return b
+}
+
+// inOrder returns the subscriptions as their wishes count: by namespace and
+// name. When not everything is to move, those that are named come first, then
+// those that have a pin to keep, then new ones.
+func (w *world) inOrder(wants []*want) []*want {
+	if w.opt.Upgrade {
+		return wants
+	}
+	class := func(s *want) int {
+		switch {
+		case w.named(s) != nil:
+			return 0
+		case s.current != nil:
+			return 1
+		default:
+			return 2
+		}
+	}
+	wants = slices.Clone(wants)
+	slices.SortStableFunc(wants, func(x, y *want) int { return cmp.Compare(class(x), class(y)) })
+	return wants
 }
 
 // tag returns the number of a cause, the same for the same key.

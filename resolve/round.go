@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/resolve/internal/solve"
@@ -83,6 +84,7 @@ func (r *round) apply(chosen []int) {
 		for _, id := range root.choice.Of {
 			if have[id] {
 				r.picks[root.want] = id
+				b.picked[root.choice.Tag] = id
 				break
 			}
 		}
@@ -221,6 +223,7 @@ func (n *nextState) generate(i *installed, e *catalog.Entry) {
 }
 
 // generatedName is the name of the subscription that OLM makes for a dependency.
+// A ClusterCatalog has no namespace to name.
 func generatedName(pkg, channel string, id catalog.ID) string {
-	return pkg + "-" + channel + "-" + id.Name + "-" + id.Namespace
+	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
 }

@@ -86,30 +86,47 @@ func (b *builder) because(root root, name string) string {
 	return b.against(root, of)
 }
 
-// against explains why none of the atoms can answer root.
+// against explains why none of the atoms can answer root: nothing would hold
+// together with them, or nothing that leaves the subscriptions before it what
+// they prefer.
 func (b *builder) against(root root, of []int) string {
 	p := b.p
 	p.Roots = slices.Clone(b.p.Roots)
-	for i := range p.Roots {
-		if p.Roots[i].Tag == root.choice.Tag {
-			p.Roots[i].Of = of
-		}
-	}
+	at := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == root.choice.Tag })
+	p.Roots[at].Of = of
 	res, err := solve.Solve(p)
+	if err == nil && res.Core == nil {
+		for i := range p.Roots[:at] {
+			if id, ok := b.picked[p.Roots[i].Tag]; ok {
+				p.Roots[i].Of = []int{id}
+			}
+		}
+		res, err = solve.Solve(p)
+	}
 	switch {
 	case err != nil:
 		return err.Error()
 	case res.Core == nil:
-		return "what comes before it in order prefers otherwise"
+		return "what is required before it prefers otherwise"
 	}
-	was := b.causes[root.choice.Tag].atoms
-	b.causes[root.choice.Tag].atoms = of
-	defer func() { b.causes[root.choice.Tag].atoms = was }()
+	return b.tellAgainst(p, root, res.Core)
+}
+
+// tellAgainst puts a core of p into one line, less what root itself asks for.
+func (b *builder) tellAgainst(p solve.Problem, root root, core []int) string {
+	was := make(map[int][]int, len(p.Roots))
+	for _, c := range p.Roots {
+		was[c.Tag] = b.causes[c.Tag].atoms
+		b.causes[c.Tag].atoms = c.Of
+	}
 	var parts []string
-	for _, l := range b.conflict(res.Core).Chain {
+	for _, l := range b.conflict(core).Chain {
 		if l.Depth > 0 || !strings.HasPrefix(l.Text, "subscription "+root.want.key()+" ") {
 			parts = append(parts, l.Text)
 		}
+	}
+	for tag, atoms := range was {
+		b.causes[tag].atoms = atoms
 	}
 	return strings.Join(parts, "; ")
 }
