@@ -42,6 +42,9 @@ func newRoot(a *app) *cobra.Command {
 		newWhy(a),
 		newWhyNot(a),
 		newBundle(a),
+		newVendor(a),
+		newImages(a),
+		newMirror(a),
 		newCompletion(a),
 		newVersion(a),
 	)

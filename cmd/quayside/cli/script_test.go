@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 //	keep path...            remember files and directories
 //	kept                    fail if what was remembered has changed
 //	build dir...            build the kustomizations in and below dirs
+//	alone program args...   run a program without a network, where that is allowed
 //	fill file...            put the values of variables in the place of ${NAME}
 //
 // $REGISTRY is a registry on loopback, the same for all scripts.
@@ -60,6 +61,7 @@ func TestScripts(t *testing.T) {
 			"kept":       kept,
 			"build":      build,
 			"fill":       fill,
+			"alone":      alone,
 		},
 	})
 }
@@ -78,6 +80,13 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+func alone(ts *testscript.TestScript, _ bool, args []string) {
+	if exec.Command("unshare", "-n", "true").Run() == nil {
+		args = append([]string{"unshare", "-n"}, args...)
+	}
+	ts.Check(ts.Exec(args[0], args[1:]...))
 }
 
 func fill(ts *testscript.TestScript, _ bool, args []string) {

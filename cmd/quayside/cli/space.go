@@ -194,9 +194,14 @@ func (s *space) client(offline bool) (*registry.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	vendor, err := filepath.Abs(s.path(vendorDir))
+	if err != nil {
+		return nil, err
+	}
 	getenv := func(key string) string { return s.env[key] }
 	return &registry.Client{
 		Store:       cache,
+		Vendored:    vendor,
 		Offline:     offline,
 		Mirrors:     mirrors,
 		Dir:         s.dir,
