@@ -3,7 +3,6 @@ package render
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -354,103 +353,6 @@ func TestConformsToV1(t *testing.T) {
 				normalise(slices.DeleteFunc(slices.Clone(want), beside))), listed[c.name()])
 			compareGrants(t, got, want)
 		})
-	}
-}
-
-// grant is one thing that an account may do.
-type grant struct {
-	account                     string
-	verb, group, resource, name string
-	nonResource                 string
-	namespace                   string // empty: the whole cluster
-}
-
-func (g grant) compare(h grant) int {
-	return cmp.Or(strings.Compare(g.account, h.account), strings.Compare(g.namespace, h.namespace), strings.Compare(g.group, h.group),
-		strings.Compare(g.resource, h.resource), strings.Compare(g.name, h.name), strings.Compare(g.nonResource, h.nonResource), strings.Compare(g.verb, h.verb))
-}
-
-// grants returns everything that the objects allow accounts of the install
-// namespace.
-func grants(objects []Object) map[grant]bool {
-	rules := map[[2]string][]map[string]any{}
-	accounts := map[string]bool{"default": true}
-	for _, o := range objects {
-		if o.Is(rbacGroup, "Role") || o.Is(rbacGroup, "ClusterRole") {
-			rules[[2]string{o.Namespace(), o.Name()}] = items(o, "rules")
-		}
-		if o.Is("", "ServiceAccount") {
-			accounts[o.Name()] = true
-		}
-	}
-	out := map[grant]bool{}
-	for _, o := range objects {
-		if !o.Is(rbacGroup, "RoleBinding") && !o.Is(rbacGroup, "ClusterRoleBinding") {
-			continue
-		}
-		ref := sub(o, "roleRef")
-		where, bound := o.Namespace(), o.Namespace()
-		if o.Kind() == "ClusterRoleBinding" {
-			bound = ""
-		}
-		if str(ref, "kind") == "ClusterRole" {
-			where = ""
-		}
-		for _, s := range items(o, "subjects") {
-			if str(s, "kind") == "ServiceAccount" && accounts[str(s, "name")] {
-				addGrants(out, str(s, "name"), bound, rules[[2]string{where, str(ref, "name")}])
-			}
-		}
-	}
-	return out
-}
-
-func addGrants(out map[grant]bool, account, namespace string, rules []map[string]any) {
-	each := func(m map[string]any, key string) []string {
-		var list []string
-		values, _ := m[key].([]any)
-		for _, v := range values {
-			list = append(list, fmt.Sprint(v))
-		}
-		if len(list) == 0 {
-			return []string{""}
-		}
-		return list
-	}
-	for _, rule := range rules {
-		for _, verb := range each(rule, "verbs") {
-			if urls := each(rule, "nonResourceURLs"); urls[0] != "" {
-				for _, url := range urls {
-					out[grant{account: account, verb: verb, nonResource: url, namespace: namespace}] = true
-				}
-				continue
-			}
-			for _, group := range each(rule, "apiGroups") {
-				for _, resource := range each(rule, "resources") {
-					for _, name := range each(rule, "resourceNames") {
-						out[grant{account: account, verb: verb, group: group, resource: resource, name: name, namespace: namespace}] = true
-					}
-				}
-			}
-		}
-	}
-}
-
-// compareGrants checks that both sides allow each account the same, but for
-// the Roles in the install namespace (rule 3) and the OperatorCondition
-// (rule 1) that only we have.
-func compareGrants(t *testing.T, got, want []Object) {
-	t.Helper()
-	g, w := grants(got), grants(want)
-	for _, x := range slices.SortedFunc(maps.Keys(w), grant.compare) {
-		if !g[x] {
-			t.Errorf("not granted: %+v", x)
-		}
-	}
-	for _, x := range slices.SortedFunc(maps.Keys(g), grant.compare) {
-		if !w[x] && x.namespace != conformanceNamespace && !(x.group == conditionGroup && x.resource == "operatorconditions") {
-			t.Errorf("granted beyond: %+v", x)
-		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -54,37 +56,72 @@ func needed(fields ...string) error {
 	return nil
 }
 
-// applications returns, for each cluster, an Application of the CRDs, a plain
-// directory that no overlay touches, and one of the overlay.
+// applications returns an Application of the CRDs, a plain directory that no
+// overlay touches, and one of the overlay; for several clusters an
+// ApplicationSet of each kind.
 func (t *tree) applications(g *GitOps) ([]Object, error) {
 	if err := needed("repoURL", g.RepoURL, "revision", g.Revision, "path", g.Path, "namespace", g.Namespace, "project", g.Project); err != nil {
 		return nil, err
 	}
-	var out []Object
-	for _, c := range t.opt.Clusters {
-		if c.Server == "" {
-			c.Server = "https://kubernetes.default.svc"
+	if t.opt.HealthChecks {
+		if err := t.files.Add("argocd/argocd-cm-patch.yaml", t.healthScripts(g)); err != nil {
+			return nil, err
 		}
-		crds := map[string]any{"path": path.Join(g.Path, "crds"), "directory": map[string]any{"recurse": true}}
-		out = append(out, t.application(g, c, "crds", crds, -1),
-			t.application(g, c, "operators", map[string]any{"path": path.Join(g.Path, "clusters", c.Name)}, 0))
+	}
+	parts := []struct {
+		name string
+		wave int
+	}{{"crds", -1}, {"operators", 0}}
+	var out []Object
+	for _, part := range parts {
+		if len(t.opt.Clusters) > 1 {
+			out = append(out, t.applicationSet(g, part.name, part.wave))
+			continue
+		}
+		c := t.opt.Clusters[0]
+		o := newObject("argoproj.io/v1alpha1", "Application", g.Namespace, fit("quayside-"+c.Name+"-"+part.name, maxLabel))
+		o = annotate(o, map[string]string{argoWave: strconv.Itoa(part.wave)})
+		o["spec"] = t.applicationSpec(g, part.name, c.Name, cmp.Or(c.Server, localServer))
+		out = append(out, o)
 	}
 	return out, nil
 }
 
-func (t *tree) application(g *GitOps, c Cluster, part string, source map[string]any, wave int) Object {
-	source["repoURL"], source["targetRevision"] = g.RepoURL, g.Revision
-	o := newObject("argoproj.io/v1alpha1", "Application", g.Namespace, fit("quayside-"+c.Name+"-"+part, maxLabel))
-	o = annotate(o, map[string]string{argoWave: fmt.Sprint(wave)})
+// localServer is the cluster that Argo CD itself runs in.
+const localServer = "https://kubernetes.default.svc"
+
+// applicationSet returns one that makes an Application for each cluster.
+func (t *tree) applicationSet(g *GitOps, part string, wave int) Object {
+	var clusters []any
+	for _, c := range t.opt.Clusters {
+		clusters = append(clusters, map[string]any{"cluster": c.Name, "server": cmp.Or(c.Server, localServer)})
+	}
+	o := newObject("argoproj.io/v1alpha1", "ApplicationSet", g.Namespace, "quayside-"+part)
+	o["spec"] = map[string]any{
+		"goTemplate": true, "goTemplateOptions": texts("missingkey=error"),
+		"generators": []any{map[string]any{"list": map[string]any{"elements": clusters}}},
+		"template": map[string]any{
+			"metadata": map[string]any{"name": "quayside-{{.cluster}}-" + part, "annotations": map[string]any{argoWave: strconv.Itoa(wave)}},
+			"spec":     t.applicationSpec(g, part, "{{.cluster}}", "{{.server}}"),
+		},
+	}
+	return o
+}
+
+// applicationSpec returns the spec of one part's Application of a cluster.
+func (t *tree) applicationSpec(g *GitOps, part, cluster, server string) map[string]any {
+	source := map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, "clusters", cluster)}
+	if part == "crds" {
+		source["path"], source["directory"] = path.Join(g.Path, "crds"), map[string]any{"recurse": true}
+	}
 	spec := map[string]any{
-		"project": g.Project, "source": source, "destination": map[string]any{"server": c.Server},
+		"project": g.Project, "source": source, "destination": map[string]any{"server": server},
 		"syncPolicy": map[string]any{"syncOptions": texts("ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true")},
 	}
 	if ignored := t.ignoredDifferences(part); len(ignored) > 0 {
 		spec["ignoreDifferences"] = ignored
 	}
-	o["spec"] = spec
-	return o
+	return spec
 }
 
 // ignoredDifferences names the fields that a controller fills in with a CA.
@@ -137,25 +174,4 @@ func (t *tree) fluxKustomization(g *GitOps, c Cluster, part, dir string) Object 
 		"path": "./" + dir, "sourceRef": map[string]any{"kind": g.SourceKind, "name": g.SourceName},
 	}
 	return o
-}
-
-// healthExpressions says in CEL when a custom resource of a provided API is
-// ready: by its Ready or Available condition, where it has one.
-func (t *tree) healthExpressions() []any {
-	var out []any
-	seen := map[string]bool{}
-	for _, in := range t.installs {
-		for _, api := range in.b.CSV.OwnedCRDs {
-			_, group, ok := strings.Cut(api.Name, ".")
-			if key := group + "/" + api.Version + " " + api.Kind; ok && !seen[key] {
-				seen[key] = true
-				out = append(out, map[string]any{
-					"apiVersion": group + "/" + api.Version, "kind": api.Kind,
-					"current": "!has(status.conditions) || !status.conditions.exists(c, c.type in ['Ready', 'Available']) || status.conditions.exists(c, c.type in ['Ready', 'Available'] && c.status == 'True')",
-					"failed":  "has(status.conditions) && status.conditions.exists(c, c.type in ['Degraded', 'Failed'] && c.status == 'True')",
-				})
-			}
-		}
-	}
-	return out
 }
