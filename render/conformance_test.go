@@ -96,7 +96,7 @@ func decodeOne(t testing.TB, doc []byte) Object {
 //	        them, though the reference's types drop them
 //	rule 3  generated roles and webhook configurations have names of our own:
 //	        roles are compared by what they grant, configurations by the
-//	        webhook in them
+//	        webhook in them; an account that only a Deployment names is made
 //	rule 4  the variable OPERATOR_CONDITION_NAME
 //	rule 5  a shipped object and a generated one of the same name are one
 //	rule 6  a cluster-scoped object has no namespace
@@ -345,8 +345,11 @@ func TestConformsToV1(t *testing.T) {
 			for _, o := range b.Objects {
 				shipped[o.Kind()+" "+o.Name()] = true
 			}
+			for _, p := range slices.Concat(b.CSV.Permissions, b.CSV.ClusterPerms) {
+				shipped["ServiceAccount "+p.Account()] = true
+			}
 			beside := func(o Object) bool {
-				return o.Is(conditionGroup, "OperatorCondition") || generatedName(o, shipped)
+				return o.Is(conditionGroup, "OperatorCondition") || generatedName(o, shipped) || o.Is("", "ServiceAccount") && !shipped["ServiceAccount "+o.Name()]
 			}
 			reportDifferences(t, compareObjects(
 				normalise(slices.DeleteFunc(slices.Clone(got), beside)),

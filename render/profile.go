@@ -33,7 +33,7 @@ func argoCD(o Object) Object {
 	var options []string
 	switch {
 	case isCRD(o):
-		if len(Encode(map[string]any(o))) > largeObject {
+		if textSize(map[string]any(o)) > largeObject {
 			options = append(options, "ServerSideApply=true")
 		}
 		options = append(options, "Prune=confirm", "Delete=confirm")
@@ -96,7 +96,7 @@ func flux(o Object) Object {
 	if isCRD(o) || o.Is("", "Namespace") {
 		more[fluxPrefix+"prune"] = "disabled"
 	}
-	if strings.Contains(string(Encode(map[string]any(o))), "${") {
+	if holdsText(map[string]any(o), "${") {
 		more[fluxPrefix+"substitute"] = "disabled"
 	}
 	if injected(o) {
@@ -112,6 +112,43 @@ func injected(o Object) bool {
 		if annotations[key] != nil {
 			return true
 		}
+	}
+	return false
+}
+
+// textSize returns about as many bytes as v has in JSON.
+func textSize(v any) int {
+	size := 2
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			size += len(key) + 4 + textSize(e)
+		}
+	case []any:
+		for _, e := range v {
+			size += 1 + textSize(e)
+		}
+	case string:
+		size += len(v)
+	default:
+		size += 4
+	}
+	return size
+}
+
+// holdsText reports whether a string or key within v contains text.
+func holdsText(v any, text string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if strings.Contains(key, text) || holdsText(e, text) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return holdsText(e, text) })
+	case string:
+		return strings.Contains(v, text)
 	}
 	return false
 }

@@ -28,7 +28,7 @@ func shipped(in *install) ([]Object, error) {
 		}
 		switch {
 		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
-			o = in.subjects(o, accounts)
+			o = in.subjects(file, o, accounts)
 		case o.Is("", "ServiceAccount"):
 			o = in.pullSecrets(o)
 		}
@@ -39,13 +39,19 @@ func shipped(in *install) ([]Object, error) {
 
 // subjects puts the subjects that are accounts of the bundle in the install
 // namespace, wherever the file says they are.
-func (in *install) subjects(o Object, accounts map[string]bool) Object {
+func (in *install) subjects(file bundle.Object, o Object, accounts map[string]bool) Object {
 	list, _ := o["subjects"].([]any)
 	changed := make([]any, len(list))
 	for i, v := range list {
 		changed[i] = v
-		if s, ok := v.(map[string]any); ok && str(s, "kind") == "ServiceAccount" && accounts[str(s, "name")] {
+		s, ok := v.(map[string]any)
+		switch {
+		case !ok || str(s, "kind") != "ServiceAccount":
+		case accounts[str(s, "name")]:
 			changed[i] = with(s, in.pin.Namespace, "namespace")
+		default:
+			in.warn(file.Pos(), "expected-from-outside", "%s names ServiceAccount %q in namespace %q, which is not the bundle's and is expected to exist",
+				file, str(s, "name"), str(s, "namespace"))
 		}
 	}
 	if len(list) == 0 {
