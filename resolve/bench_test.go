@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/quayside/quayside/catalog"
@@ -70,6 +71,25 @@ func BenchmarkResolve(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkSpread resolves sixty subscriptions in namespaces of their own, which
+// may share their dependencies and must not overlap.
+func BenchmarkSpread(b *testing.B) {
+	x := slim(b)
+	decl := askFor(b, x, 60)
+	spread := &subscription.Set{Subscriptions: slices.Clone(decl.Subscriptions)}
+	for i := range spread.Subscriptions {
+		s := &spread.Subscriptions[i]
+		s.Namespace = "ns-" + s.Name
+		spread.OperatorGroups = append(spread.OperatorGroups, subscription.OperatorGroup{Namespace: s.Namespace, Name: "og"})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := resolve.Resolve(x, spread, nil, resolve.Options{Requirements: "warn", SharedDependencies: true, KeepGoing: true}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -3,6 +3,15 @@
 // OLM would choose where OLM's choice is defined, by a stable rule where OLM's
 // depends on chance, and always with an explanation.
 //
+// What is preferred: Subscriptions come in the order of namespace, then name;
+// what they need follows breadth first, and what is chosen already adds nothing.
+// An answer is the first that can be completed: of a channel the entry nearest
+// its head; for a dependency what is installed, then the requiring bundle's own
+// catalog, then the catalogs by priority, by nearness and by name, in each the
+// default channels first, then by package, then by channel. When not everything
+// is to move, what is named comes first, then what is pinned, then what is new.
+// Nothing that can be completed is ever passed over, so there is one answer.
+//
 // Everything here is a pure function of its arguments. The package never reads
 // a manifest, a file or a clock.
 //

@@ -195,16 +195,22 @@ func (q *question) channels() []string {
 }
 
 // try resolves with nothing but es for the subscription, and without others. It
-// returns nil where that has a solution.
+// returns nil where that has a solution; conflicts that the subscription takes
+// no part in are set aside.
 func (q *question) try(es []*catalog.Entry, without map[*want]bool) (*Conflict, error) {
 	w := *q.w
 	w.force, w.without = map[*want][]*catalog.Entry{q.s: es}, without
-	b := w.build(q.st, map[any]int{})
-	res, err := solve.Solve(b.p)
-	if err != nil || res.Core == nil {
-		return nil, err
+	for blocked := map[any]int{}; ; {
+		b := w.build(q.st, blocked)
+		res, err := solve.Solve(b.p)
+		if err != nil || res.Core == nil {
+			return nil, err
+		}
+		mine := slices.ContainsFunc(res.Core, func(tag int) bool { return b.causes[tag].want == q.s })
+		if _, found := b.block(res.Core); mine || !found {
+			return b.conflict(res.Core), nil
+		}
 	}
-	return b.conflict(res.Core), nil
 }
 
 // changesForOffer finds what would have the version offered.
