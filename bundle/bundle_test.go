@@ -174,15 +174,16 @@ func TestValidate(t *testing.T) {
 		"ok/webhook":               {webhook("{" + ok + "}"), nil},
 		"error/version":            {replace("version: 1.0.0", "version: one"), []string{"spec.version"}},
 		"error/no version":         {replace("  version: 1.0.0\n", ""), []string{"spec.version is missing"}},
-		"error/min kube version":   {replace("version: 1.0.0", "version: 1.0.0\n  minKubeVersion: new"), []string{"spec.minKubeVersion"}},
-		"error/mode twice":         {replace("AllNamespaces", "OwnNamespace"), []string{`spec.installModes[1].type: "OwnNamespace" stands twice`}},
-		"error/mode unknown":       {replace("AllNamespaces", "Everywhere"), []string{"Everywhere"}},
+		"ok/min kube version":      {replace("version: 1.0.0", "version: 1.0.0\n  minKubeVersion: new"), nil},
+		"ok/mode twice":            {replace("AllNamespaces", "OwnNamespace"), nil},
+		"ok/mode unknown":          {replace("AllNamespaces", "Everywhere"), nil},
+		"ok/object twice":          {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}"}, nil},
 		"error/no mode":            {replace("yes", "no"), []string{"none is supported"}},
 		"error/deployment name":    {replace("- name: lamp", "- name: Lamp_"), []string{"deployments[0].name"}},
 		"error/selector":           {replace("matchLabels: {a: b}", "matchLabels: {a: c}"), []string{"does not select"}},
 		"error/replaces itself":    {replace("version: 1.0.0", "version: 1.0.0\n  replaces: lamp.v1.0.0"), []string{"replaces itself"}},
 		"error/owned missing":      {replace("version: 1.0.0", "version: 1.0.0\n  customresourcedefinitions: {owned: [{name: a.b, version: v1, kind: A}]}"), []string{`CRD "a.b" is owned and not in the bundle`}},
-		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}"}, []string{"manifests/b.yaml: Secret a stands twice (also in manifests/a.yaml)"}},
+		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}, data: {}}"}, []string{"manifests/b.yaml: Secret a stands twice (also in manifests/a.yaml)"}},
 		"error/name":               {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: A_b}}"}, []string{"not a legal name"}},
 		"error/webhook twice":      {webhook("{" + ok + "}, {" + ok + "}"), []string{"spec.webhookdefinitions[1].generateName"}},
 		"error/webhook deployment": {webhook("{type: MutatingAdmissionWebhook, generateName: a, deploymentName: other}"), []string{`no deployment "other"`}},
@@ -196,9 +197,12 @@ func TestValidate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Validate(b)
+			warnings, err := Validate(b)
 			if c.want == nil && err != nil {
 				t.Fatal(err)
+			}
+			if c.want == nil && strings.Count(name, " ") > 0 && len(warnings) == 0 {
+				t.Error("no warning")
 			}
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "manifests/") {

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,8 +24,9 @@ func validators() []validator {
 }
 
 // Validate checks b. The error is a diag.List of all that keeps the bundle
-// from being installed, each with file and field; the warnings, sorted, are
-// what its author or its user should know.
+// from being installed, each with file and field. The warnings, sorted, are
+// what its author or its user should know, among them what only one of the
+// two OLMs refuses and the API server takes.
 func Validate(b *Bundle) ([]diag.Warning, error) {
 	c := &checker{b: b, csv: b.CSV}
 	for _, validate := range validators() {
@@ -62,7 +64,7 @@ func isSubdomain(s string) bool {
 
 func checkIdentity(c *checker) {
 	if !isSubdomain(c.csv.Name) {
-		c.faultf("metadata.name: %q is not a legal name", c.csv.Name)
+		c.warnf("csv-name", "metadata.name: %q is not a legal name, OLM v0 cannot install it", c.csv.Name)
 	}
 	if c.csv.Version == "" {
 		c.faultf("spec.version is missing")
@@ -71,7 +73,7 @@ func checkIdentity(c *checker) {
 	}
 	if v := c.csv.MinKubeVersion; v != "" {
 		if _, err := catalog.ParseVersion(strings.TrimPrefix(v, "v")); err != nil {
-			c.faultf("spec.minKubeVersion: %w", err)
+			c.warnf("min-kube-version", "spec.minKubeVersion: %v, OLM v0 cannot install it", err)
 		}
 	}
 	if c.csv.Replaces == c.csv.Name || slices.Contains(c.csv.Skips, c.csv.Name) {
@@ -83,10 +85,10 @@ func checkModes(c *checker) {
 	for i, mode := range c.csv.ModesListed {
 		at := index("spec.installModes", i)
 		if _, err := catalog.ParseInstallMode(mode); err != nil {
-			c.faultf("%s.type: %w", at, err)
+			c.warnf("install-mode", "%s.type: %v", at, err)
 		}
 		if slices.Index(c.csv.ModesListed, mode) < i {
-			c.faultf("%s.type: %q stands twice", at, mode)
+			c.warnf("install-mode", "%s.type: %q stands twice, OLM v0 cannot install it", at, mode)
 		}
 	}
 	if len(c.csv.Modes) == 0 {
@@ -147,6 +149,8 @@ func checkObjects(c *checker) {
 			c.errs.Addf(o.Pos(), "document %d: %s without metadata.name", o.Document+1, o.Kind())
 		case !legalName(o):
 			c.errs.Addf(o.Pos(), "%s: metadata.name is not a legal name", o)
+		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Fields, o.Fields) && o.Kind() != "CustomResourceDefinition":
+			c.warnf("object-twice", "%s stands twice, in %s and in %s", o, seen[key].File, o.File)
 		case seen[key].Kind() != "":
 			c.errs.Addf(o.Pos(), "%s stands twice (also in %s)", o, seen[key].File)
 		default:
@@ -188,7 +192,7 @@ func checkOwned(c *checker) {
 		case !ok:
 			c.faultf("%s: CRD %q is owned and not in the bundle", api.Field, api.Name)
 		case !hasVersion(crd, api.Version):
-			c.faultf("%s: CRD %q has no version %q", api.Field, api.Name, api.Version)
+			c.warnf("owned-version", "%s: CRD %q has no version %q, OLM v0 cannot install it", api.Field, api.Name, api.Version)
 		}
 	}
 	for _, api := range slices.Concat(c.csv.OwnedAPIs, c.csv.RequiredAPIs) {

@@ -111,7 +111,10 @@ func (t *tree) serves(p provider) error {
 		served[str(v, "name")] = v["served"] == true
 	}
 	var errs []error
-	for _, in := range t.installs {
+	for i, in := range t.installs {
+		if p.in == &t.installs[i] {
+			continue // what a bundle says of itself is for its validation
+		}
 		for _, api := range slices.Concat(in.b.CSV.OwnedCRDs, in.b.CSV.RequiredCRDs) {
 			if api.Name == p.crd.Name() && api.Version != "" && !served[api.Version] {
 				errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, which %s (%s) provides without it",
