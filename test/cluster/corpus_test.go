@@ -24,6 +24,7 @@ func TestCorpus(t *testing.T) {
 	}
 	cluster := harness.Start(t, harness.Options{})
 	program := build(t)
+	effective := buildIn(t, "effective", "test/cluster/cmd/effective/main.go")
 	var prerequisites []*unstructured.Unstructured
 	for _, pkg := range []string{"cert-manager", "prometheus"} {
 		prerequisites = append(prerequisites, only(alone(t, program, corpus, pkg), isCRD)...)
@@ -41,6 +42,7 @@ func TestCorpus(t *testing.T) {
 			objects := alone(t, program, corpus, pkg)
 			i := installation{applier: applier(t, cluster), objects: objects, kept: names(prerequisites)}
 			i.test(t)
+			sameRights(within(t, time.Minute), t, cluster, effective, i.objects)
 			if t.Failed() {
 				showEvents(t, cluster, pkg)
 			}

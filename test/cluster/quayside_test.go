@@ -24,15 +24,21 @@ type quayside struct {
 // build returns the program, built from this repository.
 func build(t *testing.T) string {
 	t.Helper()
+	return buildIn(t, "quayside", "./cmd/quayside")
+}
+
+// buildIn builds a program of the repository's own module.
+func buildIn(t *testing.T, name, path string) string {
+	t.Helper()
 	root, err := binaries.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "quayside")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/quayside")
+	program := filepath.Join(t.TempDir(), name)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, path)
 	cmd.Dir = filepath.Join(root, "..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building quayside: %v\n%s", err, out)
+		t.Fatalf("building %s: %v\n%s", name, err, out)
 	}
 	return program
 }

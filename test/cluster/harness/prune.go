@@ -16,6 +16,16 @@ import (
 // List returns every object of every kind that the selector matches, sorted by
 // [Name].
 func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
+	return a.list(ctx, func(schema.GroupVersionResource) bool { return true }, selector)
+}
+
+// ListGroup returns every object of every kind of one API group, sorted by
+// [Name].
+func (a *Applier) ListGroup(ctx context.Context, group string) ([]*unstructured.Unstructured, error) {
+	return a.list(ctx, func(kind schema.GroupVersionResource) bool { return kind.Group == group }, "")
+}
+
+func (a *Applier) list(ctx context.Context, wanted func(schema.GroupVersionResource) bool, selector string) ([]*unstructured.Unstructured, error) {
 	a.mapper.Reset()
 	// A group whose own server is away is left out; the others are complete.
 	lists, err := discovery.ServerPreferredResources(a.discovery)
@@ -29,6 +39,9 @@ func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Un
 	}
 	var found []*unstructured.Unstructured
 	for kind := range kinds {
+		if !wanted(kind) {
+			continue
+		}
 		of, err := a.dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			continue

@@ -1,0 +1,62 @@
+//go:build ignore
+
+// Command effective says, by quayside's own model of RBAC, what ServiceAccounts
+// may do. It reads a JSON list of Kubernetes objects and prints a JSON list of
+// questions with the model's answers: of each ServiceAccount that is named as
+// namespace/name, what any of them may do.
+//
+// It belongs to the program's module, whose internals it asks, and is built
+// there by its file name.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/rbac"
+)
+
+type answer struct {
+	Account string // "my-etcd/etcd-operator"
+	Grant   rbac.Grant
+	Allowed bool
+}
+
+func main() {
+	if err := run(os.Stdin, os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out io.Writer, accounts []string) error {
+	var objects []map[string]any
+	if err := json.NewDecoder(in).Decode(&objects); err != nil {
+		return err
+	}
+	model, err := rbac.New(objects)
+	if err != nil {
+		return err
+	}
+	may := map[string][]rbac.Grant{}
+	var questions []rbac.Grant
+	for _, account := range accounts {
+		namespace, name, _ := strings.Cut(account, "/")
+		may[account] = model.Of(rbac.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
+		questions = append(questions, may[account]...)
+	}
+	slices.SortFunc(questions, rbac.Grant.Compare)
+	questions = slices.Compact(questions)
+	var answers []answer
+	for _, account := range accounts {
+		set := rbac.NewSet(may[account])
+		for _, q := range questions {
+			answers = append(answers, answer{Account: account, Grant: q, Allowed: set.Covers(q)})
+		}
+	}
+	return json.NewEncoder(out).Encode(answers)
+}

@@ -1,0 +1,114 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// grant mirrors what cmd/effective prints of one permission.
+type grant struct{ Namespace, Verb, Group, Resource, Name, URL, Role string }
+
+// answer is what the model says of one ServiceAccount and one permission.
+type answer struct {
+	Account string
+	Grant   grant
+	Allowed bool
+}
+
+// maxQuestions bounds what the API server is asked about one operator: evenly
+// spread over what the model has answers to.
+const maxQuestions = 500
+
+// sameRights asks the API server about every ServiceAccount among objects and
+// wants quayside's model of RBAC to agree with each of its answers. One account
+// more is asked about, which has nothing but what everybody has.
+func sameRights(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	accounts := []string{"default/nobody"}
+	for _, o := range objects {
+		if o.GetKind() == "ServiceAccount" {
+			accounts = append(accounts, o.GetNamespace()+"/"+o.GetName())
+		}
+	}
+	asking := client(t, cluster).AuthorizationV1().SubjectAccessReviews()
+	answers := modelled(ctx, t, cluster, effective, accounts)
+	step := max(1, len(answers)/maxQuestions)
+	for i := 0; i < len(answers); i += step {
+		if answers[i].Grant.Role != "" {
+			continue // of a role that is not there nobody can say what it permits
+		}
+		if got := review(ctx, t, asking, answers[i]); got != answers[i].Allowed {
+			t.Errorf("%s %+v: the API server says %v, the model %v", answers[i].Account, answers[i].Grant, got, answers[i].Allowed)
+		}
+	}
+}
+
+// modelled returns the model's answers over every role and binding that the
+// cluster has.
+func modelled(ctx context.Context, t *testing.T, cluster *harness.Cluster, effective string, accounts []string) []answer {
+	t.Helper()
+	live, err := applier(t, cluster).ListGroup(ctx, "rbac.authorization.k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := json.Marshal(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, log bytes.Buffer
+	cmd := exec.CommandContext(ctx, effective, accounts...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("asking the model: %v\n%s", err, log.String())
+	}
+	var answers []answer
+	if err := json.Unmarshal(out.Bytes(), &answers); err != nil {
+		t.Fatal(err)
+	}
+	if len(answers) == 0 {
+		t.Error("the model grants nothing to anybody")
+	}
+	return answers
+}
+
+// review asks the API server. It asks again for a moment where the answer is
+// not the model's, since the authorizer follows the roles by a watch.
+func review(ctx context.Context, t *testing.T, asking authorization.SubjectAccessReviewInterface, a answer) bool {
+	t.Helper()
+	namespace, name, _ := strings.Cut(a.Account, "/")
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User:   fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name),
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+	if a.Grant.URL != "" {
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: a.Grant.URL, Verb: a.Grant.Verb}
+	} else {
+		resource, sub, _ := strings.Cut(a.Grant.Resource, "/")
+		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Namespace: a.Grant.Namespace, Verb: a.Grant.Verb, Group: a.Grant.Group, Resource: resource, Subresource: sub, Name: a.Grant.Name,
+		}
+	}
+	for attempt := 0; ; attempt++ {
+		r, err := asking.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Status.Allowed == a.Allowed || attempt == 10 {
+			return r.Status.Allowed
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
