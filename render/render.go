@@ -5,6 +5,20 @@
 // reads no file and no clock, knows nothing of subscriptions, and the same
 // input gives the same bytes. What a bundle becomes is the list in generators.
 //
+// A tree looks like this; each directory with a kustomization builds by itself:
+//
+//	kustomization.yaml                    everything, for kubectl apply -k
+//	crds/<package>/                       CRDs once a cluster, without a kustomization
+//	namespaces/                           the install namespaces
+//	operators/<namespace>/<package>/      the base, one object a file
+//	clusters/<name>/kustomization.yaml    the user's: written once, then left alone
+//	clusters/<name>/generated/            the base with what differs in that cluster
+//	argocd/ or flux/                      what makes the GitOps tool apply the tree
+//
+// A user's patches lie beside clusters/<name>/kustomization.yaml, which builds
+// on generated; rendering again changes only generated. With several clusters
+// clusters/ itself has no kustomization, since they hold the same objects.
+//
 // Start from [All], [Manifests] and [Stream].
 package render
 
