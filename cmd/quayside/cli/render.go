@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -201,7 +203,11 @@ func (o *renderOptions) finish(s *space, lock *lockfile.File, res *render.Result
 }
 
 func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
-	for _, c := range r.Changes {
+	changes := r.Changes
+	if !o.check && len(changes) > manyFiles {
+		changes = folded(changes)
+	}
+	for _, c := range changes {
 		sign, color := "~", yellow
 		switch filetree.Kind(c.Change) {
 		case filetree.Missing:
@@ -218,4 +224,43 @@ func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
 	case len(r.Changes) == 0:
 		o.talk.note("%s is up to date (%s, %s)", r.Output, count(r.Operators, "operator"), count(r.Files, "file"))
 	}
+}
+
+// manyFiles is how many written files are listed one by one.
+const manyFiles = 40
+
+// folded returns a change for every operator, package of CRDs or other
+// directory in place of those of its files.
+func folded(changes []fileChange) []fileChange {
+	var dirs []string
+	files := map[string][]fileChange{}
+	for _, c := range changes {
+		parts := strings.Split(c.Path, "/")
+		depth := 1 // clusters/, namespaces/
+		switch parts[0] {
+		case "operators":
+			depth = 3
+		case "crds":
+			depth = 2
+		}
+		dir := strings.Join(parts[:min(depth, len(parts)-1)], "/")
+		if files[dir] == nil {
+			dirs = append(dirs, dir)
+		}
+		files[dir] = append(files[dir], c)
+	}
+	var out []fileChange
+	for _, dir := range dirs {
+		all := files[dir]
+		if dir == "" || len(all) == 1 {
+			out = append(out, all...)
+			continue
+		}
+		kind := all[0].Change
+		if slices.ContainsFunc(all, func(c fileChange) bool { return c.Change != kind }) {
+			kind = string(filetree.Differs)
+		}
+		out = append(out, fileChange{Path: fmt.Sprintf("%s/ (%s)", dir, count(len(all), "file")), Change: kind})
+	}
+	return out
 }
