@@ -3,15 +3,14 @@ package cluster_test
 import (
 	"context"
 	"fmt"
-	"net/http/cgi"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,8 +19,8 @@ import (
 	"github.com/quayside/quayside/test/cluster/process"
 )
 
-// TestFlux has Flux's own controllers apply the quickstart from a Git
-// repository, and then its upgrade.
+// TestFlux has Flux's own controllers live through what a team does with the
+// quickstart in Git: install, upgrade, revert, uninstall.
 func TestFlux(t *testing.T) {
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	repository := newRepository(t)
@@ -31,7 +30,7 @@ func TestFlux(t *testing.T) {
 
 	cluster := harness.Start(t, harness.Options{})
 	startFlux(t, cluster, source, kustomize)
-	ctx, applier := within(t, 3*time.Minute), applier(t, cluster)
+	ctx, applier := within(t, 4*time.Minute), applier(t, cluster)
 	list := append(objects(t, fmt.Sprintf(fleet, repository.url)), manifests(t, filepath.Join(q.dir, "rendered", "flux"))...)
 	if _, err := applier.Apply(ctx, list); err != nil {
 		t.Fatal(err)
@@ -39,15 +38,80 @@ func TestFlux(t *testing.T) {
 	if err := applier.Await(ctx, list); err != nil {
 		t.Fatal(err)
 	}
+	installed := q.rendered(t)
+	sameAsRendered(ctx, t, applier, installed, nil)
 	before := deployedImages(ctx, t, cluster, "memcached-operator-system")
+	if _, err := applier.Apply(ctx, objects(t, database)); err != nil {
+		t.Fatal(err)
+	}
 
 	q.must(t, "resolve", "--offline", "--upgrade")
 	q.must(t, "render", "--offline")
-	revision := repository.commit(t, q.dir, "upgrade")
-	reconcile(ctx, t, applier, list, revision)
+	reconcile(ctx, t, applier, list, repository.commit(t, q.dir, "upgrade"))
+	sameAsRendered(ctx, t, applier, q.rendered(t), nil)
 	after := deployedImages(ctx, t, cluster, "memcached-operator-system")
-	if len(after) == 0 || after == before {
+	if after == "" || after == before {
 		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
+	}
+
+	reconcile(ctx, t, applier, list, repository.revert(t, q.dir))
+	sameAsRendered(ctx, t, applier, installed, nil)
+	if got := deployedImages(ctx, t, cluster, "memcached-operator-system"); got != before {
+		t.Errorf("after the revert the images are %q, want %q as before the upgrade", got, before)
+	}
+
+	for _, declaration := range []string{"etcd.yaml", "vault.yaml"} {
+		if err := os.Remove(filepath.Join(q.dir, "subscriptions", declaration)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.must(t, "resolve", "--offline")
+	q.must(t, "render", "--offline")
+	reconcile(ctx, t, applier, list, repository.commit(t, q.dir, "uninstall"))
+	// What holds people's data stays until a person removes it.
+	sameAsRendered(ctx, t, applier, q.rendered(t), only(installed, holdsData))
+	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
+		t.Errorf("the database after its operator was uninstalled: %v", err)
+	}
+}
+
+// database is what the etcd operator is installed for.
+const database = `
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdCluster
+metadata: {name: example, namespace: my-etcd}
+spec: {size: 3, version: 3.2.13}
+`
+
+func holdsData(o *unstructured.Unstructured) bool { return isCRD(o) || o.GetKind() == "Namespace" }
+
+// sameAsRendered wants the cluster to hold, of what carries quayside's labels,
+// exactly what is rendered and what is kept.
+func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier, rendered, kept []*unstructured.Unstructured) {
+	t.Helper()
+	labelled := func(o *unstructured.Unstructured) bool { return o.GetLabels()["quayside.dev/package"] != "" }
+	want := names(append(only(rendered, labelled), only(kept, labelled)...))
+	slices.Sort(want)
+	want = slices.Compact(want)
+	for {
+		live, err := applier.List(ctx, "quayside.dev/package")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Controllers copy a Service's labels to its endpoints.
+		got := names(slices.DeleteFunc(live, func(o *unstructured.Unstructured) bool {
+			return strings.HasPrefix(o.GetKind(), "Endpoint")
+		}))
+		slices.Sort(got)
+		difference := cmp.Diff(want, got)
+		if difference == "" {
+			return
+		}
+		select {
+		case <-time.After(200 * time.Millisecond): // pruning is not waited for
+		case <-ctx.Done():
+			t.Fatalf("the cluster differs from what is rendered (-want +got):\n%s", difference)
+		}
 	}
 }
 
@@ -187,50 +251,4 @@ func manifests(t *testing.T, dir string) []*unstructured.Unstructured {
 		list = append(list, objects(t, string(text))...)
 	}
 	return list
-}
-
-// repository is a Git repository that is served over HTTP.
-type repository struct{ dir, url string }
-
-// newRepository serves an empty repository for the length of the test.
-func newRepository(t *testing.T) repository {
-	t.Helper()
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed: it serves the repository")
-	}
-	root := t.TempDir()
-	r := repository{dir: filepath.Join(root, "fleet.git")}
-	r.git(t, "", "init", "--quiet", "--bare", "--initial-branch=main", r.dir)
-	server := httptest.NewServer(&cgi.Handler{
-		Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"},
-	})
-	t.Cleanup(server.Close)
-	r.url = server.URL + "/fleet.git"
-	return r
-}
-
-// commit makes the directory's rendered tree the next commit on main and
-// returns its hash.
-func (r repository) commit(t *testing.T, dir, message string) string {
-	t.Helper()
-	r.git(t, dir, "add", "--all", "rendered")
-	r.git(t, dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--allow-empty", "-m", message)
-	return r.git(t, dir, "rev-parse", "HEAD")
-}
-
-// git runs git on the bare repository with dir as its work tree.
-func (r repository) git(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(cmd.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
-	if dir != "" {
-		cmd.Env = append(cmd.Env, "GIT_DIR="+r.dir, "GIT_WORK_TREE="+dir)
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
 }
