@@ -172,6 +172,7 @@ func TestNamespacesThatAreNotOurs(t *testing.T) {
 		pkg := fmt.Sprintf("p%d", i)
 		bundles[ns+"/"+pkg] = small(pkg, "1.0.0", "v1")
 	}
+	bundles["shipped/p9"] = small("p9", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: shipped}}")
 	res, err := renderSmall(bundles, map[string][]string{"mine/p4": {"mine", "outside"}}, Options{Namespaces: []string{"declared"}})
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +183,7 @@ func TestNamespacesThatAreNotOurs(t *testing.T) {
 			got = append(got, r.Object.Name())
 		}
 	}
-	if !slices.Equal(got, []string{"mine"}) {
+	if !slices.Equal(got, []string{"mine", "shipped"}) {
 		t.Errorf("got %v", got)
 	}
 	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0].Msg, `"outside"`) {

@@ -135,7 +135,7 @@ func (t *tree) namespaces() ([]string, error) {
 	var names []string
 	var files []string
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		if reservedNamespace(name) || slices.Contains(t.opt.Namespaces, name) {
+		if reservedNamespace(name) || slices.Contains(t.opt.Namespaces, name) || t.ships(name) {
 			continue
 		}
 		o, err := t.namespace(name, byName[name])
@@ -154,6 +154,13 @@ func (t *tree) namespaces() ([]string, error) {
 		return nil, nil
 	}
 	return names, t.kustomization("namespaces", files)
+}
+
+// ships reports whether a bundle brings the Namespace itself.
+func (t *tree) ships(namespace string) bool {
+	return slices.ContainsFunc(t.installs, func(in opened) bool {
+		return slices.ContainsFunc(in.objects, func(o Object) bool { return o.Is("", "Namespace") && o.Name() == namespace })
+	})
 }
 
 // reservedNamespace reports whether the cluster or its vendor makes it.
