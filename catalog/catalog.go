@@ -18,6 +18,7 @@ type Catalog struct {
 	digest   Digest
 	packages []*Package // by name
 	byName   map[string]*Package
+	names    []string   // of all packages, those that were not read among them; sorted
 	channels []*Channel // default channels first, then by package, then by channel
 	provides map[GVK][]*Entry
 	warnings []diag.Warning
@@ -52,6 +53,9 @@ func New(c Content) (*Catalog, error) {
 		return nil, err
 	}
 	slices.SortFunc(cat.packages, func(a, b *Package) int { return strings.Compare(a.Name(), b.Name()) })
+	cat.names = slices.Concat(names, c.Unread)
+	slices.Sort(cat.names)
+	cat.names = slices.Compact(cat.names)
 	cat.order()
 	return cat, nil
 }
@@ -97,7 +101,11 @@ func (c *Catalog) Digest() Digest { return c.digest }
 // made the catalog invalid.
 func (c *Catalog) Warnings() []diag.Warning { return slices.Clone(c.warnings) }
 
-// Packages returns the packages by name.
+// Names returns the names of all packages, sorted: those that Content.Unread
+// left out too.
+func (c *Catalog) Names() []string { return slices.Clone(c.names) }
+
+// Packages returns the packages that were read, by name.
 func (c *Catalog) Packages() []*Package { return slices.Clone(c.packages) }
 
 // Package returns the package of that name.

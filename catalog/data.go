@@ -31,6 +31,7 @@ type Content struct {
 	Source   string            // canonical reference, as the lock records it: "oci:catalogs/operatorhubio"
 	Digest   Digest            // of what Source named when it was read
 	Packages []PackageData     // in any order
+	Unread   []string          // names of further packages, which are in the catalog but were not read; in any order
 
 	Warnings []diag.Warning // what the reader wants known; sorted
 }

@@ -60,11 +60,12 @@ func (x *Index) WithBroken(id ID, err error) *Index {
 // Broken returns the catalogs that could not be read, and why.
 func (x *Index) Broken() map[ID]error { return maps.Clone(x.broken) }
 
-// Having returns the catalogs that hold a package of that name, by ID.
+// Having returns the catalogs that hold a package of that name, whether it was
+// read or not, by ID.
 func (x *Index) Having(pkg string) []*Catalog {
 	var having []*Catalog
 	for _, c := range x.catalogs {
-		if _, ok := c.byName[pkg]; ok {
+		if _, ok := slices.BinarySearch(c.names, pkg); ok {
 			having = append(having, c)
 		}
 	}

@@ -22,6 +22,10 @@ type Package struct {
 // Name returns the package's name.
 func (p *Package) Name() string { return p.data.Name }
 
+// Data returns what New was given for the package. It is shared and must not be
+// modified.
+func (p *Package) Data() PackageData { return *p.data }
+
 // Catalog returns the catalog that the package belongs to.
 func (p *Package) Catalog() *Catalog { return p.cat }
 

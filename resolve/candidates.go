@@ -185,9 +185,7 @@ func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
 	f := &fault{pos: s.pos(packageField(s)), msg: fmt.Sprintf("no package %q %s", s.pkg, where)}
 	var names []string
 	for _, c := range cats {
-		for _, p := range c.Packages() {
-			names = append(names, p.Name())
-		}
+		names = append(names, c.Names()...)
 	}
 	slices.Sort(names)
 	if near := diag.Nearest(s.pkg, slices.Compact(names)); len(near) > 0 {

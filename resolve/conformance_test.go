@@ -178,9 +178,8 @@ func readProblems(t *testing.T, file string) []problem {
 	return out
 }
 
-// solve returns quayside's answer for each namespace: the first round, and what
-// is there when nothing changes any more.
-func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
+// ask returns the declarations of a problem and how it is to be solved.
+func (p *problem) ask(t *testing.T) (*subscription.Set, resolve.Options) {
 	t.Helper()
 	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": p.Objects})
 	if err != nil {
@@ -199,6 +198,14 @@ func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
 			opt.Named = append(opt.Named, resolve.Target{Namespace: s.Namespace, Package: s.Package})
 		}
 	}
+	return decl, opt
+}
+
+// solve returns quayside's answer for each namespace: the first round, and what
+// is there when nothing changes any more.
+func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
+	t.Helper()
+	decl, opt := p.ask(t)
 	res, err := resolve.Resolve(x, decl, nil, opt)
 	if err != nil {
 		t.Fatalf("%s: %v", p.ID, err)

@@ -71,9 +71,7 @@ func (q *question) find() error {
 		if q.s.cat != nil && c.ID() != *q.s.cat {
 			continue
 		}
-		for _, p := range c.Packages() {
-			names = append(names, p.Name())
-		}
+		names = append(names, c.Names()...)
 		p, ok := c.Package(q.t.Package)
 		if !ok {
 			continue

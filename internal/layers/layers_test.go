@@ -43,6 +43,7 @@ func table() map[string]rule {
 		"bundle":            {level: 2},
 		"catalog/fbc":       {level: 2},
 		"catalog/bundledir": {level: 2, beside: []string{"bundle"}},
+		"catalog/disk":      {level: 2},
 		"catalog/image":     {level: 2, outside: []string{"os", "context", "time"}},
 
 		"catalog":  {level: 1},
@@ -54,6 +55,7 @@ func table() map[string]rule {
 		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag"}},
 		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
 		"internal/store":      {level: 0, outside: []string{"os", "context", "time", "crypto/rand"}},
+		"internal/stamp":      {level: 0, outside: []string{"time", "syscall"}},
 		"internal/jsonschema": {level: 0},
 		"internal/layers":     {level: 0},
 		"internal/rbac":       {level: 0},

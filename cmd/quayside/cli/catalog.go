@@ -41,10 +41,8 @@ func (o *catalogOptions) addFlags(cmd *cobra.Command, formats ...string) {
 	addOffline(cmd, &o.offline)
 }
 
-// packages returns the packages of the catalogs that were asked for, by name,
-// then by catalog. Catalogs that cannot be read are warned of, unless there is
-// no other to look at: then they are the error.
-func (o *catalogOptions) packages(cmd *cobra.Command) ([]*catalog.Package, error) {
+// shelf opens the catalogs that were asked for.
+func (o *catalogOptions) shelf(cmd *cobra.Command) (*shelf, error) {
 	s, err := o.open()
 	if err != nil {
 		return nil, err
@@ -57,19 +55,23 @@ func (o *catalogOptions) packages(cmd *cobra.Command) ([]*catalog.Package, error
 	if err != nil {
 		return nil, err
 	}
-	x, err := s.index(cmd.Context(), sources, nil, o.offline)
+	return s.shelf(cmd.Context(), sources, nil, o.offline)
+}
+
+// rows returns the packages whose search text passes match (nil: all), by name,
+// then by catalog. Catalogs that cannot be read are warned of, unless there is
+// no other to look at: then they are the error.
+func (o *catalogOptions) rows(cmd *cobra.Command, match func(text string) bool) ([]packageRow, error) {
+	sh, err := o.shelf(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if err := brokenOnes(o.app, x); err != nil {
+	defer sh.close()
+	rows, x, err := sh.rows(match)
+	if err != nil {
 		return nil, err
 	}
-	var pkgs []*catalog.Package
-	for _, c := range x.Catalogs() {
-		pkgs = append(pkgs, c.Packages()...)
-	}
-	slices.SortStableFunc(pkgs, func(a, b *catalog.Package) int { return strings.Compare(a.Name(), b.Name()) })
-	return pkgs, nil
+	return rows, brokenOnes(o.app, x)
 }
 
 func (o *catalogOptions) chosen(cmd *cobra.Command, all []source) ([]source, error) {
@@ -108,19 +110,28 @@ func brokenOnes(a *app, x *catalog.Index) error {
 
 // find returns the packages called name, one for each catalog that has it.
 func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Package, error) {
-	pkgs, err := o.packages(cmd)
+	sh, err := o.shelf(cmd)
 	if err != nil {
+		return nil, err
+	}
+	defer sh.close()
+	x, err := sh.pick(only(name))
+	if err != nil {
+		return nil, err
+	}
+	if err := brokenOnes(o.app, x); err != nil {
 		return nil, err
 	}
 	var names []string
 	var found []*catalog.Package
-	for _, p := range pkgs {
-		names = append(names, p.Name())
-		if p.Name() == name {
+	for _, c := range x.Catalogs() {
+		names = append(names, c.Names()...)
+		if p, ok := c.Package(name); ok {
 			found = append(found, p)
 		}
 	}
 	if len(found) == 0 {
+		slices.Sort(names)
 		return nil, notFound("package", name, slices.Compact(names))
 	}
 	return found, nil
@@ -132,15 +143,4 @@ func headVersion(c *catalog.Channel) string {
 		return b.Version().String()
 	}
 	return ""
-}
-
-// summary returns a line that says what a package is for.
-func summary(p *catalog.Package) string {
-	if c, ok := p.Channel(p.DefaultChannel()); ok {
-		if b := c.Head().Bundle(); b != nil && b.Metadata().Description != "" {
-			return b.Metadata().Description
-		}
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(p.Description()), "\n")
-	return line
 }

@@ -19,11 +19,11 @@ func newCatalogList(a *app) *cobra.Command {
 			quayside catalog list --catalog olm/quickstart -o json`),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			pkgs, err := o.packages(cmd)
+			rows, err := o.rows(cmd, nil)
 			if err != nil {
 				return err
 			}
-			return o.printPackages(pkgs)
+			return o.printPackages(rows)
 		},
 	}
 	o.addFlags(cmd)
@@ -41,28 +41,19 @@ type packageRow struct {
 	Deprecation    string `json:"deprecation,omitempty"`
 }
 
-func newPackageRow(p *catalog.Package) packageRow {
-	row := packageRow{
-		Package:        p.Name(),
-		DefaultChannel: p.DefaultChannel(),
-		Catalog:        p.Catalog().ID().String(),
-		Description:    summary(p),
-		Deprecation:    p.Deprecation(),
+func newPackageRow(s catalog.Summary, id catalog.ID) packageRow {
+	return packageRow{
+		Package:        s.Name,
+		DefaultChannel: s.DefaultChannel,
+		Version:        s.Version,
+		Catalog:        id.String(),
+		DisplayName:    s.DisplayName,
+		Description:    s.Description,
+		Deprecation:    s.Deprecation,
 	}
-	if c, ok := p.Channel(p.DefaultChannel()); ok {
-		row.Version = headVersion(c)
-		if b := c.Head().Bundle(); b != nil {
-			row.DisplayName = b.Metadata().DisplayName
-		}
-	}
-	return row
 }
 
-func (o *catalogOptions) printPackages(pkgs []*catalog.Package) error {
-	rows := make([]packageRow, len(pkgs))
-	for i, p := range pkgs {
-		rows[i] = newPackageRow(p)
-	}
+func (o *catalogOptions) printPackages(rows []packageRow) error {
 	v := struct {
 		Packages []packageRow `json:"packages"`
 	}{rows}

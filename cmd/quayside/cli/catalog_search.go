@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/quayside/quayside/catalog"
 )
 
 func newCatalogSearch(a *app) *cobra.Command {
@@ -28,33 +26,18 @@ func newCatalogSearch(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, words []string) error {
-			pkgs, err := o.packages(cmd)
+			rows, err := o.rows(cmd, func(text string) bool { return mentions(text, words) })
 			if err != nil {
 				return err
 			}
-			found := slices.DeleteFunc(slices.Clone(pkgs), func(p *catalog.Package) bool { return !mentions(p, words) })
-			return o.printPackages(found)
+			return o.printPackages(rows)
 		},
 	}
 	o.addFlags(cmd)
 	return cmd
 }
 
-// mentions reports whether p mentions every word.
-func mentions(p *catalog.Package, words []string) bool {
-	texts := []string{p.Name(), p.Description()}
-	for _, c := range p.Channels() {
-		b := c.Head().Bundle()
-		if b == nil {
-			continue
-		}
-		m := b.Metadata()
-		texts = append(texts, m.DisplayName, m.Description, m.Provider)
-		texts = append(texts, m.Keywords...)
-		for _, gvk := range b.Provides() {
-			texts = append(texts, gvk.String())
-		}
-	}
-	all := strings.ToLower(strings.Join(texts, "\n"))
-	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(all, strings.ToLower(w)) })
+// mentions reports whether text, in lower case, mentions every word.
+func mentions(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
 }

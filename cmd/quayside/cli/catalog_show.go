@@ -64,7 +64,7 @@ type entryView struct {
 }
 
 func newPackageView(p *catalog.Package) packageView {
-	v := packageView{packageRow: newPackageRow(p)}
+	v := packageView{packageRow: newPackageRow(p.Summary(), p.Catalog().ID())}
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
 		if b := c.Head().Bundle(); b != nil {
 			v.describe(b)

@@ -157,7 +157,9 @@ func (o *explainOptions) whyNot(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.inputs(cmd.Context(), false, o.offline)
+	opt := s.resolveOptions()
+	opt.Named = []resolve.Target{target}
+	in, err := s.inputs(cmd.Context(), opt, false, o.offline)
 	if err != nil {
 		return err
 	}

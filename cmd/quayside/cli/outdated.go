@@ -44,7 +44,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.inputs(cmd.Context(), true, o.offline)
+	in, err := s.inputs(cmd.Context(), s.resolveOptions(), true, o.offline)
 	if err != nil {
 		return err
 	}

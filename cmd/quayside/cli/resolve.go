@@ -93,10 +93,6 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.inputs(ctx, o.upgrade.any(), o.offline)
-	if err != nil {
-		return err
-	}
 	opt := s.resolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
@@ -104,6 +100,10 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 		if opt.From, err = s.lock(o.from); err != nil {
 			return err
 		}
+	}
+	in, err := s.inputs(ctx, opt, o.upgrade.any(), o.offline)
+	if err != nil {
+		return err
 	}
 	if o.check {
 		return s.checkLock(in, opt)
@@ -118,9 +118,10 @@ type inputs struct {
 	prev  *lockfile.File // nil where there is none
 }
 
-// inputs reads the declarations, the lock and the catalogs. A catalog that the
-// lock pins by tag is read at its digest, unless fresh is asked for.
-func (s *space) inputs(ctx context.Context, fresh, offline bool) (*inputs, error) {
+// inputs reads the declarations, the lock, and of the catalogs what resolving
+// with opt can look at. A catalog that the lock pins by tag is read at its
+// digest, unless fresh is asked for.
+func (s *space) inputs(ctx context.Context, opt resolve.Options, fresh, offline bool) (*inputs, error) {
 	set, err := s.declarations()
 	if err != nil {
 		return nil, err
@@ -133,7 +134,12 @@ func (s *space) inputs(ctx context.Context, fresh, offline bool) (*inputs, error
 	if fresh {
 		at = nil
 	}
-	x, err := s.index(ctx, s.sources(set), at, offline)
+	sh, err := s.shelf(ctx, s.sources(set), at, offline)
+	if err != nil {
+		return nil, err
+	}
+	defer sh.close()
+	x, err := sh.pick(closure(resolve.Scope(set, prev, opt)))
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/subscription"
-	"github.com/quayside/quayside/workspace"
 )
 
 // source is a catalog that may be read.
@@ -76,36 +75,6 @@ func declaredSource(c subscription.CatalogSource) source {
 	return src
 }
 
-// index reads the catalogs. One that cannot be read is marked as broken, with
-// the reason: resolve decides whether that matters. Where locked holds a
-// catalog by tag, what is read is the digest that was locked.
-func (s *space) index(ctx context.Context, sources []source, locked *lockfile.File, offline bool) (*catalog.Index, error) {
-	client, err := s.client(offline)
-	if err != nil {
-		return nil, err
-	}
-	var cats []*catalog.Catalog
-	broken := map[catalog.ID]error{}
-	for _, src := range sources {
-		s.talk.progress("reading catalog %s", src.id)
-		c, err := s.read(ctx, client, src, pinned(locked, src))
-		if err != nil {
-			broken[src.id] = diag.Errorf(src.pos, "%w", err)
-			continue
-		}
-		cats = append(cats, c)
-	}
-	s.talk.done()
-	x, err := catalog.NewIndex(cats...)
-	if err != nil {
-		return nil, err
-	}
-	for id, err := range broken {
-		x = x.WithBroken(id, err)
-	}
-	return x, nil
-}
-
 // pinned returns the reference to read src by: by the digest in the lock
 // where the lock holds the same reference by tag, else as it stands.
 func pinned(locked *lockfile.File, src source) string {
@@ -129,30 +98,11 @@ func atDigest(ref string, d catalog.Digest) string {
 	return "image:" + parsed.Name + "@" + string(d)
 }
 
-// read reads one catalog.
-func (s *space) read(ctx context.Context, client *registry.Client, src source, ref string) (*catalog.Catalog, error) {
-	if src.ref == "" {
-		return nil, fmt.Errorf("%s: give it a source in %s, under spec.catalogs", src.why, workspace.FileName)
-	}
-	t, err := s.tree(ctx, client, ref)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	content, err := t.content()
-	if err != nil {
-		return nil, err
-	}
-	content.ID, content.Priority, content.Labels = src.id, src.priority, src.labels
-	content.Source, content.Digest = src.ref, t.digest
-	return catalog.New(content)
-}
-
 // tree is the files of a catalog and how they are to be read.
 type tree struct {
 	fs.FS
-	bundles bool // a directory of bundle directories
-	digest  catalog.Digest
+	bundles bool                           // a directory of bundle directories
+	digest  func() (catalog.Digest, error) // of all files
 	close   func()
 }
 
@@ -177,11 +127,22 @@ func imageTree(ctx context.Context, client *registry.Client, ref string) (*tree,
 	if err != nil {
 		return nil, err
 	}
-	fsys, err := im.FS(ctx)
+	t, err := treeOf(ctx, im)
 	if err != nil {
 		return nil, errors.Join(err, im.Close())
 	}
-	return &tree{FS: fsys, digest: im.Digest(), close: func() { _ = im.Close() }}, nil
+	t.close = func() { _ = im.Close() }
+	return t, nil
+}
+
+// treeOf returns the files of an image, which stays the caller's to close.
+func treeOf(ctx context.Context, im *image.Image) (*tree, error) {
+	fsys, err := im.FS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	digest := func() (catalog.Digest, error) { return im.Digest(), nil }
+	return &tree{FS: fsys, digest: digest, close: func() {}}, nil
 }
 
 func schemes() []string {
@@ -198,10 +159,7 @@ func (s *space) dirTree(name string, bundles bool) (*tree, error) {
 		return nil, fmt.Errorf("%s is not a directory", dir)
 	}
 	fsys := os.DirFS(dir)
-	digest, err := digestOf(fsys)
-	if err != nil {
-		return nil, err
-	}
+	digest := func() (catalog.Digest, error) { return digestOf(fsys) }
 	return &tree{FS: fsys, bundles: bundles, digest: digest, close: func() {}}, nil
 }
 

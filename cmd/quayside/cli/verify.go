@@ -37,7 +37,7 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in, err := s.inputs(ctx, false, o.offline)
+	in, err := s.inputs(ctx, s.resolveOptions(), false, o.offline)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,44 @@
+package catalog
+
+import "strings"
+
+// Summary is what a list of packages tells of one.
+type Summary struct {
+	Name           string
+	DefaultChannel string
+	Version        string // at the head of the default channel
+	DisplayName    string // of the same bundle
+	Description    string // one line
+	Deprecation    string
+}
+
+// Summary returns what a list tells of p.
+func (p *Package) Summary() Summary {
+	s := Summary{Name: p.Name(), DefaultChannel: p.DefaultChannel(), Deprecation: p.Deprecation()}
+	if c, ok := p.Channel(p.DefaultChannel()); ok {
+		b := c.Head().Bundle()
+		s.Version = b.Version().String()
+		s.DisplayName, s.Description = b.data.Metadata.DisplayName, b.data.Metadata.Description
+	}
+	if s.Description == "" {
+		s.Description, _, _ = strings.Cut(strings.TrimSpace(p.Description()), "\n")
+	}
+	return s
+}
+
+// SearchText returns everything that a search in p looks at, one thing a line,
+// in lower case: the names, the descriptions, the provider, the keywords and
+// the APIs of the head of every channel.
+func (p *Package) SearchText() string {
+	texts := []string{p.Name(), p.Description()}
+	for _, c := range p.channels {
+		b := c.Head().bundle
+		m := &b.data.Metadata
+		texts = append(texts, m.DisplayName, m.Description, m.Provider)
+		texts = append(texts, m.Keywords...)
+		for _, gvk := range b.provides {
+			texts = append(texts, gvk.String())
+		}
+	}
+	return strings.ToLower(strings.Join(texts, "\n"))
+}

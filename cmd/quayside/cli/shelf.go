@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/disk"
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/stamp"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/workspace"
+)
+
+// indexKind is where the store keeps the indexes of catalogs.
+const indexKind = "catalog-index"
+
+// shelf is a set of catalogs that can be asked for parts of themselves.
+type shelf struct {
+	space  *space
+	books  []*book
+	broken map[catalog.ID]error
+}
+
+// book is one catalog: an index of it from an earlier run, or all of it.
+type book struct {
+	src   source
+	index *disk.File
+	whole *catalog.Catalog // where there was no index
+	again func() (*catalog.Catalog, error)
+	close func()
+}
+
+// shelf opens the catalogs. One that cannot be read is kept as broken, with
+// the reason: resolve decides whether that matters. Where locked holds a
+// catalog by tag, what is read is the digest that was locked.
+func (s *space) shelf(ctx context.Context, sources []source, locked *lockfile.File, offline bool) (*shelf, error) {
+	client, err := s.client(offline)
+	if err != nil {
+		return nil, err
+	}
+	sh := &shelf{space: s, broken: map[catalog.ID]error{}}
+	for _, src := range sources {
+		s.talk.progress("reading catalog %s", src.id)
+		b, err := s.book(ctx, client, src, pinned(locked, src))
+		if err != nil {
+			sh.broken[src.id] = diag.Errorf(src.pos, "%w", err)
+			continue
+		}
+		sh.books = append(sh.books, b)
+	}
+	s.talk.done()
+	return sh, nil
+}
+
+func (sh *shelf) close() {
+	for _, b := range sh.books {
+		b.close()
+	}
+}
+
+// book opens the index of a catalog; where there is none that fits, it reads
+// the catalog and leaves an index for the next run.
+func (s *space) book(ctx context.Context, client *registry.Client, src source, ref string) (*book, error) {
+	if src.ref == "" {
+		return nil, fmt.Errorf("%s: give it a source in %s, under spec.catalogs", src.why, workspace.FileName)
+	}
+	sub, err := s.subject(ctx, client, ref)
+	if err != nil {
+		return nil, err
+	}
+	b := &book{src: src, close: sub.close}
+	b.again = func() (*catalog.Catalog, error) { return sub.read(client, src) }
+	if f, size, err := client.Store.OpenFile(indexKind, sub.name); sub.name != "" && err == nil {
+		if b.index, err = disk.Open(f, size, sub.key); err == nil {
+			b.close = func() { f.Close(); sub.close() }
+			return b, nil
+		}
+		f.Close()
+	}
+	if b.whole, err = b.again(); err != nil {
+		sub.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// subject is a catalog that was found but not read.
+type subject struct {
+	name  string // of its index; empty where it can have none
+	key   string // of the state that it is in
+	keep  bool   // an index of that state is of use later
+	tree  func() (*tree, error)
+	close func()
+}
+
+// subject finds what a reference names, without reading it.
+func (s *space) subject(ctx context.Context, client *registry.Client, ref string) (*subject, error) {
+	scheme, rest, _ := strings.Cut(ref, ":")
+	sub := &subject{close: func() {}}
+	switch scheme {
+	case "dir", "bundles":
+		t, err := s.tree(ctx, client, ref)
+		if err != nil {
+			return nil, err
+		}
+		sub.tree = func() (*tree, error) { return t, nil }
+		dir, err := filepath.Abs(s.path(rest))
+		if err != nil {
+			return nil, err
+		}
+		if state, err := stamp.Of(os.DirFS(dir)); err == nil { // else reading it says what is wrong
+			sub.name = scheme + " " + dir
+			sub.key = s.version + " " + sub.name + " " + state.Text()
+			sub.keep = state.Settled()
+		}
+	case "oci", "oci-archive", "docker-archive", "image":
+		im, err := image.Open(ctx, client, ref, image.Options{})
+		if err != nil {
+			return nil, err
+		}
+		sub.tree = func() (*tree, error) { return treeOf(ctx, im) }
+		sub.close = func() { _ = im.Close() }
+		sub.name = "image " + string(im.Digest())
+		sub.key, sub.keep = s.version+" "+sub.name, true
+	default:
+		sub.tree = func() (*tree, error) { return s.tree(ctx, client, ref) }
+	}
+	return sub, nil
+}
+
+// read reads the whole catalog and writes its index. That the index cannot be
+// written, say to a read-only disk, costs time in the next run and no more.
+func (sub *subject) read(client *registry.Client, src source) (*catalog.Catalog, error) {
+	t, err := sub.tree()
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	content, err := t.content()
+	if err != nil {
+		return nil, err
+	}
+	if content.Digest, err = t.digest(); err != nil {
+		return nil, err
+	}
+	src.fill(&content)
+	cat, err := catalog.New(content)
+	if err != nil {
+		return nil, err
+	}
+	if sub.keep {
+		_ = client.Store.PutFile(indexKind, sub.name, func(f *os.File) error { return disk.Write(f, sub.key, cat) })
+	}
+	return cat, nil
+}
+
+// fill writes into c what the workspace says of the catalog.
+func (src source) fill(c *catalog.Content) {
+	c.ID, c.Priority, c.Labels, c.Source = src.id, src.priority, src.labels, src.ref
+}
+
+// picker takes from indexes what is wanted. beside is what other catalogs,
+// which have no index, need of them.
+type picker func(files []*disk.File, beside catalog.Needs) ([]catalog.Content, error)
+
+// closure picks whatever could meet want.
+func closure(want catalog.Needs) picker {
+	return func(files []*disk.File, beside catalog.Needs) ([]catalog.Content, error) {
+		return disk.Load(files, want.And(beside))
+	}
+}
+
+// only picks packages by name, or none.
+func only(names ...string) picker {
+	return func(files []*disk.File, _ catalog.Needs) ([]catalog.Content, error) {
+		return disk.Select(files, names...)
+	}
+}
+
+// pick returns the catalogs with what pick takes from each, and the names of
+// all packages. A damaged index is put aside and its catalog read anew.
+func (sh *shelf) pick(pick picker) (*catalog.Index, error) {
+	for {
+		cats, damaged, err := sh.try(pick)
+		if err == nil {
+			return sh.assemble(cats)
+		}
+		var at *disk.LoadError
+		if damaged == nil || !errors.As(err, &at) {
+			return nil, err
+		}
+		damaged.index = nil
+		if damaged.whole, err = damaged.again(); err != nil {
+			sh.broken[damaged.src.id] = diag.Errorf(damaged.src.pos, "%w", err)
+		}
+	}
+}
+
+// try picks once. Where an index is damaged it returns the book as well.
+func (sh *shelf) try(pick picker) (cats []*catalog.Catalog, damaged *book, err error) {
+	var beside catalog.Needs
+	var books []*book
+	var files []*disk.File
+	for _, b := range sh.books {
+		switch {
+		case b.index != nil:
+			books, files = append(books, b), append(files, b.index)
+		case b.whole != nil:
+			cats = append(cats, b.whole)
+			beside = beside.And(b.whole.Needs())
+		}
+	}
+	contents, err := pick(files, beside)
+	var at *disk.LoadError
+	if errors.As(err, &at) {
+		return nil, books[at.Index], err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, c := range contents {
+		books[i].src.fill(&c)
+		cat, err := catalog.New(c)
+		if err != nil {
+			return nil, books[i], &disk.LoadError{Index: i, Err: err}
+		}
+		cats = append(cats, cat)
+	}
+	return cats, nil, nil
+}
+
+func (sh *shelf) assemble(cats []*catalog.Catalog) (*catalog.Index, error) {
+	x, err := catalog.NewIndex(cats...)
+	if err != nil {
+		return nil, err
+	}
+	for id, err := range sh.broken {
+		x = x.WithBroken(id, err)
+	}
+	return x, nil
+}
+
+// rows returns the packages whose search text passes match (nil: all), by name,
+// then by catalog, and the catalogs without any package.
+func (sh *shelf) rows(match func(text string) bool) ([]packageRow, *catalog.Index, error) {
+	x, err := sh.pick(only())
+	if err != nil {
+		return nil, nil, err
+	}
+	var rows []packageRow
+	for _, b := range sh.books {
+		found, err := b.summaries(match)
+		if err != nil { // only now is the index known to be damaged
+			if b.whole, err = b.again(); err != nil {
+				return nil, nil, err
+			}
+			b.index = nil
+			found, _ = b.summaries(match)
+		}
+		for _, s := range found {
+			rows = append(rows, newPackageRow(s, b.src.id))
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b packageRow) int {
+		return cmp.Or(strings.Compare(a.Package, b.Package), strings.Compare(a.Catalog, b.Catalog))
+	})
+	return rows, x, nil
+}
+
+func (b *book) summaries(match func(text string) bool) ([]catalog.Summary, error) {
+	if b.index != nil {
+		if match == nil {
+			return b.index.Summaries(), nil
+		}
+		return b.index.Search(match)
+	}
+	var out []catalog.Summary
+	if b.whole != nil {
+		for _, p := range b.whole.Packages() {
+			if match == nil || match(p.SearchText()) {
+				out = append(out, p.Summary())
+			}
+		}
+	}
+	return out, nil
+}

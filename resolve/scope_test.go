@@ -1,0 +1,213 @@
+package resolve_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/disk"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// reduced returns x with no more than Scope says is needed, by way of an index
+// on disk, and how many packages that left out. held keeps the indexes by
+// name, where that tells catalogs apart.
+func reduced(t testing.TB, x *catalog.Index, want catalog.Needs, held map[string][]byte, name func(catalog.ID) string) (*catalog.Index, int) {
+	t.Helper()
+	var files []*disk.File
+	for _, c := range x.Catalogs() {
+		key := name(c.ID())
+		data, ok := held[key]
+		if !ok || key == "" {
+			var buf bytes.Buffer
+			if err := disk.Write(&buf, "test", c); err != nil {
+				t.Fatal(err)
+			}
+			data = buf.Bytes()
+			held[key] = data
+		}
+		f, err := disk.Open(bytes.NewReader(data), int64(len(data)), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	contents, err := disk.Load(files, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cats []*catalog.Catalog
+	left := 0
+	for i, content := range contents {
+		c := x.Catalogs()[i]
+		content.ID, content.Priority, content.Labels, content.Source = c.ID(), c.Priority(), c.Labels(), c.Source()
+		cat, err := catalog.New(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cats = append(cats, cat)
+		left += len(content.Unread)
+	}
+	part, err := catalog.NewIndex(cats...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, err := range x.Broken() {
+		part = part.WithBroken(id, err)
+	}
+	return part, left
+}
+
+// told is everything that a user can see of resolving.
+type told struct {
+	Lock, Err, Check, WhyNot, WhyNotErr string
+	Result                              string
+	Ages                                []resolve.Age
+}
+
+func tell(t testing.TB, x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt resolve.Options) told {
+	t.Helper()
+	res, err := resolve.Resolve(x, decl, prev, opt)
+	out := told{Err: fmt.Sprint(err)}
+	if res != nil {
+		shown, jerr := json.MarshalIndent([]any{res.Warnings, res.Conflicts, res.Moves, res.Rounds}, "", " ")
+		if jerr != nil {
+			t.Fatal(jerr)
+		}
+		out.Result = string(shown)
+		if res.Partial != nil {
+			out.Lock = string(lockfile.Format(res.Partial))
+		}
+	}
+	if prev != nil {
+		out.Check = fmt.Sprint(resolve.Check(x, decl, prev, opt))
+		out.Ages = resolve.Outdated(x, decl, prev, opt)
+	}
+	for _, target := range opt.Named {
+		o, err := resolve.WhyNot(x, decl, prev, opt, target)
+		out.WhyNotErr += fmt.Sprintln(err)
+		if o != nil {
+			out.WhyNot += o.Text()
+		}
+	}
+	return out
+}
+
+// TestPartOfTheIndexIsEnough resolves random universes with the whole index and
+// with the part that Scope asks for.
+func TestPartOfTheIndexIsEnough(t *testing.T) {
+	left := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		u := drawUniverse(rt)
+		u.constrain(rt)
+		x := u.index(rt)
+		opt := drawOptions(rt)
+		same := func(prev *lockfile.File, opt resolve.Options) {
+			want := resolve.Scope(&u.decl, prev, opt)
+			part, n := reduced(t, x, want, map[string][]byte{}, func(catalog.ID) string { return "" })
+			left += n
+			if d := cmp.Diff(tell(t, x, &u.decl, prev, opt), tell(t, part, &u.decl, prev, opt)); d != "" {
+				rt.Fatalf("whole index against part of it (-whole +part):\n%s", d)
+			}
+		}
+		same(nil, opt)
+		res, err := resolve.Resolve(x, &u.decl, nil, resolve.Options{KeepGoing: true, AllowOverlap: true})
+		if err != nil || res.Lock == nil {
+			return
+		}
+		opt.Upgrade = true
+		same(res.Lock, opt)
+		opt.Named = []resolve.Target{{Namespace: "ops", Package: rapid.SampledFrom([]string{"a", "b", "e", "aa"}).Draw(rt, "named")}}
+		same(res.Lock, opt)
+	})
+	if left == 0 {
+		t.Error("nothing was ever left out: the test shows nothing")
+	}
+}
+
+// constrain gives some bundles labels and requirements of the other kinds, and
+// asks for a package that there is not.
+func (u *universe) constrain(t *rapid.T) {
+	gvk := func() map[string]any {
+		return map[string]any{"gvk": api(rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "kind"))}
+	}
+	pkg := func() map[string]any {
+		return map[string]any{"package": map[string]string{"packageName": rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "package"), "versionRange": ">=1.0.0"}}
+	}
+	list := func(parts ...map[string]any) map[string]any { return map[string]any{"constraints": parts} }
+	cel := map[string]any{"cel": map[string]string{"rule": `properties.exists(p, p.type == "olm.gvk")`}}
+	forms := []func() catalog.Property{
+		func() catalog.Property { return property("olm.label", map[string]string{"label": "x"}) },
+		func() catalog.Property { return property("olm.label.required", map[string]string{"label": "x"}) },
+		func() catalog.Property {
+			return property("olm.constraint", map[string]any{"failureMessage": "all", "all": list(gvk(), pkg())})
+		},
+		func() catalog.Property {
+			return property("olm.constraint", map[string]any{"failureMessage": "any", "any": list(gvk(), pkg())})
+		},
+		func() catalog.Property {
+			return property("olm.constraint", map[string]any{"all": list(map[string]any{"not": list(pkg())}, gvk())})
+		},
+		func() catalog.Property { return property("olm.constraint", map[string]any{"not": list(gvk())}) },
+		func() catalog.Property { return property("olm.constraint", cel) },
+		func() catalog.Property { return property("olm.constraint", map[string]any{"any": list(cel, pkg())}) },
+		func() catalog.Property { return property("olm.constraint", map[string]any{"nonsense": 1}) },
+	}
+	for i := range u.cats {
+		for j := range u.cats[i].Packages {
+			for k := range u.cats[i].Packages[j].Bundles {
+				if n := rapid.IntRange(0, 4*len(forms)).Draw(t, "form"); n < len(forms) {
+					b := &u.cats[i].Packages[j].Bundles[k]
+					b.Properties = append(b.Properties, forms[n]())
+				}
+			}
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "misspelt") == 0 {
+		u.decl.Subscriptions = append(u.decl.Subscriptions, subscription.Subscription{
+			Dialect: subscription.V0, Name: "aa", Namespace: "ops", Package: "aa", Approval: subscription.Automatic, Policy: subscription.CatalogProvided,
+		})
+	}
+}
+
+// TestPartOfTheIndexIsEnoughForProblems does the same for the problems of
+// QUAYSIDE_CONFORMANCE.
+func TestPartOfTheIndexIsEnoughForProblems(t *testing.T) {
+	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
+	if dir == "" {
+		t.Skip("QUAYSIDE_CONFORMANCE is unset: no problems to solve")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "resolve", "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no problems in %s: %v", dir, err)
+	}
+	corpora, held := map[string]*catalog.Content{}, map[string][]byte{}
+	solved, left := 0, 0
+	for _, file := range files {
+		for _, p := range readProblems(t, file) {
+			x, ok := p.index(t, corpora)
+			if !ok {
+				continue
+			}
+			decl, opt := p.ask(t)
+			part, n := reduced(t, x, resolve.Scope(decl, nil, opt), held, func(id catalog.ID) string { return p.Catalogs[id.Name].Corpus })
+			if d := cmp.Diff(tell(t, x, decl, nil, opt), tell(t, part, decl, nil, opt)); d != "" {
+				t.Errorf("%s: whole index against part of it (-whole +part):\n%s", p.ID, d)
+			}
+			solved, left = solved+1, left+n
+		}
+	}
+	if left == 0 {
+		t.Error("nothing was ever left out: the test shows nothing")
+	}
+	t.Logf("%d problems; %d packages left out", solved, left)
+}
