@@ -120,7 +120,7 @@ func apiSurface(v *view) map[string][]string {
 		if !o.Ref().is(crdKind) {
 			continue
 		}
-		for _, version := range servedVersions(o.Content) {
+		for _, version := range servedVersions(o.content()) {
 			out[o.Operator] = append(out[o.Operator], o.Ref().Name+"/"+version)
 		}
 	}

@@ -57,6 +57,9 @@ func Compare(before, after State, opt Options) (*Report, error) {
 		return nil, err
 	}
 	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairs(old, now)}
+	for _, name := range after.Skipped {
+		c.note("%s could not be read and was left out", name)
+	}
 	for _, run := range checks() {
 		run(c)
 	}

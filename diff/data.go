@@ -51,7 +51,7 @@ func compareDeletions(c *comparison) {
 }
 
 func (c *comparison) crdGone(crd *Object) {
-	serves := crdServes(crd.Content)
+	serves := crd.serves()
 	var lost []*Object
 	for i := range c.after.Resources {
 		if r := c.after.Resources[i].Ref(); r.Group == serves.group && r.Kind == serves.kind {

@@ -96,12 +96,11 @@ func Own(dir string, files []File, rendered []Object) (objects []Object, skipped
 	needles := [][]byte{[]byte("Namespace")}
 	for _, o := range rendered {
 		if o.Ref().is(crdKind) {
-			needles = append(needles, []byte(text(o.Content, "spec", "group")+"/"))
+			needles = append(needles, []byte(o.serves().group+"/"))
 		}
 	}
 	for _, f := range files {
-		_, inside := below(dir, f.Path)
-		if !isManifest(f.Path) || inside && dir != "" && dir != "." || !containsAny(f.Data, needles) {
+		if _, inside := below(dir, f.Path); inside || !isManifest(f.Path) || !containsAny(f.Data, needles) {
 			continue
 		}
 		got, err := read(f, nil)
@@ -183,18 +182,25 @@ func numbers(v any) any {
 
 // owner returns "namespace/package" by the labels of an object.
 func owner(content map[string]any, pins []lockfile.Pin) string {
-	pkg := text(content, "metadata", "labels", "quayside.dev/package")
-	ns := text(content, "metadata", "labels", "quayside.dev/install-namespace")
+	labels := map[string]string{}
+	for k, v := range fields(content, "metadata", "labels") {
+		labels[k], _ = v.(string)
+	}
+	return ownerOf(labels, pins)
+}
+
+func ownerOf(labels map[string]string, pins []lockfile.Pin) string {
+	pkg, ns := labels["quayside.dev/package"], labels["quayside.dev/install-namespace"]
 	if pkg == "" {
 		return ""
 	}
+	if ns != "" {
+		return ns + "/" + pkg
+	}
 	for _, p := range sortedPins(pins) {
-		if ns == "" && p.Package == pkg {
+		if p.Package == pkg {
 			return operatorOf(p)
 		}
 	}
-	if ns == "" {
-		return pkg
-	}
-	return ns + "/" + pkg
+	return pkg
 }

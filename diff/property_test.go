@@ -52,7 +52,7 @@ func TestArgumentsStay(t *testing.T) {
 	before, after := demo(t)
 	b2, a2 := demo(t)
 	compare(t, before, after)
-	if d := cmp.Diff([]State{b2, a2}, []State{before, after}, cmp.AllowUnexported()); d != "" {
+	if d := cmp.Diff([]State{b2, a2}, []State{before, after}, cmp.AllowUnexported(Object{})); d != "" {
 		t.Error(d)
 	}
 }

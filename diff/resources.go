@@ -38,11 +38,15 @@ func compareResources(c *comparison) {
 			continue // none: the object goes with the definition, which is another finding
 		}
 		was := c.before.crds[of]
-		same := was != nil && same(was, crd)
-		if prev := old[ref.key()]; same && (prev != nil && equalContent(prev, o) || c.before.byKey[ref.key()] != nil && equalContent(c.before.byKey[ref.key()], o)) {
+		sameKind := was != nil && same(was, crd)
+		prev := old[ref.key()]
+		if prev == nil {
+			prev = c.before.byKey[ref.key()]
+		}
+		if sameKind && prev != nil && same(prev, o) {
 			continue
 		}
-		d := resourceDiff{c: c, o: o, crd: crd}
+		d := resourceDiff{c: c, prev: prev, o: o, crd: crd}
 		d.now, d.err = kinds.open(crd)
 		if was != nil {
 			d.old, _ = kinds.open(was)
@@ -50,8 +54,6 @@ func compareResources(c *comparison) {
 		d.run()
 	}
 }
-
-func equalContent(a, b *Object) bool { return same(a, b) }
 
 // customResources returns the objects that a definition on either side is for:
 // the repository's and those that operators ship.
@@ -79,7 +81,7 @@ func (k kindCache) open(crd *Object) (*admit.Kind, error) {
 	if got, ok := k[crd]; ok {
 		return got.kind, got.err
 	}
-	kind, err := admit.Open(crd.Content)
+	kind, err := admit.Open(crd.content())
 	k[crd] = opened{kind, err}
 	return kind, err
 }
@@ -87,7 +89,8 @@ func (k kindCache) open(crd *Object) (*admit.Kind, error) {
 // resourceDiff is one custom resource.
 type resourceDiff struct {
 	c        *comparison
-	o, crd   *Object
+	prev, o  *Object // prev is nil where the resource is new
+	crd      *Object
 	old, now *admit.Kind // old is nil where there was no definition, or one that cannot be read
 	err      error
 }
@@ -106,16 +109,16 @@ func (d resourceDiff) run() {
 	version := d.o.Ref().Version
 	var before admit.Result
 	hadBefore := false
-	if d.old != nil {
-		got, err := d.old.Write(version, d.o.Content)
+	if d.old != nil && d.prev != nil {
+		got, err := d.old.Write(d.prev.Ref().Version, d.prev.Content)
 		before, hadBefore = got, err == nil
 	}
 	after, err := d.now.Write(version, d.o.Content)
 	if errors.Is(err, admit.ErrNotServed) {
-		if hadBefore || d.old == nil {
+		if hadBefore || d.old == nil || d.prev == nil {
 			d.add("resources.version-not-served", Finding{
-				Field: "apiVersion", Before: version, After: some(servedVersions(d.crd.Content), 8),
-				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(servedVersions(d.crd.Content), 8)),
+				Field: "apiVersion", Before: version, After: some(servedVersions(d.crd.content()), 8),
+				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(servedVersions(d.crd.content()), 8)),
 			})
 		}
 		return

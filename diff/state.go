@@ -19,6 +19,7 @@ type State struct {
 	Pins              []lockfile.Pin // any order
 	Objects           []Object       // rendered; any order
 	Resources         []Object       // the user's own objects in the repository: custom resources, Namespaces; any order
+	Skipped           []string       // files that could not be read and were left out
 }
 
 // Object is one Kubernetes object and the file it stands in.
@@ -28,6 +29,8 @@ type Object struct {
 	Document int            // index of the YAML document in the file
 	Raw      []byte         // the whole file, for line numbers; nil where there is none
 	Content  map[string]any // as decoded from JSON: string, bool, int64, float64, []any, map[string]any, nil
+
+	head *head // instead of Content, of a definition that is the same on both sides
 }
 
 // Ref names an object of a cluster.
@@ -41,6 +44,9 @@ type Ref struct {
 
 // Ref returns the object's name in the cluster.
 func (o *Object) Ref() Ref {
+	if o.head != nil {
+		return o.head.ref
+	}
 	group, version := splitAPIVersion(text(o.Content, "apiVersion"))
 	return Ref{
 		Group: group, Version: version, Kind: text(o.Content, "kind"),
@@ -112,7 +118,7 @@ func newView(s State) (*view, error) {
 			continue
 		}
 		if other, dup := v.byKey[ref.key()]; dup {
-			if !reflect.DeepEqual(other.Content, o.Content) {
+			if !bytes.Equal(other.Raw, o.Raw) && !reflect.DeepEqual(other.content(), o.content()) {
 				faults.Addf(diag.Pos{File: o.Path}, "%s: %s stands in %s too, with another content", s.Name, ref, other.Path)
 			}
 			continue
@@ -120,16 +126,31 @@ func newView(s State) (*view, error) {
 		v.byKey[ref.key()] = o
 		v.order = append(v.order, o)
 		if ref.is(crdKind) {
-			v.crds[crdServes(o.Content)] = o
+			v.crds[o.serves()] = o
 		}
 	}
 	slices.SortFunc(v.order, func(a, b *Object) int { return a.Ref().Compare(b.Ref()) })
 	return v, faults.Err()
 }
 
-// crdServes returns the identity that objects of a definition share.
-func crdServes(crd map[string]any) key {
-	return key{group: text(crd, "spec", "group"), kind: text(crd, "spec", "names", "kind")}
+// serves returns the identity that objects of a definition share.
+func (o *Object) serves() key {
+	if o.head != nil {
+		return o.head.serves
+	}
+	return key{group: text(o.Content, "spec", "group"), kind: text(o.Content, "spec", "names", "kind")}
+}
+
+// content returns Content, decoded now where only the head was read.
+func (o *Object) content() map[string]any {
+	if o.head == nil {
+		return o.Content
+	}
+	got, err := read(File{Path: o.Path, Data: o.Raw}, nil)
+	if err != nil || len(got) != 1 {
+		return nil // the state before holds the same bytes, and nothing reads them either
+	}
+	return got[0].Content
 }
 
 // namespace returns the Namespace object of that name, rendered or the user's
@@ -195,7 +216,7 @@ func same(a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true
 	}
-	return reflect.DeepEqual(plain(a.Content), plain(b.Content))
+	return reflect.DeepEqual(plain(a.content()), plain(b.content()))
 }
 
 // plain returns content without quayside's own labels and annotations.

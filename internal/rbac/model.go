@@ -85,6 +85,10 @@ func resolve(roles map[roleID]*role, r *role) {
 	if r.ready || r.open {
 		return
 	}
+	if len(r.adds) == 0 {
+		r.ready = true
+		return
+	}
 	r.open = true
 	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
 		other := roles[id]

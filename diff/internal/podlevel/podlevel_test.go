@@ -6,7 +6,7 @@ import (
 )
 
 func TestNeeded(t *testing.T) {
-	pod := func(container map[string]any, more map[string]any) map[string]any {
+	pod := func(container, more map[string]any) map[string]any {
 		container["name"] = "m"
 		spec := map[string]any{"containers": []any{container}}
 		for k, v := range more {
