@@ -72,9 +72,9 @@ type Stats struct {
 // ErrTooHard is returned when the search met more conflicts than it may.
 var ErrTooHard = errors.New("the constraints are too hard to decide")
 
-// MaxConflicts bounds the conflicts of one call of Solve. Real catalogs meet a
+// MaxConflicts bounds the conflicts of one search. Real catalogs meet a
 // few; the bound is there for hostile ones.
-const MaxConflicts = 2_000_000
+const MaxConflicts = 10_000
 
 // Solve returns the answer that Problem's order prefers, or a minimal core.
 // The error is ErrTooHard or nil.

@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -264,4 +265,32 @@ func TestCarefulEqualsGreedyWhereBothAnswer(t *testing.T) {
 			t.Fatalf("(-greedy +careful):\n%s", diff)
 		}
 	})
+}
+
+// TestSolveGivesUp asks for what no search of this kind can decide: thirteen
+// pigeons in twelve holes.
+func TestSolveGivesUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts to the limit of conflicts")
+	}
+	const holes = 12
+	p := Problem{Atoms: (holes + 1) * holes}
+	atom := func(pigeon, hole int) int { return pigeon*holes + hole + 1 }
+	for pigeon := range holes + 1 {
+		c := Choice{Tag: pigeon + 1}
+		for hole := range holes {
+			c.Of = append(c.Of, atom(pigeon, hole))
+		}
+		p.Roots = append(p.Roots, c)
+	}
+	for hole := range holes {
+		g := Group{Tag: 100 + hole}
+		for pigeon := range holes + 1 {
+			g.Of = append(g.Of, atom(pigeon, hole))
+		}
+		p.Groups = append(p.Groups, g)
+	}
+	if res, err := Solve(p); !errors.Is(err, ErrTooHard) {
+		t.Fatalf("got %v, %v, want ErrTooHard", res.Core, err)
+	}
 }
