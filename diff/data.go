@@ -65,7 +65,11 @@ func (c *comparison) crdGone(crd *Object) {
 	if kin := c.renamedTo(serves); kin != "" {
 		f.Message += "; the kind exists in group " + kin + " now: objects have to be moved first"
 	}
-	c.add("data.crd-removed", crd, f)
+	worst := Critical
+	if crd.Operator == "quayside" {
+		worst = Low // OperatorCondition, of which only operators keep objects, goes with the last of them
+	}
+	c.add("data.crd-removed", crd, f, worst)
 	for _, o := range lost {
 		c.add("data.resource-orphaned", o, Finding{
 			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("no definition of %s is left", groupKind(serves.group, serves.kind)), steps: path("kind"),

@@ -54,7 +54,7 @@ func (r *Report) headline() string {
 	}
 	named := 0
 	for _, op := range r.Operators {
-		if op.Name != "" {
+		if strings.Contains(op.Name, "/") {
 			named++
 		}
 	}

@@ -45,7 +45,7 @@ func planRemovals(before, after *view) []Removal {
 		}
 	}
 	for _, o := range before.order {
-		if _, pinned := before.pin(o.Operator); o.Operator != "" && !pinned && !after.hasOperator(o.Operator) {
+		if _, pinned := before.pin(o.Operator); strings.Contains(o.Operator, "/") && !pinned && !after.hasOperator(o.Operator) {
 			gone[o.Operator] = ""
 		}
 	}

@@ -200,3 +200,14 @@ func TestPins(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestQuaysidesOwn: what quayside adds by itself is no operator that goes.
+func TestQuaysidesOwn(t *testing.T) {
+	r := compare(t, State{Objects: objects(t, "quayside", "crds/quayside/x.yaml", widget("{type: string}"))}, State{})
+	if d := cmp.Diff([]string{"low data.crd-removed: v1 → -"}, lines(r)); d != "" || len(r.Removals) > 0 {
+		t.Errorf("-want +got\n%s%v", d, r.Removals)
+	}
+	if got, want := r.headline(), "0 operators change: 1 low"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
