@@ -82,7 +82,6 @@ func TestEveryLevelOfTheCorpusBuildsWithKubectl(t *testing.T) {
 	lock, open := corpusLock(t)
 	opt := Options{
 		Profile:  ArgoCD,
-		Mirrors:  []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}},
 		Clusters: []Cluster{{Name: "prod"}, {Name: "lab", Operators: []string{"*/etcd", "*/prometheus"}, Config: []byte(`{"nodeSelector":{"a":"b"}}`)}},
 		GitOps:   &GitOps{RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "argocd", Project: "default"},
 	}
