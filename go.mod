@@ -16,6 +16,7 @@ require go.yaml.in/yaml/v2 v2.4.4
 require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/Masterminds/semver/v3 v3.5.0
+	github.com/crillab/gophersat v1.4.0
 	github.com/docker/cli v29.6.2+incompatible
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/google/cel-go v0.29.2
