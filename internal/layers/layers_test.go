@@ -44,6 +44,7 @@ func table() map[string]rule {
 		"catalog/fbc":       {level: 2},
 		"catalog/bundledir": {level: 2, beside: []string{"bundle"}},
 		"catalog/disk":      {level: 2},
+		"catalog/sqlite":    {level: 2, beside: []string{"catalog/fbc"}, outside: []string{"context"}},
 		"catalog/image":     {level: 2, outside: []string{"os", "context", "time"}},
 
 		"catalog":  {level: 1},

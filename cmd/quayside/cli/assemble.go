@@ -89,11 +89,16 @@ func (m *assembly) source(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	if scheme == "bundles" && !strings.HasPrefix(text, "dir:") {
-		m.addBundles(text, fsys)
-		return nil
+	switch {
+	case strings.HasPrefix(text, "dir:"), scheme == "dir":
+		return m.addCatalog(fsys)
+	case scheme == "package-manifests":
+		if fsys, err = bundledir.Packages(fsys); err != nil {
+			return below(text, err)
+		}
 	}
-	return m.addCatalog(fsys)
+	m.addBundles(text, fsys)
+	return nil
 }
 
 func (m *assembly) addBundles(name string, fsys fs.FS) string {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,10 +28,14 @@ func (a *app) argCatalog(ctx context.Context, client *registry.Client, text stri
 	here := &space{app: a, dir: a.argPath("."), ws: s.ws}
 	if scheme, rest, ok := strings.Cut(text, ":"); ok && slices.Contains(schemes(), scheme) {
 		t, err := here.tree(ctx, client, text)
-		if _, ok := map[string]bool{"dir": true, "bundles": true, "package-manifests": true}[scheme]; ok {
-			prefix = rest
+		switch scheme {
+		case "dir", "bundles", "package-manifests":
+			return t, rest, err
+		case "sqlite":
+			return t, filepath.Dir(rest), err
+		default:
+			return t, "", err
 		}
-		return t, prefix, err
 	}
 	arg, err := a.argument(text)
 	if err != nil {
@@ -63,7 +68,8 @@ func (s *space) named(text string) (source, bool) {
 }
 
 // dirScheme says which kind of catalog a directory is: one of bundle
-// directories where there is any, else a file-based one.
+// directories where there is any, one of package manifests where there is a
+// *.package.yaml, else a file-based one.
 func dirScheme(fsys fs.FS) (string, error) {
 	scheme := "dir"
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
@@ -71,6 +77,9 @@ func dirScheme(fsys fs.FS) (string, error) {
 			return err
 		}
 		if !e.IsDir() {
+			if strings.HasSuffix(name, ".package.yaml") {
+				scheme = "package-manifests"
+			}
 			return nil
 		}
 		if _, err := fs.Stat(fsys, path.Join(name, "metadata/annotations.yaml")); err == nil {
@@ -83,8 +92,8 @@ func dirScheme(fsys fs.FS) (string, error) {
 }
 
 // checked reads a catalog whole. The error lists every fault.
-func (t *tree) checked(prefix string) (catalog.Content, *catalog.Catalog, error) {
-	content, err := t.content()
+func (t *tree) checked(ctx context.Context, prefix string) (catalog.Content, *catalog.Catalog, error) {
+	content, err := t.content(ctx)
 	if err != nil {
 		return content, nil, below(prefix, err)
 	}
@@ -102,7 +111,7 @@ func (a *app) readArg(ctx context.Context, client *registry.Client, text string)
 		return nil, err
 	}
 	defer t.close()
-	content, cat, err := t.checked(prefix)
+	content, cat, err := t.checked(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -47,13 +48,17 @@ func (o *catalogValidateOptions) run(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
+	r := &validateReport{Subject: text}
 	t, prefix, err := o.argCatalog(ctx, client, text)
+	var faults diag.List
+	if errors.As(err, &faults) {
+		return o.validated(o.output, r, faults)
+	}
 	if err != nil {
 		return err
 	}
 	defer t.close()
-	r := &validateReport{Subject: text}
-	content, cat, err := t.checked(prefix)
+	content, cat, err := t.checked(ctx, prefix)
 	for _, p := range content.Packages {
 		r.Packages++
 		r.Bundles += len(p.Bundles)

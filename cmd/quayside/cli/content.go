@@ -105,7 +105,7 @@ func (c *contents) fromCatalog(ctx context.Context, p lockfile.Pin) (fs.FS, erro
 	if err != nil {
 		return nil, err
 	}
-	fsys, err := t.bundle(p.Package, p.Bundle)
+	fsys, err := t.bundle(ctx, p.Package, p.Bundle)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("catalog %q does not hold its content", p.Catalog)
 	}

@@ -78,7 +78,7 @@ func (s *space) book(ctx context.Context, client *registry.Client, src source, r
 		return nil, err
 	}
 	b := &book{src: src, close: sub.close}
-	b.again = func() (*catalog.Catalog, error) { return sub.read(client, src) }
+	b.again = func() (*catalog.Catalog, error) { return sub.read(ctx, client, src) }
 	if f, size, err := client.Store.OpenFile(indexKind, sub.name); sub.name != "" && err == nil {
 		if b.index, err = disk.Open(f, size, sub.key); err == nil {
 			b.close = func() { f.Close(); sub.close() }
@@ -139,13 +139,13 @@ func (s *space) subject(ctx context.Context, client *registry.Client, ref string
 
 // read reads the whole catalog and writes its index. That the index cannot be
 // written, say to a read-only disk, costs time in the next run and no more.
-func (sub *subject) read(client *registry.Client, src source) (*catalog.Catalog, error) {
+func (sub *subject) read(ctx context.Context, client *registry.Client, src source) (*catalog.Catalog, error) {
 	t, err := sub.tree()
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	content, err := t.content()
+	content, err := t.content(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/catalog/sqlite"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
@@ -101,9 +103,11 @@ func atDigest(ref string, d catalog.Digest) string {
 // tree is the files of a catalog and how they are to be read.
 type tree struct {
 	fs.FS
-	bundles bool                           // a directory of bundle directories
-	digest  func() (catalog.Digest, error) // of all files
-	close   func()
+	bundles   bool                           // a directory of bundle directories
+	converted bool                           // one that was made of package manifests
+	database  string                         // the file that is an SQLite catalog; empty for others
+	digest    func() (catalog.Digest, error) // of all files
+	close     func()
 }
 
 // tree opens what a catalog's reference names.
@@ -113,8 +117,10 @@ func (s *space) tree(ctx context.Context, client *registry.Client, ref string) (
 		return nil, fmt.Errorf("source %q: want one of %s before a colon", ref, strings.Join(schemes(), ", "))
 	}
 	switch scheme {
-	case "dir", "bundles":
-		return s.dirTree(rest, scheme == "bundles")
+	case "dir", "bundles", "package-manifests":
+		return s.dirTree(rest, scheme)
+	case "sqlite":
+		return s.databaseTree(rest)
 	case "oci", "oci-archive", "docker-archive", "image":
 		return imageTree(ctx, client, ref)
 	default:
@@ -137,19 +143,21 @@ func imageTree(ctx context.Context, client *registry.Client, ref string) (*tree,
 
 // treeOf returns the files of an image, which stays the caller's to close.
 func treeOf(ctx context.Context, im *image.Image) (*tree, error) {
-	fsys, err := im.FS(ctx)
-	if err != nil {
-		return nil, err
+	t := &tree{digest: func() (catalog.Digest, error) { return im.Digest(), nil }, close: func() {}}
+	var err error
+	if im.Kind() == image.Database {
+		t.FS, t.database, err = im.Database(ctx)
+	} else {
+		t.FS, err = im.FS(ctx)
 	}
-	digest := func() (catalog.Digest, error) { return im.Digest(), nil }
-	return &tree{FS: fsys, digest: digest, close: func() {}}, nil
+	return t, err
 }
 
 func schemes() []string {
-	return []string{"image", "oci", "oci-archive", "docker-archive", "dir", "bundles"}
+	return []string{"image", "oci", "oci-archive", "docker-archive", "dir", "bundles", "package-manifests", "sqlite"}
 }
 
-func (s *space) dirTree(name string, bundles bool) (*tree, error) {
+func (s *space) dirTree(name, scheme string) (*tree, error) {
 	dir := s.path(name)
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -160,7 +168,33 @@ func (s *space) dirTree(name string, bundles bool) (*tree, error) {
 	}
 	fsys := os.DirFS(dir)
 	digest := func() (catalog.Digest, error) { return digestOf(fsys) }
-	return &tree{FS: fsys, bundles: bundles, digest: digest, close: func() {}}, nil
+	t := &tree{FS: fsys, bundles: scheme != "dir", converted: scheme == "package-manifests", digest: digest, close: func() {}}
+	if t.converted {
+		if t.FS, err = bundledir.Packages(fsys); err != nil {
+			return nil, below(name, err)
+		}
+	}
+	return t, nil
+}
+
+// databaseTree opens an SQLite catalog.
+func (s *space) databaseTree(name string) (*tree, error) {
+	path := s.path(name)
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	fsys, file := os.DirFS(filepath.Dir(path)), filepath.Base(path)
+	digest := func() (catalog.Digest, error) {
+		f, err := fsys.Open(file)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		sum := sha256.New()
+		_, err = io.Copy(sum, f)
+		return catalog.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil))), err
+	}
+	return &tree{FS: fsys, database: file, digest: digest, close: func() {}}, nil
 }
 
 // digestOf returns a digest over the names and bytes of every file, in the
@@ -187,19 +221,35 @@ func digestOf(fsys fs.FS) (catalog.Digest, error) {
 }
 
 // content decodes the catalog.
-func (t *tree) content() (catalog.Content, error) {
-	if t.bundles {
+func (t *tree) content(ctx context.Context) (catalog.Content, error) {
+	switch {
+	case t.converted:
+		c, err := bundledir.LoadFS(t.FS)
+		for i := range c.Warnings {
+			c.Warnings[i].Pos = original(c.Warnings[i].Pos)
+		}
+		return c, moved(err, original)
+	case t.bundles:
 		return bundledir.LoadFS(t.FS)
+	case t.database != "":
+		return sqlite.LoadFS(ctx, t.FS, t.database)
+	default:
+		return fbc.LoadFS(t.FS)
 	}
-	return fbc.LoadFS(t.FS)
+}
+
+// original returns the place of what a converted bundle was made of.
+func original(p diag.Pos) diag.Pos {
+	p.File = bundledir.Original(p.File)
+	return p
 }
 
 // bundle returns the content of a bundle that the catalog itself holds.
-func (t *tree) bundle(pkg, name string) (fs.FS, error) {
+func (t *tree) bundle(ctx context.Context, pkg, name string) (fs.FS, error) {
 	if t.bundles {
 		return bundledir.Find(t.FS, pkg, name)
 	}
-	objects, err := fbc.Objects(t.FS, pkg, name)
+	objects, err := t.objects(ctx, pkg, name)
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +257,14 @@ func (t *tree) bundle(pkg, name string) (fs.FS, error) {
 		return nil, fs.ErrNotExist
 	}
 	return bundle.FSFromObjects(objects, pkg)
+}
+
+// objects returns the manifests that a file-based catalog or a database embeds.
+func (t *tree) objects(ctx context.Context, pkg, name string) ([][]byte, error) {
+	if t.database != "" {
+		return sqlite.Objects(ctx, t.FS, t.database, pkg, name)
+	}
+	return fbc.Objects(t.FS, pkg, name)
 }
 
 // brokenList returns what is wrong with the catalogs that could not be read

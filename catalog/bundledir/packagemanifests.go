@@ -1,0 +1,296 @@
+package bundledir
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+const (
+	maxPackageFile   = 1 << 20
+	maxManifestBytes = 256 << 20 // of all manifests together
+)
+
+// packageManifest is a *.package.yaml.
+type packageManifest struct {
+	Name           string `json:"packageName"`
+	DefaultChannel string `json:"defaultChannel"`
+	Channels       []struct {
+		Name       string `json:"name"`
+		CurrentCSV string `json:"currentCSV"`
+	} `json:"channels"`
+
+	pos diag.Pos
+	at  map[string]diag.Pos
+}
+
+// Packages returns the directories of bundles that fsys stands for, where it
+// holds packages in the format before bundles: a *.package.yaml that names the
+// head of each channel, and below its directory one directory of manifests for
+// each version. What lies in v/x.yaml there lies in v/manifests/x.yaml here,
+// byte for byte, and the metadata says which channels a version is in: those
+// whose head leads to it by replaces, and those in which such a version skips
+// it. A version that no channel leads to is in none. The error is a diag.List
+// of every fault, with the files as fsys names them.
+func Packages(fsys fs.FS) (fs.FS, error) {
+	c := &conversion{fsys: fsys, out: filetree.New()}
+	packages := c.packages()
+	for _, p := range packages {
+		c.convert(p)
+	}
+	if len(packages) == 0 && len(c.faults) == 0 {
+		c.faults.Addf(diag.Pos{}, "no *.package.yaml: not a directory of package manifests")
+	}
+	if err := c.faults.Err(); err != nil {
+		return nil, err
+	}
+	return c.out.FS(), nil
+}
+
+// Original returns the file that Packages made a file of.
+func Original(name string) string {
+	dir, file := path.Split(name)
+	if parent, ok := strings.CutSuffix(dir, "/manifests/"); ok {
+		return path.Join(parent, file)
+	}
+	return name
+}
+
+// conversion is the making of one tree of bundles.
+type conversion struct {
+	fsys   fs.FS
+	out    *filetree.Tree
+	bytes  int
+	faults diag.List
+}
+
+// packages reads every *.package.yaml.
+func (c *conversion) packages() []packageManifest {
+	var out []packageManifest
+	visited := 0
+	err := fs.WalkDir(c.fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if visited++; visited > maxVisited {
+			return errors.New("too many files for package manifests")
+		}
+		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && name != "." {
+			return fs.SkipDir
+		}
+		if e.Type().IsRegular() && isPackageFile(e.Name()) {
+			if p, ok := c.packageFile(name); ok {
+				out = append(out, p)
+			}
+		}
+		return nil
+	})
+	c.faults.Add(diag.Pos{}, err)
+	return out
+}
+
+func isPackageFile(name string) bool {
+	stem, ok := strings.CutSuffix(strings.TrimSuffix(name, path.Ext(name)), ".package")
+	return ok && stem != "" && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+func (c *conversion) packageFile(name string) (packageManifest, bool) {
+	p := packageManifest{pos: diag.Pos{File: name}}
+	before := len(c.faults)
+	data, err := fs.ReadFile(c.fsys, name)
+	if err == nil && len(data) > maxPackageFile {
+		err = fmt.Errorf("larger than %d MiB", maxPackageFile>>20)
+	}
+	if err != nil {
+		c.faults.Add(p.pos, err)
+		return p, false
+	}
+	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{})
+	c.faults.Add(p.pos, err)
+	for _, doc := range docs {
+		c.faults.Add(p.pos, yamlnode.Decode(name, doc, &p))
+		p.at = yamlnode.Positions(name, doc)
+		break // a second document would be another package; opm reads the first
+	}
+	if len(c.faults) == before && p.Name == "" {
+		c.faults.Addf(p.pos, "packageName is missing")
+	}
+	return p, len(c.faults) == before
+}
+
+// version is one directory of manifests.
+type version struct {
+	dir       string
+	bundle    *bundle.Bundle
+	manifests []bundle.Manifest
+	channels  []string
+}
+
+// convert writes the bundles of one package.
+func (c *conversion) convert(p packageManifest) {
+	versions := c.versions(p)
+	for i, ch := range p.Channels {
+		at := fmt.Sprintf("channels[%d]", i)
+		switch {
+		case ch.Name == "":
+			c.faults.Addf(p.place(at), "%s.name is missing", at)
+		case versions[ch.CurrentCSV] == nil:
+			c.faults.Addf(p.place(at+".currentCSV"), "%s.currentCSV: no ClusterServiceVersion %q below %s%s", at, ch.CurrentCSV, path.Dir(p.pos.File), meant(ch.CurrentCSV, versions))
+		default:
+			follow(versions, ch.CurrentCSV, ch.Name)
+		}
+	}
+	for _, v := range versions {
+		c.write(p, v)
+	}
+}
+
+func (p packageManifest) place(field string) diag.Pos {
+	if pos, ok := p.at[field]; ok {
+		return pos
+	}
+	return p.pos
+}
+
+func meant(name string, versions map[string]*version) string {
+	var names []string
+	for n := range versions {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	if near := diag.Nearest(name, names); len(near) > 0 {
+		return fmt.Sprintf(" (did you mean %q?)", near[0])
+	}
+	return ""
+}
+
+// follow puts the versions into a channel that its head leads to.
+func follow(versions map[string]*version, name, channel string) {
+	walked := map[*version]bool{}
+	for v := versions[name]; v != nil && !walked[v]; v = versions[v.bundle.CSV.Replaces] {
+		walked[v] = true
+		v.enter(channel)
+		for _, skipped := range v.bundle.CSV.Skips {
+			if s := versions[skipped]; s != nil {
+				s.enter(channel)
+			}
+		}
+	}
+}
+
+func (v *version) enter(channel string) {
+	if !slices.Contains(v.channels, channel) {
+		v.channels = append(v.channels, channel)
+	}
+}
+
+// versions reads the directories of manifests below a package's file, by the
+// names of their ClusterServiceVersions.
+func (c *conversion) versions(p packageManifest) map[string]*version {
+	out := map[string]*version{}
+	root := path.Dir(p.pos.File)
+	err := fs.WalkDir(c.fsys, root, func(dir string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		if strings.HasPrefix(e.Name(), ".") && dir != "." {
+			return fs.SkipDir
+		}
+		v, err := c.version(dir, p.Name)
+		if err != nil {
+			c.faults.Add(diag.Pos{File: dir}, below(dir, err))
+		}
+		if v == nil {
+			return nil
+		}
+		name := v.bundle.CSV.Name
+		if first := out[name]; first != nil {
+			c.faults.Addf(diag.Pos{File: dir}, "second ClusterServiceVersion %q of package %q: first in %s", name, p.Name, first.dir)
+			return nil
+		}
+		out[name] = v
+		return nil
+	})
+	c.faults.Add(diag.Pos{File: root}, err)
+	return out
+}
+
+// version reads one directory, nil where it holds no ClusterServiceVersion.
+func (c *conversion) version(dir, pkg string) (*version, error) {
+	entries, err := fs.ReadDir(c.fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	v := &version{dir: dir}
+	found := false
+	for _, e := range entries {
+		name := e.Name()
+		if !e.Type().IsRegular() || strings.HasPrefix(name, ".") || isPackageFile(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			continue
+		}
+		data, err := fs.ReadFile(c.fsys, path.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if c.bytes += len(data); c.bytes > maxManifestBytes {
+			return nil, fmt.Errorf("more than %d MiB of manifests", maxManifestBytes>>20)
+		}
+		found = found || bytes.Contains(data, []byte("ClusterServiceVersion"))
+		v.manifests = append(v.manifests, bundle.Manifest{Path: name, Data: data})
+	}
+	if !found {
+		return nil, nil
+	}
+	files, err := bundle.FSFromManifests(v.manifests, pkg)
+	if err != nil {
+		return nil, err
+	}
+	if v.bundle, err = bundle.Load(files); err != nil {
+		return nil, originals(err)
+	}
+	return v, nil
+}
+
+// originals returns faults with the files as they were before the conversion.
+func originals(err error) error {
+	var list diag.List
+	if !errors.As(err, &list) {
+		return err
+	}
+	out := make(diag.List, len(list))
+	for i, e := range list {
+		there := *e
+		there.Pos.File = strings.TrimPrefix(there.Pos.File, "manifests/")
+		out[i] = &there
+	}
+	return out
+}
+
+// write puts one version into the tree as a bundle.
+func (c *conversion) write(p packageManifest, v *version) {
+	if len(v.channels) == 0 {
+		return // no channel leads to it, so nothing ever could
+	}
+	slices.Sort(v.channels)
+	metadata, err := json.Marshal(map[string]any{"annotations": map[string]string{
+		"operators.operatorframework.io.bundle.package.v1":         p.Name,
+		"operators.operatorframework.io.bundle.channels.v1":        strings.Join(v.channels, ","),
+		"operators.operatorframework.io.bundle.channel.default.v1": p.DefaultChannel,
+		"operators.operatorframework.io.bundle.mediatype.v1":       "registry+v1",
+	}})
+	c.faults.Add(p.pos, err)
+	c.faults.Add(p.pos, c.out.Add(path.Join(v.dir, "metadata/annotations.yaml"), metadata))
+	for _, m := range v.manifests {
+		c.faults.Add(diag.Pos{File: v.dir}, c.out.Add(path.Join(v.dir, "manifests", m.Path), m.Data))
+	}
+}

@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+	"modernc.org/sqlite/vfs"
+)
+
+const (
+	maxValue = 64 << 20  // bytes of one value
+	maxRows  = 5_000_000 // of one table
+)
+
+// database is an open database, read from a file system.
+type database struct {
+	conn    *sql.Conn
+	tables  map[string]map[string]bool // columns of each table
+	closers []func() error
+}
+
+// open opens the file called name. The caller closes it.
+func open(ctx context.Context, fsys fs.FS, name string) (*database, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	d := &database{tables: map[string]map[string]bool{}}
+	if err := d.connect(ctx, fsys, name); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
+	via, files, err := vfs.New(fsys)
+	if err != nil {
+		return err
+	}
+	d.closers = append(d.closers, files.Close)
+	// The schema is a stranger's: it may not call functions, and damage is
+	// looked for where it would hurt.
+	options := url.Values{
+		"vfs": {via}, "immutable": {"1"}, "mode": {"ro"}, "_defensive": {"1"},
+		"_pragma": {"trusted_schema(0)", "cell_size_check(1)", "query_only(1)", "mmap_size(0)"},
+	}
+	pool, err := sql.Open("sqlite", "file:"+(&url.URL{Path: name}).EscapedPath()+"?"+options.Encode())
+	if err != nil {
+		return err
+	}
+	d.closers = append(d.closers, pool.Close)
+	if d.conn, err = pool.Conn(ctx); err != nil {
+		return err
+	}
+	d.closers = append(d.closers, d.conn.Close)
+	if _, err := sqlite.Limit(d.conn, sqlite3.SQLITE_LIMIT_LENGTH, maxValue); err != nil {
+		return err
+	}
+	return d.schema(ctx)
+}
+
+// close releases the database.
+func (d *database) close() error {
+	var errs []error
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		errs = append(errs, d.closers[i]())
+	}
+	d.closers = nil
+	return errors.Join(errs...)
+}
+
+// schema learns which tables there are. Views and virtual tables are none.
+func (d *database) schema(ctx context.Context) error {
+	var names []string
+	err := d.query(ctx, "SELECT name, sql FROM sqlite_master WHERE type = 'table'", 2, func(row []sql.NullString) error {
+		if !strings.HasPrefix(strings.ToUpper(strings.TrimSpace(row[1].String)), "CREATE VIRTUAL") {
+			names = append(names, row[0].String)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		columns := map[string]bool{}
+		err := d.query(ctx, "SELECT name FROM pragma_table_info(?)", 1, func(row []sql.NullString) error {
+			columns[row[0].String] = true
+			return nil
+		}, name)
+		if err != nil {
+			return err
+		}
+		d.tables[name] = columns
+	}
+	for _, name := range []string{"package", "channel", "channel_entry", "operatorbundle"} {
+		if d.tables[name] == nil {
+			return fmt.Errorf("not a catalog: it has no table %q", name)
+		}
+	}
+	return nil
+}
+
+// has reports whether a table has all of these columns.
+func (d *database) has(table string, columns ...string) bool {
+	for _, c := range columns {
+		if !d.tables[table][c] {
+			return false
+		}
+	}
+	return d.tables[table] != nil
+}
+
+// column returns a column where the table has it, else NULL.
+func (d *database) column(table, name string) string {
+	if d.has(table, name) {
+		return name
+	}
+	return "NULL"
+}
+
+// query calls row for each row of n columns.
+func (d *database) query(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
+	rows, err := d.conn.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err says what went wrong
+	values, into := make([]sql.NullString, n), make([]any, n)
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for count := 0; rows.Next(); count++ {
+		if count == maxRows {
+			return fmt.Errorf("more than %d rows", maxRows)
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := row(values); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,292 @@
+package sqlite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// LoadFS reads the database called name in fsys, whose files must be able to
+// seek. Its ID, Source and Digest are the caller's to fill. The error is a
+// diag.List of every fault, each at the file as a whole.
+func LoadFS(ctx context.Context, fsys fs.FS, name string) (c catalog.Content, err error) {
+	d, err := open(ctx, fsys, name)
+	if err != nil {
+		return c, diag.Errorf(diag.Pos{File: name}, "reading the database: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	l := &loader{database: d, ctx: ctx, file: name, bundles: map[string]*bundleRow{}, packages: map[string]*packageRow{}}
+	if err := l.read(); err != nil {
+		return c, diag.Errorf(diag.Pos{File: name}, "reading the database: %w", err)
+	}
+	return l.content()
+}
+
+// Objects returns the manifests that the database holds for a bundle: none
+// where it only names the bundle's image. A bundle that is not there is an
+// error that wraps fs.ErrNotExist.
+func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects [][]byte, err error) {
+	d, err := open(ctx, fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	found := false
+	query := `SELECT b.csv, b.bundle FROM operatorbundle b WHERE b.name = ?
+		AND EXISTS (SELECT 1 FROM channel_entry e WHERE e.operatorbundle_name = b.name AND e.package_name = ?) LIMIT 1`
+	err = d.query(ctx, query, 2, func(row []sql.NullString) error {
+		found = true
+		objects, err = split(row[1].String)
+		if len(objects) == 0 && row[0].String != "" {
+			objects = [][]byte{[]byte(row[0].String)}
+		}
+		return err
+	}, bundle, pkg)
+	if err == nil && !found {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: bundle %q of package %q: %w", name, bundle, pkg, err)
+	}
+	return objects, nil
+}
+
+// split takes a stream of JSON objects apart.
+func split(stream string) ([][]byte, error) {
+	var out [][]byte
+	dec := json.NewDecoder(strings.NewReader(stream))
+	for {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("its manifests: %w", err)
+		}
+		out = append(out, raw)
+	}
+}
+
+// loader gathers what the tables say.
+type loader struct {
+	*database
+	ctx      context.Context //nolint:containedctx // lives no longer than the call it belongs to
+	file     string
+	packages map[string]*packageRow
+	bundles  map[string]*bundleRow
+	faults   diag.List
+}
+
+type packageRow struct {
+	name, defaultChannel string
+	channels             map[string]*channelRow
+}
+
+type channelRow struct {
+	name    string
+	entries []entryRow // by depth, then in the order of the table
+}
+
+// entryRow is one row of channel_entry: one edge from a bundle.
+type entryRow struct {
+	bundle, replaces string
+}
+
+type bundleRow struct {
+	name, version, image       string
+	replaces, skips, skipRange string
+	embedded                   bool
+	properties                 []property
+	images                     []string
+	deprecated                 bool
+	requires                   []property
+}
+
+type property struct {
+	Type  string          `json:"type"`
+	Value json.RawMessage `json:"value"`
+}
+
+// read runs every query but those for the manifests.
+func (l *loader) read() error {
+	for _, step := range []func() error{
+		l.readPackages, l.readBundles, l.readEntries, l.readProperties, l.readDependencies, l.readAPIs, l.readImages, l.readDeprecated,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) each(query string, columns int, row func(r []string)) error {
+	return l.query(l.ctx, query, columns, func(values []sql.NullString) error {
+		r := make([]string, len(values))
+		for i, v := range values {
+			r[i] = v.String
+		}
+		row(r)
+		return nil
+	})
+}
+
+func (l *loader) readPackages() error {
+	err := l.each("SELECT DISTINCT name, default_channel FROM package ORDER BY name", 2, func(r []string) {
+		if l.packages[r[0]] != nil {
+			l.faults.Addf(diag.Pos{File: l.file}, "package %q stands twice", r[0])
+			return
+		}
+		l.packages[r[0]] = &packageRow{name: r[0], defaultChannel: r[1], channels: map[string]*channelRow{}}
+	})
+	if err != nil {
+		return err
+	}
+	return l.each("SELECT DISTINCT name, package_name FROM channel ORDER BY package_name, name", 2, func(r []string) {
+		p := l.packages[r[1]]
+		if p == nil {
+			l.faults.Addf(diag.Pos{File: l.file}, "channel %q is of package %q, which is not there", r[0], r[1])
+			return
+		}
+		p.channels[r[0]] = &channelRow{name: r[0]}
+	})
+}
+
+func (l *loader) readBundles() error {
+	const t = "operatorbundle"
+	query := fmt.Sprintf("SELECT name, %s, %s, %s, %s, %s, coalesce(length(bundle), 0) + coalesce(length(csv), 0) FROM operatorbundle ORDER BY name",
+		l.column(t, "version"), l.column(t, "bundlepath"), l.column(t, "replaces"), l.column(t, "skips"), l.column(t, "skiprange"))
+	return l.each(query, 7, func(r []string) {
+		if r[0] == "" {
+			return
+		}
+		if l.bundles[r[0]] != nil {
+			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q stands twice", r[0])
+			return
+		}
+		l.bundles[r[0]] = &bundleRow{
+			name: r[0], version: r[1], image: r[2], replaces: r[3], skips: r[4], skipRange: r[5],
+			embedded: r[2] == "" && r[6] != "0",
+		}
+	})
+}
+
+// readEntries reads which bundles are in which channels. Rows for bundles that
+// the database does not hold stand for what is skipped or was cut off.
+func (l *loader) readEntries() error {
+	id := "rowid"
+	if l.has("channel_entry", "entry_id") {
+		id = "entry_id"
+	}
+	query := fmt.Sprintf(`SELECT e.package_name, e.channel_name, e.operatorbundle_name, r.operatorbundle_name
+		FROM channel_entry e LEFT JOIN channel_entry r ON e.replaces = r.%s ORDER BY e.depth, e.%s`, id, id)
+	return l.each(query, 4, func(r []string) {
+		p := l.packages[r[0]]
+		switch {
+		case p == nil || p.channels[r[1]] == nil:
+			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q is in channel %q of package %q, which is not there", r[2], r[1], r[0])
+		case l.bundles[r[2]] != nil:
+			ch := p.channels[r[1]]
+			ch.entries = append(ch.entries, entryRow{r[2], r[3]})
+		}
+	})
+}
+
+// edges returns what a bundle replaces and skips: by its own row, or where
+// the schema is older by those of the channel, the first of which is what it
+// replaces.
+func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []string) {
+	if l.has("operatorbundle", "replaces", "skips") {
+		for name := range strings.SplitSeq(b.skips, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				skips = append(skips, name)
+			}
+		}
+		return b.replaces, skips
+	}
+	for _, r := range rows {
+		switch {
+		case r.replaces == "" || r.replaces == replaces || slices.Contains(skips, r.replaces):
+		case replaces == "":
+			replaces = r.replaces
+		default:
+			skips = append(skips, r.replaces)
+		}
+	}
+	return replaces, skips
+}
+
+func (l *loader) content() (catalog.Content, error) {
+	var c catalog.Content
+	for _, p := range sorted(l.packages, func(p *packageRow) string { return p.name }) {
+		text, err := l.encode(p)
+		if err != nil {
+			return c, diag.Errorf(diag.Pos{File: l.file}, "package %q: %w", p.name, err)
+		}
+		part, err := fbc.Decode(l.file, bytes.NewReader(text))
+		if err != nil {
+			l.fault(err)
+			continue
+		}
+		l.settle(&part)
+		c.Packages = append(c.Packages, part.Packages...)
+		c.Warnings = append(c.Warnings, part.Warnings...)
+	}
+	c.Warnings = diag.SortWarnings(c.Warnings)
+	return c, l.faults.Err()
+}
+
+// fault takes up faults of the text that was made of a package; where in it
+// they are says nothing to anybody.
+func (l *loader) fault(err error) {
+	var list diag.List
+	if !errors.As(err, &list) {
+		l.faults.Add(diag.Pos{File: l.file}, err)
+	}
+	for _, e := range list {
+		l.faults = append(l.faults, &diag.Error{Pos: diag.Pos{File: l.file}, Msg: e.Msg, Err: e.Err})
+	}
+}
+
+// settle sets what the text made of a package cannot say.
+func (l *loader) settle(c *catalog.Content) {
+	here := diag.Pos{File: l.file}
+	for i := range c.Warnings {
+		c.Warnings[i].Pos = here
+	}
+	for i := range c.Packages {
+		p := &c.Packages[i]
+		p.Pos = here
+		for j := range p.Channels {
+			p.Channels[j].Pos = here
+			for k := range p.Channels[j].Entries {
+				p.Channels[j].Entries[k].Pos = here
+			}
+		}
+		for j := range p.Bundles {
+			p.Bundles[j].Pos = here
+			p.Bundles[j].Embedded = l.bundles[p.Bundles[j].Name].embedded
+		}
+	}
+}
+
+func sorted[T any](m map[string]*T, name func(*T) string) []*T {
+	out := make([]*T, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b *T) int { return cmp.Compare(name(a), name(b)) })
+	return out
+}

@@ -1,0 +1,173 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// readProperties reads what bundles say of themselves.
+func (l *loader) readProperties() error {
+	if !l.has("properties", "type", "value", "operatorbundle_name") {
+		return nil
+	}
+	return l.each("SELECT DISTINCT operatorbundle_name, type, value FROM properties ORDER BY 1, 2, 3", 3, func(r []string) {
+		if b := l.bundles[r[0]]; b != nil {
+			l.add(b, &b.properties, r[1], r[2])
+		}
+	})
+}
+
+// readDependencies reads what bundles require.
+func (l *loader) readDependencies() error {
+	if !l.has("dependencies", "type", "value", "operatorbundle_name") {
+		return nil
+	}
+	return l.each("SELECT DISTINCT operatorbundle_name, type, value FROM dependencies ORDER BY 1, 2, 3", 3, func(r []string) {
+		if b := l.bundles[r[0]]; b != nil {
+			l.require(b, r[1], r[2])
+		}
+	})
+}
+
+// add notes a property whose value must be JSON.
+func (l *loader) add(b *bundleRow, list *[]property, typ, value string) {
+	if !json.Valid([]byte(value)) {
+		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, shorten(value))
+		return
+	}
+	*list = append(*list, property{typ, json.RawMessage(value)})
+}
+
+// require notes a dependency as the property that file-based catalogs have for
+// it.
+func (l *loader) require(b *bundleRow, typ, value string) {
+	switch typ {
+	case "olm.gvk":
+		var v gvk
+		if l.decode(b, typ, value, &v) {
+			b.requires = append(b.requires, property{"olm.gvk.required", encode(v)})
+		}
+	case "olm.package":
+		var v struct {
+			Name    string `json:"packageName"`
+			Version string `json:"version"`
+		}
+		if l.decode(b, typ, value, &v) {
+			b.requires = append(b.requires, property{"olm.package.required", encode(map[string]string{"packageName": v.Name, "versionRange": v.Version})})
+		}
+	case "olm.label":
+		var v struct {
+			Label string `json:"label"`
+		}
+		if l.decode(b, typ, value, &v) {
+			b.requires = append(b.requires, property{"olm.label.required", encode(v)})
+		}
+	default:
+		l.add(b, &b.requires, typ, value)
+	}
+}
+
+func (l *loader) decode(b *bundleRow, typ, value string, into any) bool {
+	if err := json.Unmarshal([]byte(value), into); err != nil {
+		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: dependency %q: %w", b.name, typ, err)
+		return false
+	}
+	return true
+}
+
+type gvk struct {
+	Group   string `json:"group"`
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+}
+
+// readAPIs reads the tables that came before properties and dependencies,
+// where these are absent.
+func (l *loader) readAPIs() error {
+	if l.tables["properties"] == nil {
+		err := l.apis("api_provider", func(b *bundleRow, v gvk) { b.properties = append(b.properties, property{"olm.gvk", encode(v)}) })
+		if err != nil {
+			return err
+		}
+	}
+	if l.tables["dependencies"] == nil {
+		return l.apis("api_requirer", func(b *bundleRow, v gvk) { b.requires = append(b.requires, property{"olm.gvk.required", encode(v)}) })
+	}
+	return nil
+}
+
+// apis reads one of two tables, which name the bundle or an entry of it.
+func (l *loader) apis(table string, take func(*bundleRow, gvk)) error {
+	var query string
+	switch {
+	case l.has(table, "operatorbundle_name"):
+		query = "SELECT DISTINCT operatorbundle_name, group_name, kind, version FROM " + table + " ORDER BY 1, 2, 3, 4"
+	case l.has(table, "channel_entry_id") && l.has("channel_entry", "entry_id"):
+		query = "SELECT DISTINCT e.operatorbundle_name, a.group_name, a.kind, a.version FROM " + table +
+			" a JOIN channel_entry e ON e.entry_id = a.channel_entry_id ORDER BY 1, 2, 3, 4"
+	default:
+		return nil
+	}
+	return l.each(query, 4, func(r []string) {
+		if b := l.bundles[r[0]]; b != nil {
+			take(b, gvk{Group: r[1], Kind: r[2], Version: r[3]})
+		}
+	})
+}
+
+func (l *loader) readImages() error {
+	if !l.has("related_image", "image", "operatorbundle_name") {
+		return nil
+	}
+	return l.each("SELECT DISTINCT operatorbundle_name, image FROM related_image ORDER BY 1, 2", 2, func(r []string) {
+		if b := l.bundles[r[0]]; b != nil && r[1] != "" {
+			b.images = append(b.images, r[1])
+		}
+	})
+}
+
+func (l *loader) readDeprecated() error {
+	if !l.has("deprecated", "operatorbundle_name") {
+		return nil
+	}
+	return l.each("SELECT DISTINCT operatorbundle_name FROM deprecated", 1, func(r []string) {
+		if b := l.bundles[r[0]]; b != nil {
+			b.deprecated = true
+		}
+	})
+}
+
+// all returns a bundle's properties as a file-based catalog would have them.
+func (b *bundleRow) all(pkg string) []property {
+	out := slices.Concat(b.properties, b.requires)
+	has := func(typ string) bool {
+		return slices.ContainsFunc(out, func(p property) bool { return p.Type == typ })
+	}
+	if !has("olm.package") {
+		out = append(out, property{"olm.package", encode(map[string]string{"packageName": pkg, "version": b.version})})
+	}
+	if b.deprecated && !has("olm.deprecated") {
+		out = append(out, property{"olm.deprecated", json.RawMessage("{}")})
+	}
+	return out
+}
+
+// encode returns v, which holds nothing but strings, as JSON.
+func encode(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("sqlite: %v: %v", v, err))
+	}
+	return data
+}
+
+func shorten(s string) string {
+	const most = 100
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

@@ -1,0 +1,256 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog"
+)
+
+// The schema as its last form has it, but for constraints.
+const newest = `
+CREATE TABLE package (name TEXT PRIMARY KEY, default_channel TEXT, add_mode TEXT);
+CREATE TABLE channel (name TEXT, package_name TEXT, head_operatorbundle_name TEXT);
+CREATE TABLE channel_entry (entry_id INTEGER PRIMARY KEY, channel_name TEXT, package_name TEXT, operatorbundle_name TEXT, replaces INTEGER, depth INTEGER);
+CREATE TABLE operatorbundle (name TEXT PRIMARY KEY, csv TEXT, bundle TEXT, bundlepath TEXT, skiprange TEXT, version TEXT, replaces TEXT, skips TEXT, substitutesfor TEXT);
+CREATE TABLE api (group_name TEXT, version TEXT, kind TEXT, plural TEXT);
+CREATE TABLE api_provider (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT, operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE api_requirer (group_name TEXT, version TEXT, kind TEXT, operatorbundle_name TEXT, operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE related_image (image TEXT, operatorbundle_name TEXT);
+CREATE TABLE dependencies (type TEXT, value TEXT, operatorbundle_name TEXT, operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE properties (type TEXT, value TEXT, operatorbundle_name TEXT, operatorbundle_version TEXT, operatorbundle_path TEXT);
+CREATE TABLE deprecated (operatorbundle_name TEXT PRIMARY KEY);
+INSERT INTO package VALUES ('lamp', 'stable', NULL), ('oil', 'alpha', NULL);
+INSERT INTO channel VALUES ('stable', 'lamp', 'lamp.v3'), ('beta', 'lamp', 'lamp.v2'), ('alpha', 'oil', 'oil.v1');
+INSERT INTO operatorbundle (name, version, bundlepath, skiprange, replaces, skips) VALUES
+  ('lamp.v1', '1.0.0', 'example.com/lamp@sha256:01', NULL, NULL, NULL),
+  ('lamp.v2', '2.0.0', 'example.com/lamp@sha256:02', '<2.0.0', 'lamp.v1', ''),
+  ('lamp.v3', '3.0.0', 'example.com/lamp@sha256:03', '', 'lamp.v1', 'lamp.v2,lamp.v2.1');
+INSERT INTO operatorbundle (name, version, bundlepath, csv, bundle) VALUES ('oil.v1', '1.0.0', '',
+  '{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"oil.v1"},"spec":{"displayName":"Oil","version":"1.0.0","installModes":[{"type":"OwnNamespace","supported":true}]}}',
+  '{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{"name":"oil.v1"},"spec":{"displayName":"Oil","version":"1.0.0","installModes":[{"type":"OwnNamespace","supported":true}]}}
+   {"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"}}');
+INSERT INTO channel_entry VALUES
+  (1, 'stable', 'lamp', 'lamp.v3', 2, 0), (2, 'stable', 'lamp', 'lamp.v1', NULL, 2), (3, 'stable', 'lamp', 'lamp.v3', 4, 1), (4, 'stable', 'lamp', 'lamp.v2', 2, 1),
+  (5, 'stable', 'lamp', 'lamp.v3', 6, 1), (6, 'stable', 'lamp', 'lamp.v2.1', NULL, 1),
+  (7, 'beta', 'lamp', 'lamp.v2', 8, 0), (8, 'beta', 'lamp', 'lamp.v1', NULL, 1), (9, 'alpha', 'oil', 'oil.v1', NULL, 0);
+INSERT INTO properties (operatorbundle_name, type, value) VALUES
+  ('lamp.v1', 'olm.package', '{"packageName":"lamp","version":"1.0.0"}'),
+  ('lamp.v2', 'olm.package', '{"packageName":"lamp","version":"2.0.0"}'),
+  ('lamp.v3', 'olm.package', '{"packageName":"lamp","version":"3.0.0"}'),
+  ('lamp.v3', 'olm.gvk', '{"group":"x.io","kind":"Lamp","version":"v1"}'), ('lamp.v3', 'olm.gvk', '{"group":"x.io","kind":"Lamp","version":"v1"}');
+INSERT INTO dependencies (operatorbundle_name, type, value) VALUES
+  ('lamp.v3', 'olm.package', '{"packageName":"oil","version":">=1.0.0"}'), ('lamp.v3', 'olm.gvk', '{"group":"y.io","kind":"Oil","version":"v1","type":"olm.gvk"}'),
+  ('lamp.v3', 'olm.label', '{"label":"bright"}'), ('lamp.v3', 'olm.constraint', '{"cel":{"rule":"true"}}');
+INSERT INTO related_image VALUES ('example.com/b', 'lamp.v3'), ('example.com/a', 'lamp.v3');
+INSERT INTO deprecated VALUES ('lamp.v1');
+`
+
+// The first form: edges in channel_entry alone, APIs by entry.
+const oldest = `
+CREATE TABLE package (name string, default_channel string);
+CREATE TABLE channel (name string, package_name string, head_operatorbundle_name string);
+CREATE TABLE channel_entry (entry_id INTEGER PRIMARY KEY, channel_name string, package_name string, operatorbundle_name string, replaces int, depth int);
+CREATE TABLE operatorbundle (name string, csv blob, bundle blob, skiprange string, version string, bundlepath string);
+CREATE TABLE api_provider (group_name string, version string, kind string, plural string, channel_entry_id int);
+CREATE TABLE api_requirer (group_name string, version string, kind string, plural string, channel_entry_id int);
+INSERT INTO package VALUES ('lamp', 'stable');
+INSERT INTO channel VALUES ('stable', 'lamp', 'lamp.v3');
+INSERT INTO operatorbundle (name, version, bundlepath) VALUES
+  ('lamp.v1', '1.0.0', 'example.com/lamp:1'), ('lamp.v2', '2.0.0', 'example.com/lamp:2'), ('lamp.v3', '3.0.0', 'example.com/lamp:3');
+INSERT INTO channel_entry VALUES
+  (1, 'stable', 'lamp', 'lamp.v3', 2, 0), (2, 'stable', 'lamp', 'lamp.v1', NULL, 2), (3, 'stable', 'lamp', 'lamp.v3', 4, 1), (4, 'stable', 'lamp', 'lamp.v2', 2, 1);
+INSERT INTO api_provider VALUES ('x.io', 'v1', 'Lamp', 'lamps', 1);
+INSERT INTO api_requirer VALUES ('y.io', 'v1', 'Oil', 'oils', 1);
+`
+
+// made returns a directory with a database called index.db.
+func made(t testing.TB, script string) fs.FS {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "index.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	if _, err := db.ExecContext(context.Background(), script); err != nil {
+		t.Fatal(err)
+	}
+	return os.DirFS(dir)
+}
+
+// show returns what tells catalogs apart, a line each.
+func show(c catalog.Content) string {
+	var b strings.Builder
+	for _, p := range c.Packages {
+		b.WriteString("package " + p.Name + " " + p.DefaultChannel + "\n")
+		for _, ch := range p.Channels {
+			b.WriteString("channel " + ch.Name + ":")
+			for _, e := range ch.Entries {
+				b.WriteString(" " + e.Name)
+				if e.Replaces != "" {
+					b.WriteString("<" + e.Replaces)
+				}
+				for _, s := range e.Skips {
+					b.WriteString("+" + s)
+				}
+				b.WriteString(e.SkipRange)
+			}
+			b.WriteString("\n")
+		}
+		for _, v := range p.Bundles {
+			b.WriteString("bundle " + v.Name + " " + v.Image + "\n")
+			for _, prop := range v.Properties {
+				b.WriteString("  " + prop.Type + " " + string(prop.Value) + "\n")
+			}
+			for _, im := range v.RelatedImages {
+				b.WriteString("  image " + im.Image + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestNewest(t *testing.T) {
+	fsys := made(t, newest)
+	c, err := LoadFS(t.Context(), fsys, "index.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `package lamp stable
+channel beta: lamp.v1 lamp.v2<lamp.v1<2.0.0
+channel stable: lamp.v1 lamp.v2<lamp.v1<2.0.0 lamp.v3<lamp.v1+lamp.v2+lamp.v2.1
+bundle lamp.v1 example.com/lamp@sha256:01
+  olm.package {"packageName":"lamp","version":"1.0.0"}
+  olm.deprecated {}
+bundle lamp.v2 example.com/lamp@sha256:02
+  olm.package {"packageName":"lamp","version":"2.0.0"}
+bundle lamp.v3 example.com/lamp@sha256:03
+  olm.gvk {"group":"x.io","kind":"Lamp","version":"v1"}
+  olm.package {"packageName":"lamp","version":"3.0.0"}
+  olm.constraint {"cel":{"rule":"true"}}
+  olm.gvk.required {"group":"y.io","kind":"Oil","version":"v1"}
+  olm.label.required {"label":"bright"}
+  olm.package.required {"packageName":"oil","versionRange":">=1.0.0"}
+  image example.com/a
+  image example.com/b
+package oil alpha
+channel alpha: oil.v1
+bundle oil.v1 
+  olm.package {"packageName":"oil","version":"1.0.0"}
+`
+	if d := cmp.Diff(want, strings.ReplaceAll(show(c), `\u003e`, ">")); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	oil := c.Packages[1].Bundles[0]
+	if !oil.Embedded || c.Packages[0].Bundles[0].Embedded || oil.Metadata.DisplayName != "Oil" ||
+		!cmp.Equal(oil.Metadata.InstallModes, []catalog.InstallMode{catalog.OwnNamespace}) {
+		t.Errorf("oil: %+v", oil)
+	}
+	if _, err := catalog.New(c); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	fsys := made(t, newest)
+	got, err := Objects(t.Context(), fsys, "index.db", "oil", "oil.v1")
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%d objects, %v", len(got), err)
+	}
+	var second struct{ Kind string }
+	if err := json.Unmarshal(got[1], &second); err != nil || second.Kind != "ConfigMap" {
+		t.Errorf("got %s, %v", got[1], err)
+	}
+	if got, err := Objects(t.Context(), fsys, "index.db", "lamp", "lamp.v1"); err != nil || len(got) != 0 {
+		t.Errorf("a bundle that is an image: %d objects, %v", len(got), err)
+	}
+	broken := made(t, newest+`UPDATE operatorbundle SET bundle = '{"kind"' WHERE name = 'oil.v1';`)
+	if _, err := Objects(t.Context(), broken, "index.db", "oil", "oil.v1"); err == nil || !strings.Contains(err.Error(), `bundle "oil.v1"`) {
+		t.Errorf("cut manifests: %v", err)
+	}
+	for _, of := range [][2]string{{"oil", "oil.v2"}, {"lamp", "oil.v1"}} {
+		if _, err := Objects(t.Context(), fsys, "index.db", of[0], of[1]); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+}
+
+func TestOldest(t *testing.T) {
+	c, err := LoadFS(t.Context(), made(t, oldest), "index.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `package lamp stable
+channel stable: lamp.v1 lamp.v2<lamp.v1 lamp.v3<lamp.v1+lamp.v2
+bundle lamp.v1 example.com/lamp:1
+  olm.package {"packageName":"lamp","version":"1.0.0"}
+bundle lamp.v2 example.com/lamp:2
+  olm.package {"packageName":"lamp","version":"2.0.0"}
+bundle lamp.v3 example.com/lamp:3
+  olm.gvk {"group":"x.io","kind":"Lamp","version":"v1"}
+  olm.gvk.required {"group":"y.io","kind":"Oil","version":"v1"}
+  olm.package {"packageName":"lamp","version":"3.0.0"}
+`
+	if d := cmp.Diff(want, show(c)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, tt := range []struct{ name, script, want string }{
+		{"not a catalog", "CREATE TABLE x (y TEXT);", `index.db: reading the database: not a catalog: it has no table "package"`},
+		{"a view", "CREATE TABLE t (name TEXT); CREATE VIEW package AS SELECT * FROM t;", `no table "package"`},
+		{"broken property", newest + `INSERT INTO properties (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '{');`, `bundle "lamp.v1": property "olm.gvk": "{" is not JSON`},
+		{"broken dependency", newest + `INSERT INTO dependencies (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '[]');`, `bundle "lamp.v1": dependency "olm.gvk":`},
+		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" is of package "gone", which is not there`},
+		{"entry without a channel", newest + `INSERT INTO channel_entry VALUES (99, 'gone', 'lamp', 'lamp.v1', NULL, 0);`, `bundle "lamp.v1" is in channel "gone" of package "lamp", which is not there`},
+		{"package twice", oldest + `INSERT INTO package VALUES ('lamp', 'beta');`, `package "lamp" stands twice`},
+		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `bundle "lamp.v1" stands twice`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := LoadFS(t.Context(), made(t, tt.script), "index.db")
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := LoadFS(t.Context(), os.DirFS(t.TempDir()), "index.db"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := LoadFS(t.Context(), fstest.MapFS{"index.db": {Data: []byte("not a database, though long enough to be looked at")}}, "index.db"); err == nil || !strings.Contains(err.Error(), "not a database") {
+		t.Errorf("no database: %v", err)
+	}
+}
+
+// TestDamaged flips bytes all over a database: an error or an answer, no panic.
+func TestDamaged(t *testing.T) {
+	data, err := fs.ReadFile(made(t, newest), "index.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(data); at += 499 {
+		damaged := append([]byte(nil), data...)
+		damaged[at] ^= 0xff
+		_, _ = LoadFS(t.Context(), fstest.MapFS{"index.db": {Data: damaged}}, "index.db")
+	}
+	for _, size := range []int{0, 1, 99, 100, 512, 4096, len(data) / 2} {
+		if _, err := LoadFS(t.Context(), fstest.MapFS{"index.db": {Data: data[:size]}}, "index.db"); err == nil {
+			t.Errorf("cut to %d bytes: no error", size)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package cli_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+)
+
+// lampCSV is a ClusterServiceVersion of a version.
+func lampCSV(version, replaces string) string {
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+		"metadata": map[string]any{"name": "lamp.v" + version},
+		"spec": map[string]any{
+			"version": version, "replaces": replaces,
+			"installModes": []any{map[string]any{"type": "AllNamespaces", "supported": true}},
+			"install": map[string]any{"strategy": "deployment", "spec": map[string]any{"deployments": []any{map[string]any{
+				"name": "lamp",
+				"spec": map[string]any{
+					"selector": map[string]any{"matchLabels": map[string]any{"app": "lamp"}},
+					"template": map[string]any{
+						"metadata": map[string]any{"labels": map[string]any{"app": "lamp"}},
+						"spec":     map[string]any{"containers": []any{map[string]any{"name": "lamp", "image": "example.com/lamp:" + version}}},
+					},
+				},
+			}}}},
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// database writes an index database that holds its bundles' manifests.
+func database(t *testing.T, path string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	check(t, err)
+	defer func() { check(t, db.Close()) }()
+	_, err = db.ExecContext(t.Context(), `
+		CREATE TABLE package (name TEXT, default_channel TEXT);
+		CREATE TABLE channel (name TEXT, package_name TEXT, head_operatorbundle_name TEXT);
+		CREATE TABLE channel_entry (entry_id INTEGER PRIMARY KEY, channel_name TEXT, package_name TEXT, operatorbundle_name TEXT, replaces INTEGER, depth INTEGER);
+		CREATE TABLE operatorbundle (name TEXT, csv TEXT, bundle TEXT, bundlepath TEXT, skiprange TEXT, version TEXT, replaces TEXT, skips TEXT);
+		INSERT INTO package VALUES ('lamp', 'stable');
+		INSERT INTO channel VALUES ('stable', 'lamp', 'lamp.v1.1.0');
+		INSERT INTO channel_entry VALUES (1, 'stable', 'lamp', 'lamp.v1.1.0', 2, 0), (2, 'stable', 'lamp', 'lamp.v1.0.0', NULL, 1);`)
+	check(t, err)
+	for _, v := range [][2]string{{"1.0.0", ""}, {"1.1.0", "lamp.v1.0.0"}} {
+		csv := lampCSV(v[0], v[1])
+		_, err = db.ExecContext(t.Context(), "INSERT INTO operatorbundle (name, csv, bundle, version, replaces) VALUES (?, ?, ?, ?, ?)", "lamp.v"+v[0], csv, csv, v[0], v[1])
+		check(t, err)
+	}
+}
+
+// TestDatabaseCatalog resolves and renders from an index database: as a file,
+// and as the image that opm made of one.
+func TestDatabaseCatalog(t *testing.T) {
+	server := registrytest.New(t)
+	files := t.TempDir()
+	database(t, filepath.Join(files, "index.db"))
+	packed, err := registry.Pack(os.DirFS(files), registry.PackOptions{
+		Prefix: "database", Labels: map[string]string{"operators.operatorframework.io.index.database.v1": "/database/index.db"},
+	})
+	check(t, err)
+	image := server.Host + "/old/index:v1"
+	check(t, (&registry.Client{}).Push(context.Background(), image, packed))
+
+	for name, source := range map[string]string{"file": "sqlite:index.db", "image": "image:" + image} {
+		t.Run(name, func(t *testing.T) {
+			dir, cache := t.TempDir(), t.TempDir()
+			database(t, filepath.Join(dir, "index.db"))
+			put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs: [{name: old, source: \""+source+"\"}]\n")
+			put(t, dir, "subscriptions/lamp.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {package: lamp}\n")
+			for _, args := range [][]string{{"catalog", "validate", source}, {"resolve"}, {"render"}, {"verify", "--offline"}, {"render", "--check", "--offline"}} {
+				if got := quaysideIn(t, dir, cache, args...); got.code != 0 {
+					t.Fatalf("%s: exit code %d\n%s%s", args, got.code, got.stdout, got.stderr)
+				}
+			}
+			if got := read(t, dir, "rendered/operators/lamps/lamp/deployment-lamp.yaml"); !strings.Contains(got, "example.com/lamp:1.1.0") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestCorpusPackageManifests installs the etcd operator from both of its
+// formats, of which only the CRDs differ: these are of the current version,
+// and the rest of the trees is the same.
+func TestCorpusPackageManifests(t *testing.T) {
+	root := os.Getenv("QUAYSIDE_CORPUS")
+	if root == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set")
+	}
+	rendered := map[string]string{}
+	for _, source := range []string{"package-manifests:" + root + "/package-manifests/etcd", "bundles:" + root + "/bundles/etcd"} {
+		dir := t.TempDir()
+		put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  kubernetesVersion: \"1.34\"\n  catalogs: [{name: old, namespace: olm, source: \""+source+"\"}]\n")
+		put(t, dir, "subscriptions/etcd.yaml", `apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: og, namespace: my-etcd}
+spec: {targetNamespaces: [my-etcd]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: etcd, namespace: my-etcd}
+spec: {name: etcd, channel: singlenamespace-alpha, source: old, sourceNamespace: olm, startingCSV: etcdoperator.v0.9.4}
+`)
+		mustRun(t, dir, "resolve")
+		mustRun(t, dir, "render")
+		rendered[source] = strings.ReplaceAll(snapshot(t, filepath.Join(dir, "rendered", "operators")), dir, "")
+		crds, err := filepath.Glob(filepath.Join(dir, "rendered", "crds", "etcd", "*.yaml"))
+		check(t, err)
+		if len(crds) != 3 {
+			t.Errorf("%s: %d CRDs, want 3", source, len(crds))
+		}
+		for _, crd := range crds {
+			if text := read(t, "", crd); !strings.Contains(text, "apiVersion: apiextensions.k8s.io/v1\n") {
+				t.Errorf("%s is not of the current version", crd)
+			}
+		}
+		if lock := read(t, dir, "quayside.lock"); !strings.Contains(lock, "etcdoperator.v0.9.4") {
+			t.Errorf("%s: %s", source, lock)
+		}
+	}
+	var trees []string
+	for _, tree := range rendered {
+		trees = append(trees, tree)
+	}
+	if trees[0] != trees[1] {
+		t.Error("the trees differ")
+	}
+}
