@@ -232,6 +232,43 @@ func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
 	return unique(all), nil
 }
 
+// Rewrite is what becomes of the references below a prefix on a cluster that
+// knows the mirrors.
+type Rewrite struct {
+	Prefix        string // "quay.io/org", "*.example.com"
+	Mirror        string // the first of its mirrors: "mirror.example.com/org"
+	Tags, Digests bool   // which references it serves
+}
+
+// Rewrites returns the first mirror of every prefix, for references by tag and
+// for those by digest, in the order of the rules. Where a prefix has none for
+// one of the two, images are pulled from where their references say.
+func (m Mirrors) Rewrites() []Rewrite {
+	type key struct {
+		prefix string
+		tags   bool
+	}
+	done := map[key]bool{}
+	var out []Rewrite
+	for _, r := range m.rules {
+		for _, to := range r.mirrors {
+			w := Rewrite{Prefix: r.prefix, Mirror: to.location}
+			w.Tags = to.tags && !done[key{r.prefix, true}]
+			w.Digests = to.digests && !done[key{r.prefix, false}]
+			if w.Tags {
+				done[key{r.prefix, true}] = true
+			}
+			if w.Digests {
+				done[key{r.prefix, false}] = true
+			}
+			if w.Tags || w.Digests {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
 // unique keeps the first of equal words.
 func unique(all []string) []string {
 	var kept []string

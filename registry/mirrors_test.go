@@ -218,3 +218,25 @@ func FuzzParseMirrors(f *testing.F) {
 		}
 	})
 }
+
+func TestRewrites(t *testing.T) {
+	m, err := ParseMirrors("registries.conf", []byte(conf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := ParseMirrors("sets.yaml", []byte(sets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := m.Join(more).Rewrites()
+	want := []Rewrite{
+		{Prefix: "quay.io/org", Mirror: "mirror.corp:5000/quay", Tags: true, Digests: true},
+		{Prefix: "*.wild.example", Mirror: "mirror.corp/wild", Digests: true},
+		{Prefix: "docker.io", Mirror: "mirror.corp/hub", Tags: true, Digests: true},
+		{Prefix: "registry.redhat.io/rhel", Mirror: "one.corp/rhel", Digests: true},
+		{Prefix: "closed.example", Mirror: "one.corp/closed", Digests: true},
+	}
+	if d := cmp.Diff(want, got[:len(want)]); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

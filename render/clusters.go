@@ -218,7 +218,7 @@ func mirrored(image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {
 		byDigest := strings.Contains(image, "@")
-		if !within(image, m.Source) || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
+		if _, ok := below(image, m.Source); !ok || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
 			continue
 		}
 		if best < 0 || len(m.Source) > len(mirrors[best].Source) {
@@ -228,13 +228,23 @@ func mirrored(image string, mirrors []Mirror) string {
 	if best < 0 {
 		return image
 	}
-	return mirrors[best].Mirror + strings.TrimPrefix(image, mirrors[best].Source)
+	rest, _ := below(image, mirrors[best].Source)
+	return mirrors[best].Mirror + rest
 }
 
-// within reports whether an image lies at source or below it.
-func within(image, source string) bool {
-	rest, ok := strings.CutPrefix(image, source)
-	return ok && source != "" && (rest == "" || strings.ContainsRune("/:@", rune(rest[0])))
+// below returns what follows source in an image's reference, where the image
+// lies at source or below it. "*.example.com" is every host of the domain.
+func below(image, source string) (rest string, ok bool) {
+	if domain, wild := strings.CutPrefix(source, "*"); wild {
+		host, _, _ := strings.Cut(image, "/")
+		suffix, under, _ := strings.Cut(domain, "/")
+		if suffix == "" || !strings.HasSuffix(host, suffix) {
+			return "", false
+		}
+		source = path.Join(host, under)
+	}
+	rest, ok = strings.CutPrefix(image, source)
+	return rest, ok && source != "" && (rest == "" || strings.ContainsRune("/:@", rune(rest[0])))
 }
 
 // mirroredText replaces every image that stands in a text by itself: between

@@ -104,11 +104,13 @@ func TestConfigErrors(t *testing.T) {
 func TestMirrors(t *testing.T) {
 	mirrors := []Mirror{
 		{Source: "quay.io/a", Mirror: "m.io/x"}, {Source: "quay.io/a/b", Mirror: "m.io/y", DigestOnly: true}, {Source: "docker.io/c", Mirror: "m.io/z", TagOnly: true},
+		{Source: "*.example.com", Mirror: "m.io/e"}, {Source: "*.example.com/org", Mirror: "m.io/o"},
 	}
 	cases := map[string]string{
 		"quay.io/a/b:1": "m.io/x/b:1", "quay.io/a/b@sha256:0": "m.io/y@sha256:0", "quay.io/ab/c:1": "quay.io/ab/c:1", "docker.io/c:1": "m.io/z:1", "docker.io/c@sha256:0": "docker.io/c@sha256:0",
 		"--image=quay.io/a/b:1": "--image=m.io/x/b:1", "a=quay.io/a/b:1,quay.io/a/c:2": "a=m.io/x/b:1,m.io/x/c:2", "https://quay.io/a/b": "https://quay.io/a/b",
 		`{"i":"quay.io/a/b:1"}`: `{"i":"m.io/x/b:1"}`, "quay.io/a": "quay.io/a",
+		"r.example.com/x:1": "m.io/e/x:1", "r.s.example.com/org/x:1": "m.io/o/x:1", "example.com/x:1": "example.com/x:1", "r.example.com.org/x:1": "r.example.com.org/x:1",
 	}
 	for in, want := range cases {
 		if got := mirroredText(in, mirrors); got != want {

@@ -169,9 +169,13 @@ func (t *tree) fluxKustomizations(g *GitOps) ([]Object, error) {
 
 func (t *tree) fluxKustomization(g *GitOps, c Cluster, part, dir string) Object {
 	o := newObject("kustomize.toolkit.fluxcd.io/v1", "Kustomization", g.Namespace, fit("quayside-"+c.Name+"-"+part, maxLabel))
+	source := map[string]any{"kind": g.SourceKind, "name": g.SourceName}
+	if g.SourceNamespace != "" && g.SourceNamespace != g.Namespace {
+		source["namespace"] = g.SourceNamespace
+	}
 	o["spec"] = map[string]any{
 		"interval": "1h", "retryInterval": "2m", "timeout": "10m", "prune": true, "wait": true,
-		"path": "./" + dir, "sourceRef": map[string]any{"kind": g.SourceKind, "name": g.SourceName},
+		"path": "./" + dir, "sourceRef": source,
 	}
 	return o
 }

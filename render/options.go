@@ -63,6 +63,8 @@ type GitOps struct {
 	Project    string // "default"
 	SourceKind string // "GitRepository"
 	SourceName string // "fleet"
+
+	SourceNamespace string // of the Flux source; empty: Namespace
 }
 
 // Proxy is set on every container of every Deployment, unless the operator's

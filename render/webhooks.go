@@ -169,7 +169,7 @@ func certificates(in *install) ([]Object, error) {
 		return nil, nil
 	case SecretProvider:
 		if len(in.opt.CABundle) == 0 && in.opt.CASecret == "" {
-			return nil, fmt.Errorf("certificates by secret need the CA that signed them: give its certificates or a Secret that holds them")
+			return nil, fmt.Errorf("certificates by secret need the CA that signed them: spec.certificateSecret.caFile or .caSecret in quayside.yaml")
 		}
 		return nil, nil
 	default:

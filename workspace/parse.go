@@ -114,6 +114,7 @@ func (v validator) all() {
 	v.catalogs()
 	v.clusters()
 	v.gitops()
+	v.certificateSecret()
 	for i, name := range w.ImagePullSecrets {
 		v.name(index("spec.imagePullSecrets", i), name)
 	}
@@ -235,6 +236,33 @@ func (v validator) gitops() {
 		v.addf("spec.gitops.repoURL", "missing: the argocd profile needs it to render an Application")
 	case v.w.Profile == "flux" && g.SourceRef.Name == "":
 		v.addf("spec.gitops.sourceRef.name", "missing: the flux profile needs it to render a Kustomization")
+	}
+}
+
+func (v validator) certificateSecret() {
+	const field = "spec.certificateSecret"
+	c := v.w.CertificateSecret
+	if c == (CertificateSecret{}) {
+		return
+	}
+	if v.w.Certificates != "secret" {
+		v.addf(field, "only beside spec.certificates: secret")
+	}
+	if name := strings.Replace(c.Name, "%s", "x", 1); c.Name != "" && !yamlnode.IsDNS1123Subdomain(name) {
+		v.addf(field+".name", "%q is not a Kubernetes name, with %%s once or not at all", c.Name)
+	}
+	if c.CAFile != "" {
+		v.relative(field+".caFile", c.CAFile)
+	}
+	if c.CASecret == "" {
+		return
+	}
+	if c.CAFile != "" {
+		v.addf(field+".caSecret", "not beside spec.certificateSecret.caFile: the CA comes from one place")
+	}
+	ns, name, _ := strings.Cut(c.CASecret, "/")
+	if !yamlnode.IsDNS1123Label(ns) || !yamlnode.IsDNS1123Subdomain(name) {
+		v.addf(field+".caSecret", "%q is not namespace/name", c.CASecret)
 	}
 }
 

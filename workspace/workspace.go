@@ -36,9 +36,12 @@ type Workspace struct {
 	Output             string              `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
 	Profile            string              `json:"profile" default:"\"argocd\"" form:"enum=argocd|flux|plain" doc:"The tool that applies the tree."`
 	Certificates       string              `json:"certificates" default:"\"cert-manager\"" form:"enum=cert-manager|openshift-service-ca|secret" doc:"Who issues the certificates of webhooks."`
+	CertificateSecret  CertificateSecret   `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
 	Proxy              Proxy               `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
 	Mirrors            []string            `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
 	ImagePullSecrets   []string            `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
+	CSVAnnotations     bool                `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
+	HealthChecks       bool                `json:"healthChecks" default:"false" doc:"Whether the GitOps tool is told how to judge the health of the operators' custom resources."`
 	GitOps             *GitOps             `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
 	Clusters           []Cluster           `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
 	Reporter           Reporter            `json:"reporter" doc:"The in-cluster reporter."`
@@ -57,6 +60,15 @@ type Catalog struct {
 
 // ID returns the catalog's identity.
 func (c Catalog) ID() catalog.ID { return catalog.ID{Namespace: c.Namespace, Name: c.Name} }
+
+// CertificateSecret names the Secrets that hold the serving certificates of
+// webhooks, and the CA that signed them. One of CAFile and CASecret is needed
+// by operators that have webhooks.
+type CertificateSecret struct {
+	Name     string `json:"name" default:"\"%s-cert\"" doc:"Name of the Secret with tls.crt and tls.key, in the operator's namespace. %s stands for the name of the Service."`
+	CAFile   string `json:"caFile" doc:"File with the certificates of the CA in PEM, relative to this file."`
+	CASecret string `json:"caSecret" doc:"A Secret (namespace/name) with the CA, which cert-manager's injector reads."`
+}
 
 // Proxy is what operators get as HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
 type Proxy struct {

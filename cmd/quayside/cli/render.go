@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -22,6 +25,7 @@ type renderOptions struct {
 	*app
 	output  format
 	stdout  bool
+	overlay string
 	check   bool
 	offline bool
 }
@@ -40,6 +44,10 @@ func newRender(a *app) *cobra.Command {
 			lock gives the same bytes on every machine. Files that quayside did not write
 			are never touched; its own that are no longer needed go.
 
+			With --stdout nothing is written: the overlay of a cluster, with your own patches
+			in it, is built as 'kubectl kustomize' would, and printed after the
+			CustomResourceDefinitions that it needs.
+
 			Exit codes: 0 done; 1 with --check, the tree is not what the lock says; 2 an
 			error.`),
 		Example: examples(`
@@ -49,18 +57,22 @@ func newRender(a *app) *cobra.Command {
 			# in CI: is the committed tree what the lock says?
 			quayside render --check
 
-			# everything as one stream, in the order to apply it
-			quayside render --stdout`),
+			# what one cluster gets, as one stream in the order to apply it
+			quayside render --stdout --overlay default`),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
 				return usagef(cmd, "--stdout prints the manifests and nothing else: leave out --check and --output")
+			}
+			if o.overlay != "" && !o.stdout {
+				return usagef(cmd, "--overlay chooses what --stdout prints: add --stdout")
 			}
 			return o.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.stdout, "stdout", false, "print one stream of YAML documents in apply order instead of writing the tree")
+	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
 	f.BoolVar(&o.check, "check", false, "write nothing; print what differs and exit with 1 if anything does")
 	addOffline(cmd, &o.offline)
 	addOutput(cmd, &o.output)
@@ -80,13 +92,12 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.stdout {
-		_, err := o.out.Write(render.Stream(res))
-		return err
-	}
 	have, err := s.rendered()
 	if err != nil {
 		return err
+	}
+	if o.stdout {
+		return o.stream(s, res, have)
 	}
 	changes := filetree.Diff(have, res.Tree)
 	if !o.check {
@@ -95,6 +106,35 @@ func (o *renderOptions) run(ctx context.Context) error {
 		}
 	}
 	return o.finish(s, lock, res, changes)
+}
+
+// stream prints what a cluster gets; have is the tree as it stands, with the
+// user's own files.
+func (o *renderOptions) stream(s *space, res *render.Result, have *filetree.Tree) error {
+	names := s.clusterNames()
+	switch {
+	case o.overlay == "" && len(names) > 1:
+		return fmt.Errorf("there are several clusters: name one with --overlay (have %s)", strings.Join(names, ", "))
+	case o.overlay == "":
+		o.overlay = names[0]
+	case !slices.Contains(names, o.overlay):
+		return fmt.Errorf("no cluster %q (have %s)%s", o.overlay, strings.Join(names, ", "), diag.DidYouMean(o.overlay, names))
+	}
+	text, err := render.StreamOverlay(res, have, o.overlay)
+	if err != nil {
+		return err
+	}
+	_, err = o.out.Write(text)
+	return err
+}
+
+// clusterNames returns the names of the overlays, as quayside.yaml has them.
+func (s *space) clusterNames() []string {
+	var names []string
+	for _, c := range s.ws.Clusters {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // render renders a lock and prints the warnings.
@@ -133,6 +173,13 @@ func (s *space) renderOptions() (render.Options, error) {
 		return render.Options{}, err
 	}
 	w := s.ws
+	if w.Reporter.Enabled {
+		return render.Options{}, diag.Errorf(w.At("spec.reporter.enabled"), "spec.reporter.enabled: the reporter is not supported yet: leave it out")
+	}
+	mirrors, err := s.mirrors()
+	if err != nil {
+		return render.Options{}, err
+	}
 	opt := render.Options{
 		Profile:           render.Profile(w.Profile),
 		Certificates:      render.Provider(w.Certificates),
@@ -140,6 +187,18 @@ func (s *space) renderOptions() (render.Options, error) {
 		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},
 		ImagePullSecrets:  w.ImagePullSecrets,
 		GitOps:            gitops(w.GitOps),
+		CSVAnnotations:    w.CSVAnnotations,
+		HealthChecks:      w.HealthChecks,
+		CertificateSecret: w.CertificateSecret.Name,
+		CASecret:          w.CertificateSecret.CASecret,
+	}
+	if name := w.CertificateSecret.CAFile; name != "" {
+		if opt.CABundle, err = s.certificates(name); err != nil {
+			return render.Options{}, diag.Errorf(w.At("spec.certificateSecret.caFile"), "%w", err)
+		}
+	}
+	for _, m := range mirrors.Rewrites() {
+		opt.Mirrors = append(opt.Mirrors, render.Mirror{Source: m.Prefix, Mirror: m.Mirror, DigestOnly: !m.Tags, TagOnly: !m.Digests})
 	}
 	for _, c := range w.Clusters {
 		opt.Clusters = append(opt.Clusters, render.Cluster{
@@ -158,8 +217,31 @@ func gitops(g *workspace.GitOps) *render.GitOps {
 	}
 	return &render.GitOps{
 		RepoURL: g.RepoURL, Revision: g.Revision, Path: g.Path, Namespace: g.Namespace, Project: g.Project,
-		SourceKind: g.SourceRef.Kind, SourceName: g.SourceRef.Name,
+		SourceKind: g.SourceRef.Kind, SourceName: g.SourceRef.Name, SourceNamespace: g.SourceRef.Namespace,
 	}
+}
+
+// certificates reads a file with certificates, and with nothing that is
+// secret: its content goes into the tree.
+func (s *space) certificates(name string) ([]byte, error) {
+	data, err := readFile(s.path(name))
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("%s holds a %s: only certificates belong there", name, strings.ToLower(block.Type))
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		found = true
+	}
+	if !found {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
+	}
+	return data, nil
 }
 
 // renderReport is what `quayside render` prints.
