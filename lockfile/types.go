@@ -7,8 +7,17 @@ import (
 
 // File is a whole lock. Build it with New, which sorts.
 type File struct {
-	Catalogs []Catalog // by namespace, then name
-	Pins     []Pin     // by namespace, then package
+	Catalogs []Catalog  // by namespace, then name
+	Pins     []Pin      // by namespace, then package
+	Accepted []Accepted // by operator; nil where no budget is kept
+}
+
+// Accepted is what reviewers have let one operator have.
+type Accepted struct {
+	Operator    string   // "namespace/package"
+	Permissions []string // "create deployments.apps in ops"; sorted
+	APIs        []string // "etcdclusters.etcd.database.coreos.com/v1beta2"; sorted
+	Pos         diag.Pos
 }
 
 // Catalog is one catalog that a pin came from.

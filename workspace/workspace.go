@@ -110,14 +110,24 @@ type Reporter struct {
 
 // Policy says which findings of a diff are refused.
 type Policy struct {
-	FailOn  string   `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
-	Waivers []Waiver `json:"waivers" doc:"Findings that are accepted."`
+	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
+	Waivers  []Waiver          `json:"waivers" doc:"Findings that are accepted."`
+	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding."`
+	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its own: off, info, low, medium, high or critical."`
+}
+
+// Rule refuses the findings for which its expression holds.
+type Rule struct {
+	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
+	Expression string `json:"expression" form:"required nonempty" doc:"CEL that is true for what is refused, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
+	Message    string `json:"message" doc:"What to tell the reader."`
 }
 
 // Waiver accepts the findings of one rule for a while.
 type Waiver struct {
 	Rule     string `json:"rule" form:"required nonempty" doc:"Rule, such as rbac.wildcard."`
 	Operator string `json:"operator" doc:"namespace/package. Default: every operator."`
+	Object   string `json:"object" doc:"Name of the object. Default: every one."`
 	Reason   string `json:"reason" doc:"Why."`
 	Expires  string `json:"expires" form:"format=date" doc:"Last day that the waiver holds, such as 2027-01-01. Default: it always does."`
 }

@@ -31,7 +31,7 @@ type rule struct {
 func table() map[string]rule {
 	return map[string]rule{
 		"cmd/quayside":     {level: 5, outside: []string{"os"}},
-		"cmd/quayside/cli": {level: 4, outside: []string{"os", "context"}},
+		"cmd/quayside/cli": {level: 4, outside: []string{"os", "os/exec", "context", "time"}},
 
 		"resolve": {level: 3, never: []string{"bundle", "registry", "catalog/fbc", "catalog/image", "internal/filetree", "internal/store"}},
 		"render":  {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
@@ -49,6 +49,8 @@ func table() map[string]rule {
 
 		"catalog":  {level: 1},
 		"registry": {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
+
+		"internal/gitrepo": {level: 1, outside: []string{"os", "context", "time"}},
 
 		"registry/registrytest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 

@@ -17,6 +17,7 @@ const (
 	exitDiffers    = 1 // something is out of step, or differs
 	exitError      = 2 // usage, input, registry, disk
 	exitNoSolution = 3 // the declarations cannot hold together
+	exitPolicy     = 4 // a policy said no
 )
 
 // app is what one run of the program was handed from outside.

@@ -43,6 +43,9 @@ func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
+	if err == errDiffers { //nolint:errorlint // said alone: everything is printed already
+		return exitDiffers
+	}
 	a.printError(err)
 	var usage *usageError
 	if errors.As(err, &usage) {
@@ -68,13 +71,18 @@ func exitCode(err error) int {
 	var differs *differsError
 	var stale *resolve.StaleError
 	var conflict *resolve.Conflict
+	var policy *policyError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &differs), errors.As(err, &stale):
 		return exitDiffers
+	case errors.Is(err, errDiffers):
+		return exitDiffers
 	case errors.As(err, &conflict):
 		return exitNoSolution
+	case errors.As(err, &policy):
+		return exitPolicy
 	default:
 		return exitError
 	}

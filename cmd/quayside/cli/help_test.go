@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -25,6 +26,9 @@ func TestHelpExamples(t *testing.T) {
 			if err := os.CopyFS(dir, os.DirFS("../../../examples/quickstart")); err != nil {
 				t.Fatal(err)
 			}
+			if strings.Contains(cmd.Example, "quayside diff") {
+				commitAll(t, dir)
+			}
 			server := registrytest.New(t)
 			for _, line := range lines {
 				line = strings.ReplaceAll(line, "registry.example.com", server.Host)
@@ -38,6 +42,16 @@ func TestHelpExamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// commitAll makes dir a repository with one commit on main.
+func commitAll(t *testing.T, dir string) {
+	t.Helper()
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "start"}} {
+		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
 	}
 }
 

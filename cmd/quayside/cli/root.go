@@ -18,7 +18,7 @@ func newRoot(a *app) *cobra.Command {
 			file, and renders the lock into plain manifests that Argo CD or Flux applies.
 
 			Exit codes: 0 done, in step, no differences; 1 something differs or is out of
-			step; 2 an error; 3 the declarations have no solution.`),
+			step; 2 an error; 3 the declarations have no solution; 4 a policy said no.`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -35,6 +35,7 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newResolve(a),
 		newRender(a),
+		newDiff(a),
 		newVerify(a),
 		newCatalog(a),
 		newOutdated(a),

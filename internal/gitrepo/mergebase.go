@@ -1,0 +1,101 @@
+package gitrepo
+
+import (
+	"container/heap"
+	"errors"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// mark says from which sides a commit was reached.
+type mark uint8
+
+const (
+	fromA mark = 1 << iota
+	fromB
+	stale // an ancestor of a common ancestor
+	both  = fromA | fromB
+)
+
+// walk goes through the history from two commits at once, youngest first.
+type walk struct {
+	repo  *Repo
+	marks map[plumbing.Hash]mark
+	ends  map[plumbing.Hash]bool // commits whose parents a shallow clone has not
+	queue commits
+}
+
+// base returns the best common ancestor, nil where there is none. It looks no
+// further back than it has to.
+func (w *walk) base(a, b *object.Commit) (*object.Commit, error) {
+	w.reach(a, fromA)
+	w.reach(b, fromB)
+	var found []*object.Commit
+	for w.fresh() {
+		c := heap.Pop(&w.queue).(*object.Commit)
+		m := w.marks[c.Hash]
+		if m&both == both && m&stale == 0 {
+			found = append(found, c)
+			m |= stale
+		}
+		if err := w.parents(c, m); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range found {
+		if w.marks[c.Hash]&stale == 0 {
+			return c, nil
+		}
+	}
+	return nil, nil
+}
+
+// fresh reports whether the queue holds a commit that may still tell something.
+func (w *walk) fresh() bool {
+	for _, c := range w.queue {
+		if w.marks[c.Hash]&stale == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walk) parents(c *object.Commit, m mark) error {
+	if w.ends[c.Hash] {
+		return nil
+	}
+	for _, h := range c.ParentHashes {
+		if w.marks[h]&m == m {
+			continue
+		}
+		p, err := w.repo.git.CommitObject(h)
+		if errors.Is(err, plumbing.ErrObjectNotFound) && len(w.ends) > 0 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.reach(p, m)
+	}
+	return nil
+}
+
+func (w *walk) reach(c *object.Commit, m mark) {
+	w.marks[c.Hash] |= m
+	heap.Push(&w.queue, c)
+}
+
+// commits is a heap, the youngest first.
+type commits []*object.Commit
+
+func (q commits) Len() int           { return len(q) }
+func (q commits) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
+func (q commits) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *commits) Push(x any)        { *q = append(*q, x.(*object.Commit)) }
+func (q *commits) Pop() any {
+	old := *q
+	c := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return c
+}

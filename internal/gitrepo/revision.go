@@ -1,0 +1,105 @@
+package gitrepo
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// Revision is a commit.
+type Revision struct {
+	repo   *Repo
+	name   string
+	commit *object.Commit
+}
+
+// Name returns what the user called it: "main".
+func (v *Revision) Name() string { return v.name }
+
+// Hash returns the commit's name in full, in hexadecimal digits.
+func (v *Revision) Hash() string { return v.commit.Hash.String() }
+
+// Revision returns the commit that name means: a branch, a tag, "HEAD~1", the
+// first digits of a commit.
+func (r *Repo) Revision(name string) (*Revision, error) {
+	if name == "" || strings.HasPrefix(name, "-") {
+		return nil, fmt.Errorf("%q is no revision", name)
+	}
+	hash, err := r.git.ResolveRevision(plumbing.Revision(name))
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return nil, fmt.Errorf("no revision %q in this repository%s", name, r.fetchHint())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
+	}
+	return r.revision(name, *hash)
+}
+
+func (r *Repo) revision(name string, hash plumbing.Hash) (*Revision, error) {
+	commit, err := r.git.CommitObject(hash)
+	if err != nil {
+		return nil, fmt.Errorf("revision %q: commit %s: %w%s", name, short(hash.String()), err, r.fetchHint())
+	}
+	return &Revision{repo: r, name: name, commit: commit}, nil
+}
+
+// fetchHint says what may help where something is not found.
+func (r *Repo) fetchHint() string {
+	if r.Shallow() {
+		return " (the clone is shallow: fetch more of it, as with 'git fetch --unshallow')"
+	}
+	return ""
+}
+
+// DefaultBranch returns the name of the branch that work is merged into: what
+// origin/HEAD stands for, else the first there is of origin/main,
+// origin/master, main and master.
+func (r *Repo) DefaultBranch() (string, error) {
+	if ref, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false); err == nil && ref.Type() == plumbing.SymbolicReference {
+		if _, err := r.git.Reference(ref.Target(), true); err == nil {
+			return ref.Target().Short(), nil
+		}
+	}
+	for _, name := range []plumbing.ReferenceName{
+		plumbing.NewRemoteReferenceName("origin", "main"), plumbing.NewRemoteReferenceName("origin", "master"),
+		plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master"),
+	} {
+		if _, err := r.git.Reference(name, true); err == nil {
+			return name.Short(), nil
+		}
+	}
+	return "", errors.New("there is no origin/HEAD, main or master to compare with: name the branch with --base, or a revision")
+}
+
+// ErrNoBase says that two revisions have no common ancestor in this clone.
+var ErrNoBase = errors.New("no common ancestor")
+
+// MergeBase returns the best common ancestor of two revisions; of several that
+// are equally good the youngest. The history ends where a shallow clone ends.
+// The error is ErrNoBase where there is none.
+func (r *Repo) MergeBase(a, b *Revision) (*Revision, error) {
+	w := walk{repo: r, marks: map[plumbing.Hash]mark{}, ends: map[plumbing.Hash]bool{}}
+	ends, err := r.git.Storer.Shallow()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range ends {
+		w.ends[h] = true
+	}
+	best, err := w.base(a.commit, b.commit)
+	if err != nil {
+		return nil, fmt.Errorf("merge base of %s and %s: %w", a.name, b.name, err)
+	}
+	if best == nil {
+		return nil, fmt.Errorf("%s and %s: %w%s", a.name, b.name, ErrNoBase, r.fetchHint())
+	}
+	return &Revision{repo: r, name: short(best.Hash.String()), commit: best}, nil
+}
+
+// short cuts a hash to what a person compares.
+func short(hash string) string {
+	return hash[:min(len(hash), 12)]
+}
