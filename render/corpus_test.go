@@ -3,17 +3,14 @@ package render
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -50,58 +47,6 @@ func pinOf(b *bundle.Bundle, namespace string) lockfile.Pin {
 		pin.InstallMode, pin.WatchNamespaces = catalog.OwnNamespace, []string{namespace}
 	}
 	return pin
-}
-
-// corpusLock pins the newest bundle of every package, each in a namespace of
-// its own, and returns where their content lies.
-func corpusLock(tb testing.TB) (*lockfile.File, func(lockfile.Pin) (fs.FS, error)) {
-	tb.Helper()
-	newest := map[string]*bundle.Bundle{}
-	dirs := map[string]string{}
-	for _, dir := range corpusBundles(tb) {
-		b := load(tb, dir)
-		if have, ok := newest[b.Package]; !ok || compareVersions(b.CSV.Version, have.CSV.Version) > 0 {
-			newest[b.Package], dirs[b.Package] = b, dir
-		}
-	}
-	lock := &lockfile.File{}
-	for _, b := range newest {
-		lock.Pins = append(lock.Pins, pinOf(b, fit("ns-"+b.Package, maxLabel)))
-	}
-	return lock, func(p lockfile.Pin) (fs.FS, error) { return os.DirFS(dirs[p.Package]), nil }
-}
-
-func TestEveryLevelOfTheCorpusBuildsWithKubectl(t *testing.T) {
-	if testing.Short() {
-		t.Skip("slow")
-	}
-	kubectl, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip("kubectl is not installed")
-	}
-	lock, open := corpusLock(t)
-	opt := Options{
-		Profile:  ArgoCD,
-		Clusters: []Cluster{{Name: "prod"}, {Name: "lab", Operators: []string{"*/etcd", "*/prometheus"}, Config: []byte(`{"nodeSelector":{"a":"b"}}`)}},
-		GitOps:   &GitOps{RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "argocd", Project: "default"},
-	}
-	res, err := All(lock, opt, open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := filetree.Write(filepath.Join(dir, "out"), res.Tree); err != nil {
-		t.Fatal(err)
-	}
-	for name := range res.Tree.All() {
-		if filepath.Base(name) != kustomizationFile || strings.HasPrefix(name, "operators/") && name != "operators/"+kustomizationFile {
-			continue // those of one operator and of one namespace are built with the level above
-		}
-		cmd := exec.Command(kubectl, "kustomize", filepath.Dir(filepath.Join(dir, "out", name)))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%.2000s", name, err, out)
-		}
-	}
 }
 
 // BenchmarkCorpus renders every bundle of the corpus, one after the other,

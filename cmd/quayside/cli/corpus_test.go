@@ -45,7 +45,11 @@ spec:
   catalogs:
   - {name: corpus, namespace: olm, source: "bundles:%s"}
   allowOverlap: true
-  profile: plain
+  profile: argocd
+  gitops: {repoURL: "https://git.example.com/fleet.git", revision: main, path: rendered, namespace: argocd, project: default}
+  clusters:
+  - {name: lab, operators: ["*/etcd", "*/prometheus"], config: {nodeSelector: {zone: lab}}}
+  - {name: prod}
 `, filepath.ToSlash(rel)))
 	pkgs := solvable(t, root)
 	for _, pkg := range pkgs {
