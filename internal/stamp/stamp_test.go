@@ -48,6 +48,14 @@ func TestOfTellsChanges(t *testing.T) {
 			if after.Text() == before.Text() {
 				t.Error("the change is not seen")
 			}
+			if again, err := Again(os.DirFS(dir), before.Names()); err == nil && again.Text() == before.Text() {
+				t.Error("the change is not seen among the names that there were")
+			}
+			again, err := Again(os.DirFS(dir), after.Names())
+			must(t, err)
+			if again.Text() != after.Text() {
+				t.Error("the same files have another stamp by name")
+			}
 			before = after
 		})
 	}

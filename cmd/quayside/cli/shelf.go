@@ -20,8 +20,12 @@ import (
 	"github.com/quayside/quayside/workspace"
 )
 
-// indexKind is where the store keeps the indexes of catalogs.
-const indexKind = "catalog-index"
+// Where the store keeps the indexes of catalogs, and the names of the files of
+// catalogs that are directories.
+const (
+	indexKind = "catalog-index"
+	namesKind = "catalog-files"
+)
 
 // shelf is a set of catalogs that can be asked for parts of themselves.
 type shelf struct {
@@ -79,12 +83,8 @@ func (s *space) book(ctx context.Context, client *registry.Client, src source, r
 	}
 	b := &book{src: src, close: sub.close}
 	b.again = func() (*catalog.Catalog, error) { return sub.read(ctx, client, src) }
-	if f, size, err := client.Store.OpenFile(indexKind, sub.name); sub.name != "" && err == nil {
-		if b.index, err = disk.Open(f, size, sub.key); err == nil {
-			b.close = func() { f.Close(); sub.close() }
-			return b, nil
-		}
-		f.Close()
+	if sub.name != "" && b.openIndex(client, sub) {
+		return b, nil
 	}
 	if b.whole, err = b.again(); err != nil {
 		sub.close()
@@ -93,53 +93,98 @@ func (s *space) book(ctx context.Context, client *registry.Client, src source, r
 	return b, nil
 }
 
+// openIndex opens the index of sub where there is one of the state that sub is
+// in, and reports whether there is.
+func (b *book) openIndex(client *registry.Client, sub *subject) bool {
+	f, size, err := client.Store.OpenFile(indexKind, sub.name)
+	if err != nil {
+		return false
+	}
+	for _, look := range sub.looks {
+		index, err := disk.Open(f, size, look().key)
+		if err == nil {
+			b.index, b.close = index, func() { f.Close(); sub.close() }
+			return true
+		}
+	}
+	f.Close()
+	return false
+}
+
 // subject is a catalog that was found but not read.
 type subject struct {
-	name  string // of its index; empty where it can have none
-	key   string // of the state that it is in
-	keep  bool   // an index of that state is of use later
+	name  string         // of its index
+	looks []func() state // ways to find out its state: the first that fits the index is right, the last one always
 	tree  func() (*tree, error)
 	close func()
 }
 
+// state is what a catalog is at some time.
+type state struct {
+	key   string   // differs from that of any other state
+	keep  bool     // an index of the state is of use later
+	names []string // of a directory's files
+}
+
 // subject finds what a reference names, without reading it.
 func (s *space) subject(ctx context.Context, client *registry.Client, ref string) (*subject, error) {
-	scheme, rest, _ := strings.Cut(ref, ":")
-	sub := &subject{close: func() {}}
-	switch scheme {
+	switch scheme, rest, _ := strings.Cut(ref, ":"); scheme {
 	case "dir", "bundles":
-		t, err := s.tree(ctx, client, ref)
-		if err != nil {
-			return nil, err
-		}
-		sub.tree = func() (*tree, error) { return t, nil }
-		dir, err := filepath.Abs(s.path(rest))
-		if err != nil {
-			return nil, err
-		}
-		if state, err := stamp.Of(os.DirFS(dir)); err == nil { // else reading it says what is wrong
-			sub.name = scheme + " " + dir
-			sub.key = s.version + " " + sub.name + " " + state.Text()
-			sub.keep = state.Settled()
-		}
+		return s.dirSubject(ctx, client, ref, rest)
 	case "oci", "oci-archive", "docker-archive", "image":
 		im, err := image.Open(ctx, client, ref, image.Options{})
 		if err != nil {
 			return nil, err
 		}
-		sub.tree = func() (*tree, error) { return treeOf(ctx, im) }
-		sub.close = func() { _ = im.Close() }
-		sub.name = "image " + string(im.Digest())
-		sub.key, sub.keep = s.version+" "+sub.name, true
+		name := "image " + string(im.Digest())
+		return &subject{
+			name:  name,
+			looks: []func() state{func() state { return state{key: s.version + " " + name, keep: true} }},
+			tree:  func() (*tree, error) { return treeOf(ctx, im) },
+			close: func() { _ = im.Close() },
+		}, nil
 	default:
-		sub.tree = func() (*tree, error) { return s.tree(ctx, client, ref) }
+		t, err := s.tree(ctx, client, ref)
+		return &subject{tree: func() (*tree, error) { return t, nil }, close: func() {}}, err
 	}
-	return sub, nil
 }
 
-// read reads the whole catalog and writes its index. That the index cannot be
-// written, say to a read-only disk, costs time in the next run and no more.
+func (s *space) dirSubject(ctx context.Context, client *registry.Client, ref, rest string) (*subject, error) {
+	t, err := s.tree(ctx, client, ref)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(s.path(rest))
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSuffix(ref, rest) + dir
+	of := func(st stamp.Stamp, err error) state {
+		if err != nil {
+			return state{} // reading it says what is wrong
+		}
+		return state{s.version + " " + name + " " + st.Text(), st.Settled(), st.Names()}
+	}
+	return &subject{
+		name: name,
+		looks: []func() state{
+			func() state {
+				names, _ := client.Store.Record(namesKind, name) // any names will do, for they are checked
+				return of(stamp.Again(t.FS, strings.Split(string(names), "\n")))
+			},
+			func() state { return of(stamp.Of(t.FS)) },
+		},
+		tree:  func() (*tree, error) { return t, nil },
+		close: func() {},
+	}, nil
+}
+
+// read reads the whole catalog and writes its index.
 func (sub *subject) read(ctx context.Context, client *registry.Client, src source) (*catalog.Catalog, error) {
+	var now state
+	if len(sub.looks) > 0 {
+		now = sub.looks[len(sub.looks)-1]() // before the first byte is read
+	}
 	t, err := sub.tree()
 	if err != nil {
 		return nil, err
@@ -154,13 +199,19 @@ func (sub *subject) read(ctx context.Context, client *registry.Client, src sourc
 	}
 	src.fill(&content)
 	cat, err := catalog.New(content)
-	if err != nil {
-		return nil, err
+	if err == nil && now.keep {
+		sub.writeIndex(client, now, cat)
 	}
-	if sub.keep {
-		_ = client.Store.PutFile(indexKind, sub.name, func(f *os.File) error { return disk.Write(f, sub.key, cat) })
+	return cat, err
+}
+
+// writeIndex leaves an index for the next run. That it cannot be written, say
+// to a read-only disk, costs that run time and no more.
+func (sub *subject) writeIndex(client *registry.Client, now state, cat *catalog.Catalog) {
+	err := client.Store.PutFile(indexKind, sub.name, func(f *os.File) error { return disk.Write(f, now.key, cat) })
+	if err == nil && now.names != nil {
+		_ = client.Store.PutRecord(namesKind, sub.name, []byte(strings.Join(now.names, "\n")))
 	}
-	return cat, nil
 }
 
 // fill writes into c what the workspace says of the catalog.
