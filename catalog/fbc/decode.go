@@ -239,6 +239,13 @@ func (d *decoder) quoted() (string, error) {
 	return d.b.intern(text), nil
 }
 
+// skip passes over the next value. Inside a property, where values are small,
+// it is faster to have it whole than to go through its tokens.
+func (d *decoder) skip() error {
+	_, err := d.dec.ReadValue()
+	return err
+}
+
 // wrong reports the next value and skips it.
 func (d *decoder) wrong(field, want string) error {
 	pos := d.pos()

@@ -59,12 +59,12 @@ func (r *metadataReader) csv() error {
 				if name == "annotations" {
 					return r.fields(r.annotation)
 				}
-				return r.d.dec.SkipValue()
+				return r.d.skip()
 			})
 		case "spec":
 			return r.fields(r.specField)
 		default:
-			return r.d.dec.SkipValue()
+			return r.d.skip()
 		}
 	})
 }
@@ -88,7 +88,7 @@ func (r *metadataReader) specField(name string) error {
 			if name == "name" {
 				return r.text(&r.m.Provider, maxName)
 			}
-			return r.d.dec.SkipValue()
+			return r.d.skip()
 		})
 	case "keywords":
 		return r.list(func() error { return r.appendText(&r.m.Keywords, maxKeywords) })
@@ -100,10 +100,10 @@ func (r *metadataReader) specField(name string) error {
 			if name == "owned" {
 				return r.list(r.ownedCRD)
 			}
-			return r.d.dec.SkipValue()
+			return r.d.skip()
 		})
 	default:
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	}
 }
 
@@ -117,7 +117,7 @@ func (r *metadataReader) installMode() error {
 		case name == "supported" && r.d.dec.PeekKind() == 't':
 			supported = true
 		}
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	})
 	if supported {
 		r.modes[catalog.InstallMode(mode)] = true
@@ -130,14 +130,14 @@ func (r *metadataReader) ownedCRD() error {
 		if name == "name" {
 			return r.appendText(&r.m.Owned, maxOwned)
 		}
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	})
 }
 
 // annotation keeps what catalog.KeepsAnnotation names.
 func (r *metadataReader) annotation(name string) error {
 	if name != "description" && !catalog.KeepsAnnotation(name) {
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	}
 	var s string
 	if err := r.text(&s, maxText); err != nil {
@@ -161,7 +161,7 @@ func (r *metadataReader) annotation(name string) error {
 // very long, unless an annotation gave a short one.
 func (r *metadataReader) longDescription() error {
 	if r.d.dec.PeekKind() != '"' {
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	}
 	raw, err := r.d.dec.ReadValue()
 	if err != nil || r.short {
@@ -186,7 +186,7 @@ func (r *metadataReader) longDescription() error {
 
 func (r *metadataReader) text(into *string, limit int) error {
 	if r.d.dec.PeekKind() != '"' {
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	}
 	s, err := r.d.quoted()
 	if len(s) <= limit {
@@ -206,14 +206,14 @@ func (r *metadataReader) appendText(into *[]string, most int) error {
 
 func (r *metadataReader) fields(each func(name string) error) error {
 	if r.d.dec.PeekKind() != '{' {
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	}
 	return r.d.fields("", each)
 }
 
 func (r *metadataReader) list(each func() error) error {
 	if r.d.dec.PeekKind() != '[' {
-		return r.d.dec.SkipValue()
+		return r.d.skip()
 	}
 	if _, err := r.d.dec.ReadToken(); err != nil {
 		return err

@@ -24,7 +24,17 @@ func TestMain(m *testing.M) {
 		"quayside": func() {
 			os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 		},
+		"tokens":  func() { ruler(readTokens) },
+		"account": func() { ruler(account) },
 	})
+}
+
+// ruler runs one of the programs that the benchmarks measure with.
+func ruler(run func(args []string) error) {
+	if err := run(os.Args[1:]); err != nil {
+		os.Stderr.WriteString(err.Error())
+		os.Exit(1)
+	}
 }
 
 // TestScripts runs testdata/script/<command>_<case>.txtar. Beside testscript's

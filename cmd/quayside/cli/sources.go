@@ -167,10 +167,10 @@ func (s *space) dirTree(name, scheme string) (*tree, error) {
 		return nil, fmt.Errorf("%s is not a directory", dir)
 	}
 	fsys := os.DirFS(dir)
-	digest := func() (catalog.Digest, error) { return digestOf(fsys) }
-	t := &tree{FS: fsys, bundles: scheme != "dir", converted: scheme == "package-manifests", digest: digest, close: func() {}}
+	hashed := &hashedFS{fsys: fsys, sums: map[string][sha256.Size]byte{}}
+	t := &tree{FS: hashed, bundles: scheme != "dir", converted: scheme == "package-manifests", digest: hashed.digest, close: func() {}}
 	if t.converted {
-		if t.FS, err = bundledir.Packages(fsys); err != nil {
+		if t.FS, err = bundledir.Packages(hashed); err != nil {
 			return nil, below(name, err)
 		}
 	}
@@ -195,29 +195,6 @@ func (s *space) databaseTree(name string) (*tree, error) {
 		return catalog.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil))), err
 	}
 	return &tree{FS: fsys, database: file, digest: digest, close: func() {}}, nil
-}
-
-// digestOf returns a digest over the names and bytes of every file, in the
-// order of names.
-func digestOf(fsys fs.FS) (catalog.Digest, error) {
-	all := sha256.New()
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		f, err := fsys.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		one := sha256.New()
-		if _, err := io.Copy(one, f); err != nil {
-			return fmt.Errorf("reading %s: %w", name, err)
-		}
-		fmt.Fprintf(all, "%x %q\n", one.Sum(nil), name)
-		return nil
-	})
-	return catalog.Digest("sha256:" + hex.EncodeToString(all.Sum(nil))), err
 }
 
 // content decodes the catalog.

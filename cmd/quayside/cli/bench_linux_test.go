@@ -1,0 +1,251 @@
+package cli_test
+
+import (
+	"archive/tar"
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"sigs.k8s.io/yaml"
+)
+
+// The benchmarks run the program itself, bin/quayside, and take processor time
+// and memory from the system's account of the child. The yardstick is a child
+// too: encoding/json reading every token of the same bytes.
+
+// spent is what a child used.
+type spent struct {
+	cpu time.Duration // user and system
+	rss int64         // bytes, at most at once
+}
+
+// child runs a program to its end, below a small process that keeps account:
+// what the system calls a child's peak memory begins with its parent's.
+func child(b *testing.B, cache, name string, args ...string) spent {
+	b.Helper()
+	cmd := exec.Command("account", append([]string{name}, args...)...)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	out, err := cmd.Output()
+	var fault *exec.ExitError
+	if errors.As(err, &fault) {
+		b.Fatalf("%s %q: %v\n%.2000s", name, args, err, fault.Stderr)
+	}
+	check(b, err)
+	var one spent
+	_, err = fmt.Sscan(string(out), &one.cpu, &one.rss)
+	check(b, err)
+	return one
+}
+
+// program returns the program that `make build` makes.
+func program(b *testing.B) string {
+	b.Helper()
+	name, err := filepath.Abs("../../../bin/quayside")
+	check(b, err)
+	if _, err := os.Stat(name); err != nil {
+		b.Skip("no bin/quayside to measure: run make bench, or make build first")
+	}
+	return name
+}
+
+// measure runs one command again and again.
+func measure(b *testing.B, name string, yardstick time.Duration, run func() spent) {
+	b.Run(name, func(b *testing.B) {
+		var cpu time.Duration
+		var rss int64
+		n := 0
+		for b.Loop() {
+			one := run()
+			cpu, rss, n = cpu+one.cpu, max(rss, one.rss), n+1
+		}
+		each := cpu / time.Duration(n)
+		b.ReportMetric(each.Seconds()*1000, "cpu-ms/op")
+		b.ReportMetric(float64(rss)/(1<<20), "peak-MB")
+		if yardstick > 0 {
+			b.ReportMetric(float64(each)/float64(yardstick), "of-yardstick")
+		}
+		b.ReportMetric(0, "ns/op") // the wall clock says how busy the machine is
+	})
+}
+
+// fullSlim unpacks the full-size catalog of the corpus.
+func fullSlim(b *testing.B) string {
+	b.Helper()
+	root := os.Getenv("QUAYSIDE_CORPUS")
+	if root == "" {
+		b.Skip("QUAYSIDE_CORPUS is unset: no full-size catalog")
+	}
+	f, err := os.Open(filepath.Join(root, "catalogs/full-slim.tar.zst"))
+	check(b, err)
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	check(b, err)
+	defer z.Close()
+	dir := b.TempDir()
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return dir
+		}
+		check(b, err)
+		if h.Typeflag == tar.TypeReg {
+			data, err := io.ReadAll(r)
+			check(b, err)
+			put(b, dir, h.Name, string(data))
+		}
+	}
+}
+
+// shopOf returns a workspace with one catalog and subscriptions to packages.
+func shopOf(b *testing.B, catalog string, packages ...string) string {
+	b.Helper()
+	dir := b.TempDir()
+	put(b, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs:\n  - {name: c, namespace: olm, source: \"dir:"+catalog+"\"}\n")
+	put(b, dir, "subscriptions/README.md", "one file a subscription")
+	for _, p := range packages {
+		put(b, dir, "subscriptions/"+p+".yaml", fmt.Sprintf(
+			"apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %s, namespace: my-%s}\nspec: {package: %s}\n", p, p, p))
+	}
+	return dir
+}
+
+// BenchmarkCatalog measures reading the full-size catalog, with and without an
+// index of it. What the program takes to start is a figure of its own.
+func BenchmarkCatalog(b *testing.B) {
+	exe, dir := program(b), fullSlim(b)
+	space := shopOf(b, dir, "etcd", "prometheus", "grafana-operator", "argocd-operator", "cert-manager", "strimzi-kafka-operator")
+	cache := b.TempDir()
+	ruler := child(b, cache, "tokens", dir)
+	cold := func(space string) func() spent {
+		return func() spent {
+			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
+			return child(b, cache, exe, "-C", space, "catalog", "list")
+		}
+	}
+	measure(b, "yardstick", ruler.cpu, func() spent { return child(b, cache, "tokens", dir) })
+	measure(b, "start", ruler.cpu, func() spent { return child(b, cache, exe, "version") })
+	measure(b, "cold", ruler.cpu, cold(space))
+	measure(b, "warm-list", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "list") })
+	measure(b, "warm-one-package", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "show", "etcd") })
+	measure(b, "warm-search", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "search", "kafka") })
+	measure(b, "warm-resolve-six", ruler.cpu, func() spent {
+		_ = os.Remove(filepath.Join(space, "quayside.lock"))
+		return child(b, cache, exe, "-C", space, "resolve", "--offline")
+	})
+	few, asYAML := someYAML(b, dir, 60)
+	measure(b, "cold-60-as-json", 0, cold(shopOf(b, few)))
+	measure(b, "cold-60-as-yaml", 0, cold(shopOf(b, asYAML)))
+}
+
+// someYAML copies every nth package so that most packages are in no copy, as
+// they are, and as YAML in the form that opm writes.
+func someYAML(b *testing.B, dir string, packages int) (asJSON, asYAML string) {
+	b.Helper()
+	asJSON, asYAML = b.TempDir(), b.TempDir()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "catalog.json"))
+	check(b, err)
+	for i := 0; i < len(files); i += max(1, len(files)/packages) {
+		data := read(b, filepath.Dir(files[i]), "catalog.json")
+		name := filepath.Base(filepath.Dir(files[i]))
+		put(b, asJSON, name+"/catalog.json", data)
+		var out strings.Builder
+		for dec := json.NewDecoder(strings.NewReader(data)); ; {
+			var object json.RawMessage
+			if err := dec.Decode(&object); errors.Is(err, io.EOF) {
+				break
+			} else {
+				check(b, err)
+			}
+			text, err := yaml.JSONToYAML(object)
+			check(b, err)
+			out.WriteString("---\n")
+			out.Write(text)
+		}
+		put(b, asYAML, name+"/catalog.yaml", out.String())
+	}
+	return asJSON, asYAML
+}
+
+// BenchmarkFat reads a catalog of 1.7 GB that embeds every manifest.
+func BenchmarkFat(b *testing.B) {
+	exe := program(b)
+	if os.Getenv("QUAYSIDE_CORPUS") == "" {
+		b.Skip("QUAYSIDE_CORPUS is unset: no benchmarks of full size")
+	}
+	dir, cache := b.TempDir(), b.TempDir()
+	for i := range 330 {
+		fat(b, filepath.Join(dir, fmt.Sprintf("p%d.json", i)), i, 21)
+	}
+	space := shopOf(b, dir)
+	ruler := child(b, cache, "tokens", dir)
+	measure(b, "yardstick", ruler.cpu, func() spent { return child(b, cache, "tokens", dir) })
+	measure(b, "cold", ruler.cpu, func() spent {
+		check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
+		return child(b, cache, exe, "-C", space, "catalog", "list")
+	})
+	measure(b, "warm-one-package", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "show", "p7") })
+}
+
+// fat writes one package, a quarter of a megabyte for each of its bundles.
+func fat(b *testing.B, file string, i, versions int) {
+	b.Helper()
+	f, err := os.Create(file)
+	check(b, err)
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	object := func(kind, name string, size int) string {
+		text := fmt.Sprintf(`{"apiVersion":"x/v1","kind":%q,"metadata":{"name":%q},"spec":{"displayName":"Fat %d","description":%q}}`,
+			kind, name, i, strings.Repeat("what it is for, at length; ", size/27))
+		return `{"type":"olm.bundle.object","value":{"data":"` + base64.StdEncoding.EncodeToString([]byte(text)) + `"}}`
+	}
+	bodies := object("CustomResourceDefinition", "a", 70<<10) + "," + object("CustomResourceDefinition", "b", 70<<10) + "," + object("ClusterServiceVersion", "c", 42<<10)
+	for line := range strings.Lines(shopPackage(i, 1, versions)) {
+		before, after, ok := strings.Cut(line, `{"type": "olm.csv.metadata"`)
+		if ok {
+			_, end, _ := strings.Cut(after, "}}")
+			line = before + bodies + end
+		}
+		_, err := w.WriteString(line)
+		check(b, err)
+	}
+	check(b, w.Flush())
+}
+
+// BenchmarkGrowth shows what ten times as many packages of fifty versions cost:
+// ten times as much to read, and no more once there is an index. The catalog is
+// one file, so that looking whether it changed costs the same.
+func BenchmarkGrowth(b *testing.B) {
+	exe := program(b)
+	for _, packages := range []int{100, 1000} {
+		space, cache := shop(b, packages, 50), b.TempDir()
+		check(b, os.MkdirAll(filepath.Join(space, "one"), 0o777))
+		all, err := os.Create(filepath.Join(space, "one/catalog.json"))
+		check(b, err)
+		for i := range packages {
+			_, err := all.WriteString(shopPackage(i, packages, 50))
+			check(b, err)
+		}
+		check(b, all.Close())
+		put(b, space, "quayside.yaml", strings.Replace(read(b, space, "quayside.yaml"), "dir:catalog", "dir:one", 1))
+		time.Sleep(50 * time.Millisecond)
+		measure(b, fmt.Sprintf("cold-%d", packages), 0, func() spent {
+			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
+			return child(b, cache, exe, "-C", space, "catalog", "list")
+		})
+		measure(b, fmt.Sprintf("warm-one-package-%d", packages), 0, func() spent { return child(b, cache, exe, "-C", space, "catalog", "show", "p20") })
+		measure(b, fmt.Sprintf("warm-resolve-%d", packages), 0, func() spent {
+			_ = os.Remove(filepath.Join(space, "quayside.lock"))
+			return child(b, cache, exe, "-C", space, "resolve", "--offline")
+		})
+	}
+}
