@@ -66,7 +66,22 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 	if _, err := sqlite.Limit(d.conn, sqlite3.SQLITE_LIMIT_LENGTH, maxValue); err != nil {
 		return err
 	}
+	if err := d.intact(ctx); err != nil {
+		return err
+	}
 	return d.schema(ctx)
+}
+
+// intact checks that every page belongs to one place. A page that is reached
+// in several ways makes a small file look like an endless table.
+func (d *database) intact(ctx context.Context) error {
+	return d.query(ctx, "PRAGMA quick_check(1)", 1, func(row []sql.NullString) error {
+		if row[0].String == "ok" {
+			return nil
+		}
+		lines := strings.Split(strings.TrimSpace(row[0].String), "\n")
+		return fmt.Errorf("damaged: %s", shorten(lines[len(lines)-1]))
+	})
 }
 
 // close releases the database.
@@ -120,9 +135,9 @@ func (d *database) has(table string, columns ...string) bool {
 	return d.tables[table] != nil
 }
 
-// column returns a column where the table has it, else NULL.
-func (d *database) column(table, name string) string {
-	if d.has(table, name) {
+// column returns a column of operatorbundle where it has it, else NULL.
+func (d *database) column(name string) string {
+	if d.has("operatorbundle", name) {
 		return name
 	}
 	return "NULL"

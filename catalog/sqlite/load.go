@@ -165,9 +165,8 @@ func (l *loader) readPackages() error {
 }
 
 func (l *loader) readBundles() error {
-	const t = "operatorbundle"
 	query := fmt.Sprintf("SELECT name, %s, %s, %s, %s, %s, coalesce(length(bundle), 0) + coalesce(length(csv), 0) FROM operatorbundle ORDER BY name",
-		l.column(t, "version"), l.column(t, "bundlepath"), l.column(t, "replaces"), l.column(t, "skips"), l.column(t, "skiprange"))
+		l.column("version"), l.column("bundlepath"), l.column("replaces"), l.column("skips"), l.column("skiprange"))
 	return l.each(query, 7, func(r []string) {
 		if r[0] == "" {
 			return
