@@ -1,7 +1,8 @@
 package catalog
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -194,10 +195,25 @@ func propertyTexts(b *Bundle) []string {
 	var out []string
 	for _, p := range b.Properties() {
 		if p.Type != "olm.package" { // its version is told as such
-			out = append(out, fmt.Sprintf("%s %s", p.Type, p.Value))
+			out = append(out, p.Type+" "+canonical(p.Value))
 		}
 	}
 	return out
+}
+
+// canonical returns JSON with its keys sorted and without the escapes and the
+// space that make no difference.
+func canonical(raw json.RawMessage) string {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var value any
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := dec.Decode(&value); err != nil || enc.Encode(value) != nil {
+		return string(raw)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 func imageTexts(b *Bundle) []string {
