@@ -39,6 +39,9 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 			return options{fault: &fault{pos: s.pos(packageField(s)), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels()), hints: w.downHints(cur, target.Version)}}
 		}
+	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
+		return options{fault: &fault{pos: s.pos("spec.bundle"), msg: fmt.Sprintf("%s %s is installed, and the bundle is %s: versions do not go down",
+			s.pkg, cur.versionText(), out.down[0].Bundle().Version()), hints: []string{"--allow-downgrade goes to a lower version"}}}
 	case !stays && len(out.of) == 0:
 		return options{fault: &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("%s %s is installed, which is not in the range %q, and no upgrade leads into it",
 			s.pkg, cur.versionText(), s.decl.Range)}}

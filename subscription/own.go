@@ -28,7 +28,7 @@ type specOwn struct {
 	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: moved only when named."`
 	Hold            string    `json:"hold" default:"\"\"" doc:"A reason; a held operator does not move."`
 	Config          *configV0 `json:"config" doc:"As spec.config of OLM's Subscription."`
-	Bundle          string    `json:"bundle" form:"pattern=^(image|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:… or dir:bundle/"`
+	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace may then be left out: it is what the bundle suggests, else the name of its package."`
 }
 
 // Schema returns the JSON schema of quayside's own Subscription, as it is
@@ -41,7 +41,9 @@ func (r *reader) subscriptionOwn(n *yaml.Node) {
 	var o subscriptionOwn
 	c := r.decode(n, &o)
 	c.name("metadata.name", o.Metadata.Name)
-	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	if o.Metadata.Namespace != "" || o.Spec.Bundle == "" {
+		c.namespace("metadata.namespace", o.Metadata.Namespace)
+	}
 	c.versions("spec.version", o.Spec.Version)
 	c.enum("spec.approval", o.Spec.Approval, string(Automatic), string(Manual))
 	s := Subscription{
@@ -63,8 +65,8 @@ func (c checker) what(spec specOwn) {
 		return
 	}
 	scheme, rest, _ := strings.Cut(spec.Bundle, ":")
-	if !slices.Contains([]string{"image", "dir"}, scheme) || rest == "" {
-		c.addf("spec.bundle", "%q is neither image:reference nor dir:directory", spec.Bundle)
+	if !slices.Contains([]string{"image", "oci", "dir"}, scheme) || rest == "" {
+		c.addf("spec.bundle", "%q is none of image:reference, oci:layout and dir:directory", spec.Bundle)
 	}
 	for _, f := range [][2]string{{"package", spec.Package}, {"channel", spec.Channel}, {"version", spec.Version}, {"catalog", spec.Catalog}} {
 		if f[1] != "" {

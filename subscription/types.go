@@ -50,7 +50,7 @@ type Subscription struct {
 	Watch        []string            // sorted; nil: not said here
 	WatchAll     bool                // all namespaces was asked for outright
 	Config       []byte              // spec.config as canonical JSON; nil where absent
-	Bundle       string              // "image:quay.io/x/y@sha256:…" or "dir:bundle/" instead of Package
+	Bundle       string              // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
 	InstalledCSV string              // status.installedCSV: state taken over from a cluster
 	CurrentCSV   string              // status.currentCSV
 	Digest       catalog.Digest      // of the declaration's meaning (canonical, without status or comments)

@@ -117,6 +117,9 @@ func (o *explainOptions) why(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
+	if set, err = fromLock(set, lock); err != nil {
+		return err
+	}
 	if target, err = placed(target, lock, set); err != nil {
 		return err
 	}

@@ -115,7 +115,9 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 type inputs struct {
 	set   *subscription.Set
 	index *catalog.Index
-	prev  *lockfile.File // nil where there is none
+	prev  *lockfile.File   // nil where there is none
+	read  *lockfile.File   // prev as it was read: before refreshed
+	stale []resolve.Reason // what refreshed changed
 }
 
 // inputs reads the declarations, the lock, and of the catalogs what resolving
@@ -134,16 +136,26 @@ func (s *space) inputs(ctx context.Context, opt resolve.Options, fresh, offline 
 	if fresh {
 		at = nil
 	}
-	sh, err := s.shelf(ctx, s.sources(set), at, offline)
+	sources := s.sources(set)
+	bundles, err := s.directs(ctx, set, prev, fresh, offline)
+	if err != nil {
+		return nil, err
+	}
+	if set, err = withDirects(set, bundles); err != nil {
+		return nil, err
+	}
+	in := &inputs{set: set, read: prev}
+	in.prev, in.stale = refreshed(prev, bundles, opt)
+	sh, err := s.shelf(ctx, sources, at, offline)
 	if err != nil {
 		return nil, err
 	}
 	defer sh.close()
-	x, err := sh.pick(closure(resolve.Scope(set, prev, opt)))
-	if err != nil {
+	if err := sh.put(bundles); err != nil {
 		return nil, err
 	}
-	return &inputs{set: set, index: x, prev: prev}, nil
+	in.index, err = sh.pick(closure(resolve.Scope(set, in.prev, opt)))
+	return in, err
 }
 
 // resolveOptions returns what quayside.yaml says about resolving.
@@ -165,6 +177,9 @@ func (s *space) checkLock(in *inputs, opt resolve.Options) error {
 	}
 	if err := resolve.Check(in.index, in.set, in.prev, opt); err != nil {
 		return in.blame(err)
+	}
+	if len(in.stale) > 0 {
+		return &resolve.StaleError{Reasons: in.stale}
 	}
 	s.talk.note("%s is up to date (%s)", lockFile, count(len(in.prev.Pins), "operator"))
 	return nil
@@ -189,7 +204,7 @@ func (o *resolveOptions) resolve(ctx context.Context, s *space, in *inputs, opt 
 			return err
 		}
 	}
-	report := newResolveReport(in.prev, lock, res, in.set.Warnings)
+	report := newResolveReport(in.read, lock, res, in.set.Warnings)
 	if lock != nil {
 		var err error
 		if report.Written, err = writeFile(s.path(lockFile), lockfile.Format(lock)); err != nil {

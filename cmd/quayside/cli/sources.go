@@ -143,7 +143,7 @@ func imageTree(ctx context.Context, client *registry.Client, ref string) (*tree,
 
 // treeOf returns the files of an image, which stays the caller's to close.
 func treeOf(ctx context.Context, im *image.Image) (*tree, error) {
-	t := &tree{digest: func() (catalog.Digest, error) { return im.Digest(), nil }, close: func() {}}
+	t := &tree{bundles: im.Kind() == image.Bundle, digest: func() (catalog.Digest, error) { return im.Digest(), nil }, close: func() {}}
 	var err error
 	if im.Kind() == image.Database {
 		t.FS, t.database, err = im.Database(ctx)
