@@ -11,12 +11,16 @@ import (
 // Format returns the canonical bytes of f: Parse gives f back, and two equal
 // locks give equal bytes.
 func Format(f *File) []byte {
+	accepted := sortedAccepted(f.Accepted)
 	f = New(f.Catalogs, f.Pins)
 	var b bytes.Buffer
 	b.WriteString("# Written by quayside resolve; do not edit. Each block carries a checksum of its own.\n")
 	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\n", APIVersion, Kind)
 	section(&b, "catalogs", f.Catalogs, catalogBlock)
 	section(&b, "pins", f.Pins, pinBlock)
+	if len(accepted) > 0 {
+		section(&b, "accepted", accepted, acceptedBlock)
+	}
 	return b.Bytes()
 }
 

@@ -121,6 +121,11 @@ func unique(f *File, errs *diag.List) {
 			errs.Addf(b.Pos, "catalog %q stands twice, first on line %d: delete one block and run quayside resolve", b.ID, a.Pos.Line)
 		}
 	}
+	for i := 1; i < len(f.Accepted); i++ {
+		if a, b := f.Accepted[i-1], f.Accepted[i]; a.Operator == b.Operator {
+			errs.Addf(b.Pos, "what is accepted of %q stands twice, first on line %d: delete one block", b.Operator, a.Pos.Line)
+		}
+	}
 	for i := 1; i < len(f.Pins); i++ {
 		if a, b := f.Pins[i-1], f.Pins[i]; a.Key() == b.Key() {
 			errs.Addf(b.Pos, "pin %q stands twice, first on line %d: delete one block and run quayside resolve", b.Key(), a.Pos.Line)

@@ -43,10 +43,15 @@ func Parse(file string, data []byte) (*File, error) {
 	for _, n := range w.Pins {
 		f.Pins = append(f.Pins, p.pin(n))
 	}
+	for _, n := range w.Accepted {
+		f.Accepted = append(f.Accepted, p.accepted(n))
+	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
+	accepted := sortedAccepted(f.Accepted)
 	f = New(f.Catalogs, f.Pins)
+	f.Accepted = accepted
 	unique(f, &p.errs)
 	if err := p.errs.Err(); err != nil {
 		return nil, err

@@ -12,14 +12,6 @@ type File struct {
 	Accepted []Accepted // by operator; nil where no budget is kept
 }
 
-// Accepted is what reviewers have let one operator have.
-type Accepted struct {
-	Operator    string   // "namespace/package"
-	Permissions []string // "create deployments.apps in ops"; sorted
-	APIs        []string // "etcdclusters.etcd.database.coreos.com/v1beta2"; sorted
-	Pos         diag.Pos
-}
-
 // Catalog is one catalog that a pin came from.
 type Catalog struct {
 	ID       catalog.ID

@@ -15,14 +15,16 @@ type wireFile struct {
 	Kind       string       `json:"kind"`
 	Catalogs   []*yaml.Node `json:"catalogs"`
 	Pins       []*yaml.Node `json:"pins"`
+	Accepted   []*yaml.Node `json:"accepted"`
 }
 
 // shape is the whole file, for the schema.
 type shape struct {
-	APIVersion string        `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
-	Kind       string        `json:"kind" form:"required const=Lock" doc:"Lock"`
-	Catalogs   []wireCatalog `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
-	Pins       []wirePin     `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
+	APIVersion string         `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string         `json:"kind" form:"required const=Lock" doc:"Lock"`
+	Catalogs   []wireCatalog  `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
+	Pins       []wirePin      `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
+	Accepted   []wireAccepted `json:"accepted" doc:"What reviewers have let each operator have. Absent where no budget is kept."`
 }
 
 type wireCatalog struct {

@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"container/heap"
 	"errors"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -43,12 +44,44 @@ func (w *walk) base(a, b *object.Commit) (*object.Commit, error) {
 			return nil, err
 		}
 	}
+	return w.best(found)
+}
+
+// best returns the youngest of commits that is no ancestor of another. Clocks
+// that are off may have brought an ancestor here before its descendant.
+func (w *walk) best(found []*object.Commit) (*object.Commit, error) {
+	found = slices.DeleteFunc(found, func(c *object.Commit) bool { return w.marks[c.Hash]&stale != 0 })
 	for _, c := range found {
-		if w.marks[c.Hash]&stale == 0 {
+		redundant := false
+		for _, d := range found {
+			if c.Hash == d.Hash || redundant {
+				continue
+			}
+			back := walk{repo: w.repo, marks: map[plumbing.Hash]mark{}, ends: w.ends}
+			var err error
+			if redundant, err = back.reaches(d, c.Hash); err != nil {
+				return nil, err
+			}
+		}
+		if !redundant {
 			return c, nil
 		}
 	}
 	return nil, nil
+}
+
+// reaches reports whether target is an ancestor of from.
+func (w *walk) reaches(from *object.Commit, target plumbing.Hash) (bool, error) {
+	w.reach(from, fromA)
+	for len(w.queue) > 0 {
+		if w.marks[target] != 0 {
+			return true, nil
+		}
+		if err := w.parents(heap.Pop(&w.queue).(*object.Commit), fromA); err != nil {
+			return false, err
+		}
+	}
+	return w.marks[target] != 0, nil
 }
 
 // fresh reports whether the queue holds a commit that may still tell something.

@@ -25,8 +25,8 @@ func (v *Revision) Hash() string { return v.commit.Hash.String() }
 // Revision returns the commit that name means: a branch, a tag, "HEAD~1", the
 // first digits of a commit.
 func (r *Repo) Revision(name string) (*Revision, error) {
-	if name == "" || strings.HasPrefix(name, "-") {
-		return nil, fmt.Errorf("%q is no revision", name)
+	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, ":") || strings.Contains(name, "^{") {
+		return nil, fmt.Errorf("%q is no commit", name)
 	}
 	hash, err := r.git.ResolveRevision(plumbing.Revision(name))
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
@@ -28,7 +29,21 @@ func (s *space) complete(ctx context.Context, lock, before *lockfile.File, offli
 		}
 	}
 	s.talk.done()
-	return lockfile.New(lock.Catalogs, pins), nil
+	out := lockfile.New(lock.Catalogs, pins)
+	out.Accepted = stillPinned(before, out)
+	return out, nil
+}
+
+// stillPinned returns what is accepted of the operators that stay.
+func stillPinned(before, after *lockfile.File) []lockfile.Accepted {
+	if before == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(before.Accepted), func(a lockfile.Accepted) bool {
+		namespace, pkg, pinned := strings.Cut(a.Operator, "/")
+		_, stays := after.Pin(namespace, pkg)
+		return pinned && !stays
+	})
 }
 
 func (c *contents) pin(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {

@@ -125,34 +125,41 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer c.close()
-	before, after, err := c.states(ctx)
-	if err != nil {
-		return err
-	}
 	if o.text {
 		return o.printText(ctx, c)
 	}
-	opt, err := c.options()
+	report, err := c.report(ctx)
 	if err != nil {
 		return err
-	}
-	report, err := diff.Compare(before, after, opt)
-	if err != nil {
-		return err
-	}
-	report.Notes = slices.Concat(report.Notes, c.notes)
-	policy, err := c.after.space.policy()
-	if err != nil {
-		return err
-	}
-	report, err = diff.Judge(report, policy, time.Now().UTC().Format(time.DateOnly))
-	if err != nil {
-		return c.after.named(err)
 	}
 	if err := o.printDiff(c, report); err != nil {
 		return err
 	}
 	return o.verdict(report)
+}
+
+// report compares the two sides, and judges what is found by the policy of the
+// side after.
+func (c *compared) report(ctx context.Context) (*diff.Report, error) {
+	before, after, err := c.states(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	report, err := diff.Compare(before, after, opt)
+	if err != nil {
+		return nil, err
+	}
+	report.Notes = slices.Concat(report.Notes, c.notes)
+	policy, err := c.after.space.policy()
+	if err != nil {
+		return nil, err
+	}
+	report, err = diff.Judge(report, policy, time.Now().UTC().Format(time.DateOnly))
+	return report, c.after.named(err)
 }
 
 // verdict turns a report into the exit code that it deserves.

@@ -116,6 +116,9 @@ func changedFiles(before, after []diff.File) []changedFile {
 // printText prints the lines that differ, by the program that
 // KUBECTL_EXTERNAL_DIFF names or by itself.
 func (o *diffOptions) printText(ctx context.Context, c *compared) error {
+	if err := c.fill(ctx); err != nil {
+		return err
+	}
 	files := changedFiles(c.before.tree, c.after.tree)
 	if len(files) == 0 {
 		o.talk.note("no differences between %s and %s", c.before.name, c.after.name)

@@ -31,7 +31,7 @@ type side struct {
 
 // named returns err with the side that it is about.
 func (d *side) named(err error) error {
-	if d.rev == nil {
+	if err == nil || d.rev == nil {
 		return err
 	}
 	return fmt.Errorf("%s: %w", d.name, err)

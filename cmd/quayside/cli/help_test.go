@@ -26,7 +26,7 @@ func TestHelpExamples(t *testing.T) {
 			if err := os.CopyFS(dir, os.DirFS("../../../examples/quickstart")); err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(cmd.Example, "quayside diff") {
+			if strings.Contains(cmd.Example, "quayside diff") || strings.Contains(cmd.Example, "--branch") {
 				commitAll(t, dir)
 			}
 			server := registrytest.New(t)
@@ -48,7 +48,13 @@ func TestHelpExamples(t *testing.T) {
 // commitAll makes dir a repository with one commit on main.
 func commitAll(t *testing.T, dir string) {
 	t.Helper()
-	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "start"}} {
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"},
+		{"config", "user.name", "Test"},
+		{"config", "user.email", "test@example.com"},
+		{"add", "-A"},
+		{"commit", "-q", "-m", "start"},
+	} {
 		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("git %q: %v\n%s", args, err, out)
 		}

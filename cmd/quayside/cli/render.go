@@ -139,6 +139,16 @@ func (s *space) clusterNames() []string {
 
 // render renders a lock and prints the warnings.
 func (s *space) render(ctx context.Context, lock *lockfile.File, offline bool) (*render.Result, error) {
+	res, err := s.renderQuietly(ctx, lock, offline)
+	if err != nil {
+		return nil, err
+	}
+	s.talk.warn(res.Warnings)
+	return res, nil
+}
+
+// renderQuietly renders a lock.
+func (s *space) renderQuietly(ctx context.Context, lock *lockfile.File, offline bool) (*render.Result, error) {
 	opt, err := s.renderOptions()
 	if err != nil {
 		return nil, err

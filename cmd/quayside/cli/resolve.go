@@ -29,6 +29,8 @@ type resolveOptions struct {
 	allowDowngrade bool
 	keepGoing      bool
 	offline        bool
+	accept         acceptFlag
+	proposal       proposal
 }
 
 func newResolve(a *app) *cobra.Command {
@@ -52,6 +54,9 @@ func newResolve(a *app) *cobra.Command {
 			# fill in what is missing
 			quayside resolve
 
+			# put an upgrade on a branch, for a pull request
+			quayside resolve --upgrade --branch upgrade --commit
+
 			# move everything that may move, or one operator
 			quayside resolve --upgrade
 			quayside resolve --upgrade=memcached-operator-system/memcached-operator
@@ -59,9 +64,20 @@ func newResolve(a *app) *cobra.Command {
 			# in CI: is the lock in step with the declarations?
 			quayside resolve --check`),
 		Args: resolveArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.check && (o.proposal.branch != "" || o.accept.any()) {
+				return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
+			}
+			if err := o.proposal.check(cmd); err != nil {
+				return err
+			}
+			return o.run(cmd)
+		},
 	}
 	f := cmd.Flags()
+	f.Var(&o.accept, "accept", "record what the operators may do and which APIs they bring as accepted, of all or one: `NAMESPACE/PACKAGE`")
+	f.Lookup("accept").NoOptDefVal = acceptAll
+	o.proposal.flags(cmd)
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
 	f.Var(&o.upgrade, "upgrade", "move all, or one: `NAMESPACE/PACKAGE[@VERSION]`; may be given several times")
 	f.Lookup("upgrade").NoOptDefVal = upgradeAll
@@ -203,16 +219,31 @@ func (o *resolveOptions) resolve(ctx context.Context, s *space, in *inputs, opt 
 		if lock, err = s.complete(ctx, res.Lock, in.prev, o.offline); err != nil {
 			return err
 		}
+		if o.accept.any() {
+			if err := s.accept(ctx, lock, o.accept, o.offline); err != nil {
+				return err
+			}
+		}
 	}
 	report := newResolveReport(in.read, lock, res, in.set.Warnings)
 	if lock != nil {
-		var err error
-		if report.Written, err = writeFile(s.path(lockFile), lockfile.Format(lock)); err != nil {
+		if err := o.write(ctx, s, in.prev, lock, report); err != nil {
 			return err
 		}
 	}
 	err = o.print(o.output, report, func(w io.Writer) error { return o.printReport(w, report) })
 	return errors.Join(err, failed)
+}
+
+// write puts the lock in its place, or on a branch.
+func (o *resolveOptions) write(ctx context.Context, s *space, prev, lock *lockfile.File, report *resolveReport) error {
+	var err error
+	if o.proposal.branch != "" {
+		report.Proposed, err = o.propose(ctx, s, prev, lock, report)
+	} else {
+		report.Written, err = writeFile(s.path(lockFile), lockfile.Format(lock))
+	}
+	return err
 }
 
 // upgradeAll is what --upgrade means without a value.

@@ -14,7 +14,8 @@ import (
 // resolveReport is what `quayside resolve` prints.
 type resolveReport struct {
 	Lock      string              `json:"lock"`
-	Written   bool                `json:"written"` // false: nothing was to be changed, or there was no solution
+	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
+	Proposed  *proposed           `json:"proposed,omitempty"` // with --branch
 	Pins      int                 `json:"pins"`
 	Changes   []pinChange         `json:"changes"`
 	Warnings  []warningView       `json:"warnings"`
@@ -98,7 +99,7 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) error {
 	switch {
 	case r.Written:
 		o.talk.note("wrote %s (%s)", r.Lock, count(r.Pins, "operator"))
-	case len(r.Conflicts) == 0:
+	case len(r.Conflicts) == 0 && r.Proposed == nil:
 		o.talk.note("%s is up to date (%s)", r.Lock, count(r.Pins, "operator"))
 	}
 	return nil
