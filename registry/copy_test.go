@@ -2,12 +2,14 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,6 +110,28 @@ func TestUploadGoesOn(t *testing.T) {
 	got, err := newClient(t).Upload(t.Context(), from.Host+"/org/tool:v1", to.Host+"/m/tool:v1")
 	if err != nil || got.Sent != 2 {
 		t.Errorf("sent %d blobs, want 2: %v", got.Sent, err)
+	}
+}
+
+// TestUploadTogether copies images that share blobs with one client at once.
+func TestUploadTogether(t *testing.T) {
+	from, to := registrytest.New(t), registrytest.New(t)
+	p, ref := pushed(t, from)
+	c := newClient(t)
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			target := fmt.Sprintf("%s/m/copy-%d:v1", to.Host, i)
+			if got, err := c.Upload(t.Context(), ref, target); err != nil || got.Digest != p.Digest() {
+				t.Errorf("%s: %+v, %v", target, got, err)
+			}
+		})
+	}
+	wait.Wait()
+	for i := range 8 {
+		if _, err := pull(t.Context(), newClient(t), fmt.Sprintf("%s/m/copy-%d:v1", to.Host, i)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -217,7 +241,7 @@ func TestVendorHeals(t *testing.T) {
 	write(t, blob, string(data), 0o644)
 	c := newClient(t)
 	c.Vendored, c.Offline = dir, true
-	if _, err := pull(t.Context(), c, ref); err == nil || !strings.Contains(err.Error(), "not what the digest names") {
+	if _, err := pull(t.Context(), c, ref); err == nil || !strings.Contains(err.Error(), "the copy in "+dir+" is damaged") {
 		t.Errorf("damaged: %v", err)
 	}
 	c.Offline = false

@@ -282,7 +282,13 @@ func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*
 		return nil, fs.ErrNotExist
 	}
 	defer l.files.Close() // files that are open stay open
-	return l.blob(ctx, digest, size)
+	v, err := l.blob(ctx, digest, size)
+	if err != nil {
+		return nil, err
+	}
+	return v.Explain(func(m *store.MismatchError) error {
+		return fmt.Errorf("the copy in %s is damaged: %w", c.Vendored, m)
+	}), nil
 }
 
 // vendoredTag returns the digest that the vendored layout has for a reference

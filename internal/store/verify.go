@@ -86,6 +86,13 @@ func NewVerifier(r io.ReadCloser, digest string, size int64) *Verifier {
 // is needed. Whoever uses it verifies what comes of them.
 func NewUnverified(r io.ReadCloser) *Verifier { return &Verifier{r: r, size: -1} }
 
+// Explain lets f say what a mismatch means for where the bytes come from, and
+// returns v.
+func (v *Verifier) Explain(f func(*MismatchError) error) *Verifier {
+	v.onMismatch = f
+	return v
+}
+
 // Read implements io.Reader.
 func (v *Verifier) Read(p []byte) (int, error) {
 	if v.err != nil {

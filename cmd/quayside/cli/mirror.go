@@ -202,8 +202,7 @@ func mirrorSets(copies []mirrorCopy) ([]byte, error) {
 	}
 	var digests, tags []entry
 	for _, c := range copies {
-		// A registry's own name for itself is not what references have.
-		e := entry{strings.Replace(c.source, "index.docker.io/", "docker.io/", 1), []string{c.target}}
+		e := entry{c.source, []string{c.target}}
 		digests = append(digests, e)
 		if c.byTag {
 			tags = append(tags, e)
