@@ -121,9 +121,15 @@ func private(host string) bool {
 
 // fetchManifest gets one manifest by tag or digest.
 func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
+	return c.fetchText(ctx, repo, "manifests", ref)
+}
+
+// fetchText gets one manifest, or another list of the same form: what is
+// "manifests" or "referrers".
+func (c *Client) fetchText(ctx context.Context, repo name.Repository, what, ref string) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	res, err := c.get(ctx, repo, "manifests", ref, http.Header{"Accept": {strings.Join(manifestTypes(), ", ")}})
+	res, err := c.get(ctx, repo, what, ref, http.Header{"Accept": {strings.Join(manifestTypes(), ", ")}})
 	if err != nil {
 		return nil, err
 	}

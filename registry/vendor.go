@@ -294,17 +294,8 @@ func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*
 // vendoredTag returns the digest that the vendored layout has for a reference
 // by tag, "" where it has none.
 func (c *Client) vendoredTag(src Source) string {
-	l, err := c.vendored()
-	if err != nil || l == nil {
-		return ""
-	}
-	defer l.files.Close()
-	data, err := l.read("index.json")
+	index, err := c.vendoredIndex()
 	if err != nil {
-		return ""
-	}
-	var index layoutIndex
-	if err := json.Unmarshal(data, &index); err != nil {
 		return ""
 	}
 	for _, e := range index.Manifests {

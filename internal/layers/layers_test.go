@@ -52,7 +52,9 @@ func table() map[string]rule {
 
 		"internal/gitrepo": {level: 1, outside: []string{"os", "context", "time"}},
 
-		"registry/registrytest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
+		"registry/trust":           {level: 2, outside: []string{"context", "time"}},
+		"registry/trust/trusttest": {level: 2, outside: []string{"crypto/rand", "net/http", "time"}},
+		"registry/registrytest":    {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 
 		"internal/diag":       {level: 0},
 		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag"}},
@@ -87,6 +89,7 @@ func owned() map[string][]string {
 	return map[string][]string{
 		"github.com/google/go-containerregistry": {"registry", "registry/registrytest"},
 		"github.com/go-git/go-git":               {"internal/gitrepo"},
+		"github.com/sigstore":                    {"registry/trust", "registry/trust/trusttest"},
 		"github.com/spf13/cobra":                 {"cmd/quayside/cli"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
 	}

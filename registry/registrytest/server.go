@@ -29,11 +29,22 @@ type Server struct {
 	requests  []string
 }
 
-// New starts a registry that ends with the test.
+// New starts a registry that ends with the test. It does not tell what refers
+// to a manifest.
 func New(tb testing.TB) *Server {
 	tb.Helper()
+	return start(tb, false)
+}
+
+// NewReferring is New for a registry that does.
+func NewReferring(tb testing.TB) *Server {
+	tb.Helper()
+	return start(tb, true)
+}
+
+func start(tb testing.TB, referrers bool) *Server {
 	s := &Server{}
-	back := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
+	back := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)), ggcr.WithReferrersSupport(referrers))
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.requests = append(s.requests, r.Method+" "+r.URL.Path)

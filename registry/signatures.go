@@ -1,0 +1,359 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+const (
+	signatureRecords  = "signatures"                          // the kind of record that remembers where they stand
+	bundleType        = "application/vnd.dev.sigstore.bundle" // how the type of a sigstore bundle begins
+	simpleSigningType = "application/vnd.dev.cosign.simplesigning.v1+json"
+
+	maxSignatures     = 64      // manifests that are looked at, of one image
+	maxSignatureBytes = 1 << 20 // of one signature
+)
+
+// Signature is what stands beside an image and claims to sign it. Nothing of
+// it is verified but the digests of its parts; registry/trust does the rest.
+type Signature struct {
+	Name        string            // where it stands: "quay.io/org/x:sha256-….sig", "quay.io/org/x@sha256:…"
+	Manifest    string            // digest of the manifest that holds it
+	Payload     []byte            // what is signed, of a simple signature; nil for a bundle
+	Annotations map[string]string // of a simple signature: the signature itself, certificates, log entries
+	Bundle      []byte            // a sigstore bundle as JSON; nil for a simple signature
+}
+
+// signatureManifest is a manifest that holds signatures.
+type signatureManifest struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// Signatures asks the registry, or its mirrors, for the signatures of an image
+// by digest ("quay.io/org/x@sha256:…"): those below the tag sha256-<digest>.sig
+// and the sigstore bundles that refer to the image. They are kept in the
+// store. Without any, the result is empty. The order is that of the registry.
+func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error) {
+	up, src, err := c.signed(ref)
+	if err != nil {
+		return nil, wrap(ref, err)
+	}
+	if c.Offline {
+		return nil, wrap(ref, &OfflineError{Missing: "its signature"})
+	}
+	found, err := up.signatures(ctx, src)
+	if err != nil {
+		return nil, wrap(ref, fmt.Errorf("looking for its signatures: %w", err))
+	}
+	return c.remember(ctx, up, src, found)
+}
+
+// remember reads signatures and notes where they stand.
+func (c *Client) remember(ctx context.Context, up *upstream, src Source, found []signatureManifest) ([]Signature, error) {
+	var out []Signature
+	for _, m := range found {
+		sigs, err := readSignatures(ctx, up, m)
+		if err != nil {
+			return nil, wrap(src.String(), err)
+		}
+		out = append(out, sigs...)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	data, err := json.Marshal(found)
+	if err != nil {
+		return nil, err
+	}
+	return out, c.Store.PutRecord(signatureRecords, src.String(), data)
+}
+
+// KnownSignatures returns the signatures of an image by digest that the store
+// and the vendored layout hold. It never opens a socket.
+func (c *Client) KnownSignatures(ctx context.Context, ref string) ([]Signature, error) {
+	_, src, err := c.signed(ref)
+	if err != nil {
+		return nil, wrap(ref, err)
+	}
+	near := nearby{c}
+	var all []signatureManifest
+	if data, err := c.Store.Record(signatureRecords, src.String()); err == nil {
+		_ = json.Unmarshal(data, &all) // a damaged record is none
+	}
+	all = append(all, c.vendoredSignatures(ctx, src)...)
+	var out []Signature
+	seen := map[string]bool{}
+	for _, m := range all {
+		if seen[m.Digest] || len(seen) == maxSignatures {
+			continue
+		}
+		seen[m.Digest] = true
+		sigs, err := readSignatures(ctx, near, m)
+		if err == nil { // what is damaged or gone is not known
+			out = append(out, sigs...)
+		}
+	}
+	return out, nil
+}
+
+// signed parses a reference that must be by digest.
+func (c *Client) signed(ref string) (*upstream, Source, error) {
+	src, err := ParseSource(ref)
+	if err == nil && (src.Kind != Remote || src.Digest == "") {
+		err = errors.New("signatures are looked for beside an image of a registry, by digest")
+	}
+	if err != nil {
+		return nil, Source{}, err
+	}
+	src.Tag = ""
+	up, err := c.upstream(src)
+	return up, src, err
+}
+
+// signatures returns where the signatures stand: in the first of the
+// candidates that has any.
+func (r *upstream) signatures(ctx context.Context, src Source) ([]signatureManifest, error) {
+	var errs []error
+	for _, repo := range r.repos {
+		found, err := r.signaturesIn(ctx, repo, src)
+		switch {
+		case len(found) > 0 && err == nil:
+			return found, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		return nil, nil
+	}
+	return nil, joinTries(errs)
+}
+
+// signaturesIn looks into one repository.
+func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Source) ([]signatureManifest, error) {
+	var out []signatureManifest
+	add := func(name string, data []byte) error {
+		digest := store.DigestOf(data)
+		out = append(out, signatureManifest{Name: name, Digest: digest})
+		return r.keep(ctx, digest, data)
+	}
+	tag := strings.Replace(src.Digest, ":", "-", 1)
+	switch data, err := r.ask(ctx, repo, "manifests", tag+".sig"); {
+	case err != nil:
+		return nil, err
+	case data != nil:
+		if err := add(src.Name+":"+tag+".sig", data); err != nil {
+			return nil, err
+		}
+	}
+	referrers, err := r.referrers(ctx, repo, src.Digest, tag)
+	if err != nil {
+		return nil, err
+	}
+	for _, digest := range referrers {
+		data, err := r.ask(ctx, repo, "manifests", digest)
+		if err != nil || data == nil {
+			return nil, errors.Join(err, missing(data, digest))
+		}
+		if err := checkManifestText(data, digest, digest); err != nil {
+			return nil, err
+		}
+		if err := add(src.Name+"@"+digest, data); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func missing(data []byte, digest string) error {
+	if data != nil {
+		return nil
+	}
+	return fmt.Errorf("manifest %s: listed as a signature, but not there", digest)
+}
+
+// referrers returns the digests of the sigstore bundles that refer to an
+// image. A registry without the API for it has them in an index below a tag.
+func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest, tag string) ([]string, error) {
+	data, err := r.ask(ctx, repo, "referrers", digest)
+	if err != nil {
+		return nil, err
+	}
+	if kind, _ := manifestKind(data); kind != "index" {
+		if data, err = r.ask(ctx, repo, "manifests", tag); err != nil || data == nil {
+			return nil, err
+		}
+	}
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("the list of what refers to %s: %w", digest, err)
+	}
+	var out []string
+	for _, d := range index.Manifests {
+		if maybeBundle(d.ArtifactType) && store.ValidDigest(d.Digest.String()) {
+			out = append(out, d.Digest.String())
+		}
+	}
+	if len(out) > maxSignatures {
+		return nil, fmt.Errorf("%d signatures of %s: at most %d are looked at", len(out), digest, maxSignatures)
+	}
+	return out, nil
+}
+
+// maybeBundle reports whether what is listed as of that type can be a sigstore
+// bundle: some registries give the type of the manifest's configuration, which
+// is empty.
+func maybeBundle(artifactType string) bool {
+	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
+}
+
+// ask gets a manifest or list; nil where the registry says that there is none,
+// or does not know the question.
+func (r *upstream) ask(ctx context.Context, repo name.Repository, what, ref string) ([]byte, error) {
+	data, err := r.client.fetchText(ctx, repo, what, ref)
+	var status *statusError
+	if !errors.As(err, &status) {
+		return data, err
+	}
+	switch status.status {
+	case http.StatusNotFound:
+		return nil, nil
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		if what == "referrers" {
+			return nil, nil
+		}
+	}
+	return nil, err
+}
+
+// readSignatures reads what one manifest holds.
+func readSignatures(ctx context.Context, from origin, at signatureManifest) ([]Signature, error) {
+	data, err := from.manifest(ctx, at.Digest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := v1.ParseManifest(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
+	}
+	if len(m.Layers) > maxSignatures {
+		return nil, fmt.Errorf("signature %s: %d layers: at most %d are looked at", at.Digest, len(m.Layers), maxSignatures)
+	}
+	var out []Signature
+	for _, l := range m.Layers {
+		kind := string(l.MediaType)
+		bundled := strings.HasPrefix(kind, bundleType)
+		if !bundled && kind != simpleSigningType {
+			continue
+		}
+		blob, err := readBlob(ctx, from, l)
+		if err != nil {
+			return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
+		}
+		s := Signature{Name: at.Name, Manifest: at.Digest}
+		if bundled {
+			s.Bundle = blob
+		} else {
+			s.Payload, s.Annotations = blob, maps.Clone(l.Annotations)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// readBlob reads a small blob, verified.
+func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
+	if err := checkDescriptor("layer", d, maxSignatureBytes); err != nil {
+		return nil, err
+	}
+	r, err := from.blob(ctx, d.Digest.String(), d.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // only read from
+	return io.ReadAll(io.LimitReader(r, d.Size+1))
+}
+
+// nearby is the store, with the vendored layout behind it.
+type nearby struct{ client *Client }
+
+func (n nearby) manifest(ctx context.Context, digest string) ([]byte, error) {
+	data, err := n.client.Store.Read(digest, n.client.Limits.withDefaults().Manifest)
+	if err == nil {
+		return data, nil
+	}
+	return n.client.vendoredManifest(ctx, digest)
+}
+
+func (n nearby) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
+	if have, err := n.client.Store.Size(digest); err == nil && have == size {
+		return n.client.Store.Get(digest)
+	}
+	return n.client.vendoredBlob(ctx, digest, size)
+}
+
+// vendoredSignatures returns what the vendored layout holds beside an image:
+// what is named by the tag, and manifests of the same repository that refer to
+// it.
+func (c *Client) vendoredSignatures(ctx context.Context, src Source) []signatureManifest {
+	var out []signatureManifest
+	tagged := Source{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}
+	if digest := c.vendoredTag(tagged); digest != "" {
+		out = append(out, signatureManifest{Name: tagged.String(), Digest: digest})
+	}
+	index, err := c.vendoredIndex()
+	if err != nil {
+		return out
+	}
+	for _, e := range index.Manifests {
+		name := e.Annotations[refName]
+		if name != src.Name+"@"+e.Digest || len(out) == maxSignatures {
+			continue
+		}
+		data, err := c.vendoredManifest(ctx, e.Digest)
+		if err != nil {
+			continue
+		}
+		if m, err := v1.ParseManifest(bytes.NewReader(data)); err == nil && m.Subject != nil && m.Subject.Digest.String() == src.Digest {
+			out = append(out, signatureManifest{Name: name, Digest: e.Digest})
+		}
+	}
+	return out
+}
+
+// vendoredIndex reads the vendored layout's list; fs.ErrNotExist without one.
+func (c *Client) vendoredIndex() (*layoutIndex, error) {
+	l, err := c.vendored()
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, fs.ErrNotExist
+	}
+	defer l.files.Close()
+	data, err := l.read("index.json")
+	if err != nil {
+		return nil, err
+	}
+	var index layoutIndex
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("index.json: %w", err)
+	}
+	return &index, nil
+}

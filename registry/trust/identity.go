@@ -1,0 +1,216 @@
+package trust
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"regexp"
+
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/quayside/quayside/registry"
+)
+
+// signPredicate is the type of the statement by which cosign signs an image.
+// Other statements about an image, such as its provenance, are no signature.
+const signPredicate = "https://sigstore.dev/cosign/sign/v1"
+
+// identityChecker accepts what an identity has signed with a certificate that
+// an authority of the trust root issued for it.
+type identityChecker struct {
+	verifier *verify.Verifier
+	identity verify.CertificateIdentity
+	wanted   string
+}
+
+// newIdentityChecker takes the trust root at its word: where it lists
+// transparency logs, an entry in one is demanded, and where it lists logs of
+// certificates, so is one in these. The time of signing has to be vouched for
+// in any case: certificates live for minutes.
+func newIdentityChecker(r Rule) (*identityChecker, error) {
+	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)
+	if err != nil {
+		return nil, fmt.Errorf("the trust root: %s", plain(err.Error()))
+	}
+	switch {
+	case len(trusted.FulcioCertificateAuthorities()) == 0:
+		return nil, errors.New("the trust root: no certificate authority")
+	case len(trusted.RekorLogs()) == 0 && len(trusted.TimestampingAuthorities()) == 0:
+		return nil, errors.New("the trust root: neither a transparency log nor a timestamp authority, so nothing says when an image was signed")
+	}
+	opts := []verify.VerifierOption{verify.WithObserverTimestamps(1), verify.WithoutStatementPredicate()}
+	if len(trusted.RekorLogs()) > 0 {
+		opts = append(opts, verify.WithTransparencyLog(1))
+	}
+	if len(trusted.CTLogs()) > 0 {
+		opts = append(opts, verify.WithSignedCertificateTimestamps(1))
+	}
+	c := &identityChecker{}
+	if c.verifier, err = verify.NewVerifier(trusted, opts...); err != nil {
+		return nil, err
+	}
+	whole := ""
+	c.wanted = fmt.Sprintf("%q at issuer %q", r.Identity, r.Issuer)
+	if r.IdentityRegexp != "" {
+		if _, err := regexp.Compile(r.IdentityRegexp); err != nil {
+			return nil, fmt.Errorf("identityRegexp: %w", err)
+		}
+		whole = "^(?:" + r.IdentityRegexp + ")$"
+		c.wanted = fmt.Sprintf("an identity like %q at issuer %q", r.IdentityRegexp, r.Issuer)
+	}
+	c.identity, err = verify.NewShortCertificateIdentity(r.Issuer, "", r.Identity, whole)
+	return c, err
+}
+
+func (c *identityChecker) who() string { return c.wanted }
+
+// check returns the identity and its issuer.
+func (c *identityChecker) check(digest string, s registry.Signature) (string, error) {
+	b, artifact, err := c.entity(digest, s)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s.Manifest, err)
+	}
+	res, err := c.verifier.Verify(b, verify.NewPolicy(artifact, verify.WithCertificateIdentity(c.identity)))
+	if err == nil {
+		err = checkStatement(res)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s.Manifest, err)
+	}
+	if res.Signature == nil || res.Signature.Certificate == nil {
+		return "", fmt.Errorf("%s is not made with a certificate", s.Manifest)
+	}
+	cert := res.Signature.Certificate
+	return plain(cert.SubjectAlternativeName + " (" + cert.Issuer + ")"), nil
+}
+
+// entity returns a signature in the form of a bundle, and what it has to be
+// about.
+func (c *identityChecker) entity(digest string, s registry.Signature) (*bundle.Bundle, verify.ArtifactPolicyOption, error) {
+	if s.Bundle != nil {
+		b, err := parseBundle(s.Bundle)
+		if err != nil {
+			return nil, nil, err
+		}
+		artifact, err := artifactOf(digest)
+		return b, artifact, err
+	}
+	if err := checkPayload(digest, s.Payload); err != nil {
+		return nil, nil, err
+	}
+	b, err := simpleBundle(s)
+	sum := sha256.Sum256(s.Payload)
+	return b, verify.WithArtifactDigest("sha256", sum[:]), err
+}
+
+// artifactOf returns the policy that a bundle is about the image.
+func artifactOf(digest string) (verify.ArtifactPolicyOption, error) {
+	raw, err := rawDigest(digest)
+	return verify.WithArtifactDigest("sha256", raw), err
+}
+
+func rawDigest(digest string) ([]byte, error) {
+	const prefix = "sha256:"
+	if len(digest) != len(prefix)+2*sha256.Size {
+		return nil, fmt.Errorf("digest %q: only sha256 is supported", digest)
+	}
+	return hex.DecodeString(digest[len(prefix):])
+}
+
+func parseBundle(data []byte) (*bundle.Bundle, error) {
+	var b bundle.Bundle
+	if err := b.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("not a sigstore bundle: %w", err)
+	}
+	return &b, nil
+}
+
+// checkStatement sees that a statement, where there is one, is the one by
+// which an image is signed.
+func checkStatement(res *verify.VerificationResult) error {
+	if res.Statement == nil || res.Statement.GetPredicateType() == signPredicate {
+		return nil
+	}
+	return fmt.Errorf("a statement of type %q, which is no signature", res.Statement.GetPredicateType())
+}
+
+// simpleBundle turns a simple signature with a certificate into a bundle.
+func simpleBundle(s registry.Signature) (*bundle.Bundle, error) {
+	sig, err := base64.StdEncoding.DecodeString(s.Annotations[annotationSignature])
+	if err != nil || len(sig) == 0 {
+		return nil, errors.New("holds no signature")
+	}
+	block, _ := pem.Decode([]byte(s.Annotations[annotationCertificate]))
+	if block == nil {
+		return nil, errors.New("made with a key, not with a certificate")
+	}
+	material := &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_X509CertificateChain{
+		X509CertificateChain: &protocommon.X509CertificateChain{Certificates: []*protocommon.X509Certificate{{RawBytes: block.Bytes}}},
+	}}
+	if text := s.Annotations[annotationLogEntry]; text != "" {
+		entry, err := logEntry(text)
+		if err != nil {
+			return nil, err
+		}
+		material.TlogEntries = []*protorekor.TransparencyLogEntry{entry}
+	}
+	if text := s.Annotations[annotationTimestamp]; text != "" {
+		var stamp struct{ SignedRFC3161Timestamp []byte }
+		if err := json.Unmarshal([]byte(text), &stamp); err != nil {
+			return nil, errors.New("its timestamp cannot be read")
+		}
+		material.TimestampVerificationData = &protobundle.TimestampVerificationData{
+			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: stamp.SignedRFC3161Timestamp}},
+		}
+	}
+	sum := sha256.Sum256(s.Payload)
+	return bundle.NewBundle(&protobundle.Bundle{
+		MediaType:            "application/vnd.dev.sigstore.bundle+json;version=0.1",
+		VerificationMaterial: material,
+		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
+			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]},
+			Signature:     sig,
+		}},
+	})
+}
+
+// logEntry reads the log's promise that cosign stores with a signature.
+func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
+	var promise struct {
+		SignedEntryTimestamp []byte
+		Payload              struct {
+			Body           []byte `json:"body"`
+			IntegratedTime int64  `json:"integratedTime"`
+			LogIndex       int64  `json:"logIndex"`
+			LogID          string `json:"logID"`
+		}
+	}
+	var entry struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if json.Unmarshal([]byte(text), &promise) != nil || json.Unmarshal(promise.Payload.Body, &entry) != nil {
+		return nil, errors.New("its log entry cannot be read")
+	}
+	id, err := hex.DecodeString(promise.Payload.LogID)
+	if err != nil {
+		return nil, errors.New("its log entry names no log")
+	}
+	return &protorekor.TransparencyLogEntry{
+		LogIndex:          promise.Payload.LogIndex,
+		LogId:             &protocommon.LogId{KeyId: id},
+		KindVersion:       &protorekor.KindVersion{Kind: entry.Kind, Version: entry.APIVersion},
+		IntegratedTime:    promise.Payload.IntegratedTime,
+		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: promise.SignedEntryTimestamp},
+		CanonicalizedBody: promise.Payload.Body,
+	}, nil
+}

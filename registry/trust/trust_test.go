@@ -1,0 +1,291 @@
+package trust_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/registry/trust"
+	"github.com/quayside/quayside/registry/trust/trusttest"
+)
+
+const (
+	identity = "release@example.com"
+	issuer   = "https://accounts.example.com"
+)
+
+// image is a pushed image and what is needed to sign it.
+type image struct {
+	testing.TB
+	server *registrytest.Server
+	client *registry.Client
+	repo   string
+	digest string
+	other  string // of no image
+}
+
+func (i *image) ref() string { return i.repo + "@" + i.digest }
+
+func newImage(t *testing.T, server *registrytest.Server) *image {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := registry.Pack(fstest.MapFS{"a": {Data: []byte("a")}}, registry.PackOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im := &image{
+		TB: t, server: server, repo: server.Host + "/org/name", digest: packed.Digest(), other: "sha256:" + strings.Repeat("1", 64),
+		client: &registry.Client{Store: s, Retry: registry.Retry{Attempts: 1}},
+	}
+	if err := im.client.Push(t.Context(), im.repo+":v1", packed); err != nil {
+		t.Fatal(err)
+	}
+	return im
+}
+
+func (i *image) simple(sigs ...trusttest.Simple) { trusttest.PushSimple(i, i.repo, i.digest, sigs...) }
+func (i *image) bundle(data []byte)              { trusttest.PushBundle(i, i.repo, i.digest, data) }
+
+func keyed(keys ...*trusttest.Key) trust.Rule {
+	r := trust.Rule{Match: "*", Where: "quayside.yaml:3:5"}
+	for _, k := range keys {
+		r.Keys = append(r.Keys, trust.Key{Name: "cosign.pub", PEM: k.Public})
+	}
+	return r
+}
+
+func keyless(root []byte) trust.Rule {
+	return trust.Rule{Match: "*", Where: "quayside.yaml:3:5", Identity: identity, Issuer: issuer, TrustRoot: root}
+}
+
+func verify(ctx context.Context, i *image, r trust.Rule) (*trust.Verified, error) {
+	p, err := trust.New([]trust.Rule{r})
+	if err != nil {
+		return nil, err
+	}
+	return p.Verify(ctx, i.client, i.ref())
+}
+
+// TestVerify signs an image in every way, good and bad.
+func TestVerify(t *testing.T) {
+	key, another := trusttest.NewKey(t), trusttest.NewKey(t)
+	authority, stranger := trusttest.NewAuthority(t), trusttest.NewAuthority(t)
+	logged := trusttest.NewLogged(t)
+	now := time.Now()
+	signing := trusttest.Signing{Identity: identity, Issuer: issuer, Issued: now.Add(-24 * time.Hour), Stamped: now.Add(-24*time.Hour + time.Minute)}
+	altered := func(f func(*trusttest.Signing)) trusttest.Signing {
+		s := signing
+		f(&s)
+		return s
+	}
+	late := altered(func(s *trusttest.Signing) { s.Stamped = now })
+	undated := altered(func(s *trusttest.Signing) { s.Stamped = time.Time{} })
+	mallory := altered(func(s *trusttest.Signing) { s.Identity = "mallory@example.com" })
+	elsewhere := altered(func(s *trusttest.Signing) { s.Issuer = "https://accounts.example.org" })
+	pattern := keyless(authority.Root)
+	pattern.Identity, pattern.IdentityRegexp = "", `.*@example\.com`
+	prefix := pattern
+	prefix.IdentityRegexp = "release"
+
+	for _, c := range []struct {
+		name string
+		rule trust.Rule
+		sign func(*image)
+		want string // in the error, or who signed
+	}{
+		{"ok/key, simple", keyed(key), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "key sha256:"},
+		{"ok/key, second key and second signature", keyed(another, key), func(i *image) { i.simple(trusttest.NewKey(t).Simple(t, i.digest), key.Simple(t, i.digest)) }, "key sha256:"},
+		{"ok/key, bundle", keyed(another, key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trusttest.SignPredicate)) }, "key sha256:"},
+		{"ok/identity, simple, certificate expired since", keyless(authority.Root), func(i *image) { i.simple(authority.Simple(t, i.digest, signing)) }, identity + " (" + issuer + ")"},
+		{"ok/identity, bundle, certificate expired since", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, identity + " (" + issuer + ")"},
+		{"ok/identity by pattern", pattern, func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, identity + " (" + issuer + ")"},
+		{"ok/log, bundle", keyless(logged.Root), func(i *image) { i.bundle(logged.Bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, identity},
+		{"ok/log, simple", keyless(logged.Root), func(i *image) { i.simple(logged.Simple(t, i.digest, identity, issuer)) }, identity},
+
+		{"error/missing", keyed(key), func(*image) {}, "demands a signature by key cosign.pub, and there is none: sign the image, or change the rule"},
+		{"error/missing identity", keyless(authority.Root), func(*image) {}, `demands a signature by "release@example.com" at issuer "https://accounts.example.com", and there is none`},
+		{"error/wrong key", keyed(key), func(i *image) { i.simple(another.Simple(t, i.digest)) }, "not made with the key"},
+		{"error/wrong key, bundle", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trusttest.SignPredicate)) }, "the one that is there does not count"},
+		{"error/other digest", keyed(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `signs another image, "sha256:1111`},
+		{"error/other digest, bundle", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.other, trusttest.SignPredicate)) }, "does not match"},
+		{"error/tampered payload", keyed(key), func(i *image) {
+			s := key.Simple(t, i.other)
+			s.Payload = trusttest.Payload(i.digest)
+			i.simple(s)
+		}, "what it signed was altered"},
+		{"error/tampered statement", keyed(key), func(i *image) {
+			a := base64.StdEncoding.EncodeToString(trusttest.Statement(i.other, trusttest.SignPredicate))
+			b := base64.StdEncoding.EncodeToString(trusttest.Statement(i.digest, trusttest.SignPredicate))
+			i.bundle([]byte(strings.Replace(string(key.Bundle(t, i.other, trusttest.SignPredicate)), a, b, 1)))
+		}, "the one that is there does not count"},
+		{"error/an attestation is no signature", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v1")) }, `a statement of type "https://slsa.dev/provenance/v1", which is no signature`},
+		{"error/no signature in it", keyed(key), func(i *image) { i.simple(trusttest.Simple{Payload: trusttest.Payload(i.digest)}) }, "holds no signature"},
+		{"error/not a bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>\x1b[31m")) }, "not a sigstore bundle"},
+		{"error/identity wanted, key found", keyless(authority.Root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "made with a key, not with a certificate"},
+		{"error/key wanted, identity found", keyed(key), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, "expected key signature, not certificate"},
+		{"error/wrong identity", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, mallory)) }, "mallory@example.com"},
+		{"error/wrong identity, simple", keyless(authority.Root), func(i *image) { i.simple(authority.Simple(t, i.digest, mallory)) }, "mallory@example.com"},
+		{"error/pattern for a part", prefix, func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, `an identity like "release"`},
+		{"error/wrong issuer", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, elsewhere)) }, "https://accounts.example.org"},
+		{"error/another authority", keyless(stranger.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, "the one that is there does not count"},
+		{"error/expired, stamped later", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, late)) }, "leaf certificate"},
+		{"error/expired, without timestamp", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, undated)) }, "timestamp"},
+		{"error/expired, without timestamp, simple", keyless(authority.Root), func(i *image) { i.simple(authority.Simple(t, i.digest, undated)) }, "timestamp"},
+		{"error/other digest, identity", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.other, trusttest.SignPredicate, signing)) }, "does not match"},
+		{"error/attestation by identity", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, "https://spdx.dev/Document", signing)) }, "which is no signature"},
+		{"error/log, logged after the certificate expired", keyless(logged.Root), func(i *image) { i.bundle(logged.Bundle(t, i.digest, identity, issuer, now.Add(time.Hour))) }, "integrated time outside certificate validity"},
+		{"error/log wanted, not logged", keyless(logged.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, "log"},
+		{"error/certificate in no log", keyless(logged.RootWithCT), func(i *image) { i.bundle(logged.Bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, "signed certificate timestamp"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, server := range []*registrytest.Server{registrytest.New(t), registrytest.NewReferring(t)} {
+				im := newImage(t, server)
+				c.sign(im)
+				got, err := verify(t.Context(), im, c.rule)
+				if strings.HasPrefix(c.name, "ok/") {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(got.Identities) != 1 || !strings.HasPrefix(got.Identities[0], c.want) {
+						t.Errorf("signed by %q, want %q", got.Identities, c.want)
+					}
+					continue
+				}
+				var e *trust.Error
+				if !errors.As(err, &e) || e.Image != im.ref() {
+					t.Fatalf("got %v, %v: want a *trust.Error about %s", got, err, im.ref())
+				}
+				if text := err.Error(); !strings.Contains(text, c.want) || !strings.Contains(text, "quayside.yaml:3:5") || strings.ContainsAny(text, "\n\x1b") {
+					t.Errorf("got  %q\nwant %q", text, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestVerifyOffline needs no registry for what was verified before, and says
+// what is missing for what was not.
+func TestVerifyOffline(t *testing.T) {
+	key := trusttest.NewKey(t)
+	server := registrytest.NewReferring(t)
+	im := newImage(t, server)
+	im.client.Offline = true
+	_, err := verify(t.Context(), im, keyed(key))
+	if err == nil || !strings.Contains(err.Error(), "nothing is fetched offline") {
+		t.Errorf("got %v", err)
+	}
+	im.client.Offline = false
+	im.simple(key.Simple(t, im.digest))
+	im.bundle(key.Bundle(t, im.digest, trusttest.SignPredicate))
+	if _, err := verify(t.Context(), im, keyed(key)); err != nil {
+		t.Fatal(err)
+	}
+	im.client.Offline = true
+	server.Requests()
+	got, err := verify(t.Context(), im, keyed(key))
+	if err != nil || len(got.Signatures) != 2 {
+		t.Errorf("got %v, %v: want both signatures", got, err)
+	}
+	if n := server.Requests(); len(n) > 0 {
+		t.Errorf("asked the registry: %s", n)
+	}
+	if _, err := verify(t.Context(), im, keyed(trusttest.NewKey(t))); err == nil || !strings.Contains(err.Error(), "not made with the key") {
+		t.Errorf("what is stored is trusted: %v", err)
+	}
+}
+
+// TestVerifyAsksAgain looks into the registry when what is stored does not do.
+func TestVerifyAsksAgain(t *testing.T) {
+	key, next := trusttest.NewKey(t), trusttest.NewKey(t)
+	im := newImage(t, registrytest.New(t))
+	im.simple(key.Simple(t, im.digest))
+	if _, err := verify(t.Context(), im, keyed(key)); err != nil {
+		t.Fatal(err)
+	}
+	im.simple(key.Simple(t, im.digest), next.Simple(t, im.digest))
+	if _, err := verify(t.Context(), im, keyed(next)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVerifyRegistryFault must not take a registry that fails for one that has
+// no signature, nor pass the image.
+func TestVerifyRegistryFault(t *testing.T) {
+	im := newImage(t, registrytest.New(t))
+	im.server.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == "/v2/" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+	})
+	_, err := verify(t.Context(), im, keyed(trusttest.NewKey(t)))
+	var e *registry.Error
+	if !errors.As(err, &e) || e.Status != http.StatusForbidden || !strings.Contains(err.Error(), "looking for its signatures") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNew refuses rules that could not be met, or would demand nothing.
+func TestNew(t *testing.T) {
+	key := trusttest.NewKey(t)
+	with := func(match string) trust.Rule {
+		r := keyed(key)
+		r.Match = match
+		return r
+	}
+	badKey, private, badRoot := keyed(key), keyed(key), keyless([]byte("{}"))
+	badKey.Keys = []trust.Key{{Name: "cosign.pub", PEM: []byte("no key")}}
+	private.Keys = []trust.Key{{Name: "cosign.key", PEM: []byte("-----BEGIN PRIVATE KEY-----")}}
+	for name, c := range map[string]struct {
+		rule trust.Rule
+		want string
+	}{
+		"ok/all":             {with("*"), ""},
+		"ok/registry":        {with("docker.io/*"), ""},
+		"ok/part of a name":  {with("quay.io/org/my-*"), ""},
+		"ok/one":             {with("docker.io/library/busybox"), ""},
+		"error/short name":   {with("docker.io/busybox"), `match "docker.io/busybox": no image's repository is written like this`},
+		"error/upper case":   {with("quay.io/Org/*"), "no image's repository"},
+		"error/no registry":  {with("org/*"), "no image's repository"},
+		"error/trailing":     {with("quay.io/org/"), "no image's repository"},
+		"error/key":          {badKey, "key cosign.pub: not a public key in PEM form"},
+		"error/private key":  {private, "key cosign.key: a private key: name the public one"},
+		"error/trust root":   {badRoot, "the trust root: "},
+		"error/broken root":  {keyless([]byte("<")), "the trust root: "},
+		"error/without root": {keyless(nil), "the trust root: "},
+	} {
+		_, err := trust.New([]trust.Rule{c.rule})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "quayside.yaml:3:5: ") || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, repository string
+		want                bool
+	}{
+		{"*", "quay.io/a", true},
+		{"quay.io/org/*", "quay.io/org/a/b", true},
+		{"quay.io/org/*", "quay.io/organisation/a", false},
+		{"quay.io/org/a", "quay.io/org/a", true},
+		{"quay.io/org/a", "quay.io/org/ab", false},
+	} {
+		if got := trust.Matches(c.pattern, c.repository); got != c.want {
+			t.Errorf("%q, %q: %t", c.pattern, c.repository, got)
+		}
+	}
+}

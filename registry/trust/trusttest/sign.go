@@ -1,0 +1,102 @@
+package trusttest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// SignPredicate is the type of the statement by which cosign signs an image.
+const SignPredicate = "https://sigstore.dev/cosign/sign/v1"
+
+// statementType is what an envelope with an in-toto statement says it holds.
+const statementType = "application/vnd.in-toto+json"
+
+// Key is a key pair.
+type Key struct {
+	Public  []byte // PEM
+	private *ecdsa.PrivateKey
+}
+
+// NewKey makes a key pair.
+func NewKey(tb testing.TB) *Key {
+	tb.Helper()
+	private := newPrivate(tb)
+	der, err := x509.MarshalPKIXPublicKey(private.Public())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Key{private: private, Public: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
+}
+
+// Simple signs the image with that digest, as cosign does.
+func (k *Key) Simple(tb testing.TB, digest string) Simple {
+	tb.Helper()
+	payload := Payload(digest)
+	return Simple{Payload: payload, Annotations: map[string]string{
+		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(sign(tb, k.private, payload)),
+	}}
+}
+
+// Bundle signs a statement of that type about the image, as a bundle.
+func (k *Key) Bundle(tb testing.TB, digest, predicate string) []byte {
+	tb.Helper()
+	return marshal(tb, map[string]any{
+		"mediaType":            bundleType,
+		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": "some"}},
+		"dsseEnvelope":         envelope(tb, k.private, Statement(digest, predicate)),
+	})
+}
+
+// Payload is a simple signing document about an image.
+func Payload(digest string) []byte {
+	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":"example.com/x"},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
+}
+
+// Statement is an in-toto statement of a type about an image.
+func Statement(digest, predicate string) []byte {
+	return fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`,
+		strings.TrimPrefix(digest, "sha256:"), predicate)
+}
+
+// envelope signs a statement in DSSE.
+func envelope(tb testing.TB, private *ecdsa.PrivateKey, statement []byte) map[string]any {
+	pae := fmt.Sprintf("DSSEv1 %d %s %d %s", len(statementType), statementType, len(statement), statement)
+	return map[string]any{
+		"payload": statement, "payloadType": statementType,
+		"signatures": []any{map[string]any{"sig": sign(tb, private, []byte(pae))}},
+	}
+}
+
+func newPrivate(tb testing.TB) *ecdsa.PrivateKey {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return private
+}
+
+func sign(tb testing.TB, private *ecdsa.PrivateKey, data []byte) []byte {
+	sum := sha256.Sum256(data)
+	sig, err := ecdsa.SignASN1(rand.Reader, private, sum[:])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return sig
+}
+
+func marshal(tb testing.TB, v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
