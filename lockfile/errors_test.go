@@ -31,16 +31,16 @@ func TestErrors(t *testing.T) {
 	}
 	const undo = ": undo the edit, or delete the block and run quayside resolve"
 	for name, c := range map[string]struct{ in, want string }{
-		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 78` + undo},
+		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 79` + undo},
 		"edited catalog":      {edit("oci:catalogs/hub", "oci:catalogs/hut"), `quayside.lock:12:3: catalog "olm/hub" was edited by hand: it does not match its checksum on line 16` + undo},
-		"edited config":       {edit("fieldPath: x", "fieldPath: y"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 78` + undo},
+		"edited config":       {edit("fieldPath: x", "fieldPath: y"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 79` + undo},
 		"broken image digest": {edit("etcd@sha256:", "etcd@sha255:"), `quayside.lock:39:10: digest "sha255:c38cbd92fce41312f3fbdce60510013b7f0d4004a03b45c8e762f98f1ed4006c": want sha256: and 64 hexadecimal digits`},
 		"broken digest":       {edit("contentDigest: sha256:0", "contentDigest: sha256:x"), `quayside.lock:24:18: digest "sha256:x6298432e8066b29e2223bcc23aa9504b56ae508fabf3435508869b9c3190e22": want sha256: and 64 hexadecimal digits`},
 		"no checksum":         {text[:strings.LastIndex(text, "  checksum")], `quayside.lock:34:3: pin "my-etcd/etcd" has no checksum` + undo},
-		"unknown field":       {edit("approval:", "approvals:"), `quayside.lock:42:3: unknown field "approvals" (did you mean "approval"?)`},
+		"unknown field":       {edit("approval:", "approvals:"), `quayside.lock:43:3: unknown field "approvals" (did you mean "approval"?)`},
 		"unknown section":     {edit("catalogs:", "catalog:"), `quayside.lock:4:1: unknown field "catalog" (did you mean "catalogs"?)`},
 		"missing field":       {edit("  bundle: \"no\"\n", ""), `quayside.lock:20:3: pin: no bundle`},
-		"install mode":        {edit("installMode: Own", "installMode: Some"), `quayside.lock:43:16: install mode "SomeNamespace": want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace`},
+		"install mode":        {edit("installMode: Own", "installMode: Some"), `quayside.lock:44:16: install mode "SomeNamespace": want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace`},
 		"newer schema":        {edit("v1alpha1", "v1beta1"), `quayside.lock:2:13: schema "quayside.dev/v1beta1" is newer than "quayside.dev/v1alpha1", which this quayside reads: use a newer quayside`},
 		"newer, other fields": {"apiVersion: quayside.dev/v2\nkind: Lock\nanchors: {}\n", `quayside.lock:1:13: schema "quayside.dev/v2" is newer than "quayside.dev/v1alpha1", which this quayside reads: use a newer quayside`},
 		"other file":          {"apiVersion: v1\nkind: ConfigMap\n", `quayside.lock:1:13: apiVersion "v1" is not quayside.dev/v1alpha1: not a lock`},
@@ -49,7 +49,7 @@ func TestErrors(t *testing.T) {
 		"empty":               {"", `quayside.lock: want one document, got 0: restore the lock, or delete it and run quayside resolve`},
 		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:36:1: unfinished merge: take one side of the file, as with git checkout --ours, and run quayside resolve`},
 		"syntax":              {edit("kind: Lock", "kind: [Lock"), `quayside.lock:3: malformed YAML: did not find expected ',' or ']'`},
-		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:80:3: pin "apps/cert" stands twice, first on line 20: delete one block and run quayside resolve`},
+		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:81:3: pin "apps/cert" stands twice, first on line 20: delete one block and run quayside resolve`},
 	} {
 		_, err := lockfile.Parse("quayside.lock", []byte(c.in))
 		if got := fmt.Sprint(err); got != c.want {

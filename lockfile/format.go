@@ -92,6 +92,7 @@ func pinBlock(p Pin) []byte {
 	w.text("channel", p.Channel)
 	w.text("bundle", p.Bundle)
 	w.text("image", p.Image)
+	w.text("identity", p.Identity)
 	w.text("contentDigest", string(p.ContentDigest))
 	w.text("catalog", catalogText(p.Catalog))
 	w.text("subscription", p.Subscription)

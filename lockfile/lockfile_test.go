@@ -23,7 +23,7 @@ func sample() *lockfile.File {
 		[]lockfile.Pin{
 			{
 				Namespace: "my-etcd", Package: "etcd", Subscription: "etcd", Channel: "singlenamespace-alpha", Version: "0.9.4", Bundle: "etcdoperator.v0.9.4",
-				Image: "quay.io/x/etcd@" + string(catalog.DigestOf([]byte("etcd"))), Catalog: hub, InstallMode: catalog.OwnNamespace,
+				Image: "quay.io/x/etcd@" + string(catalog.DigestOf([]byte("etcd"))), Identity: "key sha256:0123", Catalog: hub, InstallMode: catalog.OwnNamespace,
 				WatchNamespaces: []string{"my-etcd"}, OperatorGroup: "og", Approval: "Automatic", Replaces: "etcdoperator.v0.9.2",
 				Skipped: []string{"etcdoperator.v0.9.3"}, RemainingHops: []string{"etcdoperator.v0.9.5", "etcdoperator.v0.10.0"},
 				Config:      []byte(`{"env":[{"name":"A","value":"1"},{"name":"B","valueFrom":{"fieldRef":{"fieldPath":"x"}}}],"nodeSelector":{"on":"yes"},"tolerations":[[],{}],"n":1.5,"m":12345678901234567890}`),

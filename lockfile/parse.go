@@ -163,7 +163,7 @@ func (p *parser) pin(n *yaml.Node) Pin {
 
 func (p *parser) convert(n *yaml.Node, w *wirePin) Pin {
 	pin := Pin{
-		Namespace: w.Namespace, Package: w.Package, Version: w.Version, Channel: w.Channel, Bundle: w.Bundle, Image: w.Image,
+		Namespace: w.Namespace, Package: w.Package, Version: w.Version, Channel: w.Channel, Bundle: w.Bundle, Image: w.Image, Identity: w.Identity,
 		ContentDigest: p.digest(n, "contentDigest", w.ContentDigest), Catalog: parseID(w.Catalog),
 		Subscription: w.Subscription, Generated: w.Generated, Approval: w.Approval, Hold: w.Hold,
 		WatchNamespaces: w.WatchNamespaces, OperatorGroup: w.OperatorGroup,

@@ -31,6 +31,7 @@ type Pin struct {
 	Version         string              // "0.9.4"
 	Bundle          string              // "etcdoperator.v0.9.4"
 	Image           string              // canonical, by digest: "quay.io/x/y@sha256:…"; empty where the catalog embeds the content
+	Identity        string              // who signed the image, where the workspace demands a signature; else empty
 	ContentDigest   catalog.Digest      // of the manifests (bundle.Digest); set where Image does not pin them
 	Catalog         catalog.ID          // where it came from
 	InstallMode     catalog.InstallMode // AllNamespaces

@@ -43,6 +43,7 @@ type wirePin struct {
 	Channel         string          `json:"channel" doc:"Channel that the bundle was taken from."`
 	Bundle          string          `json:"bundle" form:"required nonempty" doc:"Name of the bundle."`
 	Image           string          `json:"image" doc:"The bundle's image, by digest. Absent where the catalog embeds the content."`
+	Identity        string          `json:"identity" doc:"Who signed the image, where a signature is demanded."`
 	ContentDigest   string          `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests."`
 	Catalog         string          `json:"catalog" doc:"namespace/name, or name, of the catalog that the bundle came from."`
 	Subscription    string          `json:"subscription" doc:"Name of the declaration that is answered, or of the one that OLM would generate."`

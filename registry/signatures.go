@@ -255,6 +255,9 @@ func readSignatures(ctx context.Context, from origin, at signatureManifest) ([]S
 	if len(m.Layers) > maxSignatures {
 		return nil, fmt.Errorf("signature %s: %d layers: at most %d are looked at", at.Digest, len(m.Layers), maxSignatures)
 	}
+	if _, err := readBlob(ctx, from, m.Config); err != nil { // says nothing, but vendoring copies manifests whole
+		return nil, fmt.Errorf("signature %s: %w", at.Digest, err)
+	}
 	var out []Signature
 	for _, l := range m.Layers {
 		kind := string(l.MediaType)

@@ -112,6 +112,7 @@ func (v validator) all() {
 	v.version("spec.openshiftVersion", w.OpenShiftVersion)
 	v.paths()
 	v.catalogs()
+	v.trust()
 	v.clusters()
 	v.gitops()
 	v.certificateSecret()

@@ -39,6 +39,7 @@ type Workspace struct {
 	CertificateSecret  CertificateSecret   `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
 	Proxy              Proxy               `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
 	Mirrors            []string            `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
+	Trust              []Trust             `json:"trust" doc:"Whose signature images of registries need. The first entry that matches an image's repository decides; an image that none matches needs no signature."`
 	ImagePullSecrets   []string            `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
 	CSVAnnotations     bool                `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
 	HealthChecks       bool                `json:"healthChecks" default:"false" doc:"Whether the GitOps tool is told how to judge the health of the operators' custom resources."`
@@ -68,6 +69,17 @@ type CertificateSecret struct {
 	Name     string `json:"name" default:"\"%s-cert\"" doc:"Name of the Secret with tls.crt and tls.key, in the operator's namespace. %s stands for the name of the Service."`
 	CAFile   string `json:"caFile" doc:"File with the certificates of the CA in PEM, relative to this file."`
 	CASecret string `json:"caSecret" doc:"A Secret (namespace/name) with the CA, which cert-manager's injector reads."`
+}
+
+// Trust says who must have signed the catalog and bundle images it matches: the
+// owner of one of Keys, or an identity according to TrustRoot.
+type Trust struct {
+	Match          string   `json:"match" form:"required nonempty" doc:"Repository, such as quay.io/org/catalog; a * at its end stands for any text, as in quay.io/org/*."`
+	Keys           []string `json:"keys" form:"nonempty" doc:"Files with public keys in PEM form, such as cosign.pub, relative to this file. A signature by one of them is enough."`
+	Identity       string   `json:"identity" doc:"In place of keys: the subject of the signer's certificate, such as an e-mail address or the URL of a workflow."`
+	IdentityRegexp string   `json:"identityRegexp" doc:"In place of identity: a regular expression that matches the whole subject."`
+	Issuer         string   `json:"issuer" doc:"Who vouches for the identity, such as https://token.actions.githubusercontent.com."`
+	TrustRoot      string   `json:"trustRoot" doc:"A trusted_root.json with the certificate authorities and logs to rely on, relative to this file."`
 }
 
 // Proxy is what operators get as HTTP_PROXY, HTTPS_PROXY and NO_PROXY.

@@ -67,6 +67,9 @@ spec:
   certificates: secret
   proxy: {httpProxy: "http://proxy:3128", noProxy: ".svc"}
   mirrors: [mirrors.yaml]
+  trust:
+  - {match: quay.io/org/*, keys: [cosign.pub]}
+  - {match: "*", identityRegexp: ".*@example.com", issuer: "https://accounts.example.com", trustRoot: trusted_root.json}
   imagePullSecrets: [pull]
   gitops: {sourceRef: {name: fleet}}
   clusters:
@@ -88,7 +91,12 @@ func TestParse(t *testing.T) {
 			{Name: "own", Source: "bundles:../corpus/bundles"},
 		},
 		KubernetesVersion: "1.34", OpenShiftVersion: "4.20.1", Requirements: "warn", AllowOverlap: true, Output: "rendered", Profile: "flux", Certificates: "secret",
-		Proxy: workspace.Proxy{HTTPProxy: "http://proxy:3128", NoProxy: ".svc"}, Mirrors: []string{"mirrors.yaml"}, ImagePullSecrets: []string{"pull"},
+		Proxy: workspace.Proxy{HTTPProxy: "http://proxy:3128", NoProxy: ".svc"}, Mirrors: []string{"mirrors.yaml"},
+		Trust: []workspace.Trust{
+			{Match: "quay.io/org/*", Keys: []string{"cosign.pub"}},
+			{Match: "*", IdentityRegexp: ".*@example.com", Issuer: "https://accounts.example.com", TrustRoot: "trusted_root.json"},
+		},
+		ImagePullSecrets: []string{"pull"},
 		GitOps: &workspace.GitOps{
 			Revision: "main", Path: "rendered", Namespace: "flux-system", Project: "default",
 			SourceRef: workspace.SourceRef{Kind: "GitRepository", Name: "fleet", Namespace: "flux-system"},
@@ -106,7 +114,7 @@ func TestParse(t *testing.T) {
 	for field, want := range map[string]string{
 		"spec.catalogs[0].source":   "quayside.yaml:6:51",
 		"spec.catalogs[1].priority": "quayside.yaml:7:5",
-		"spec.reporter.enabled":     "quayside.yaml:23:23",
+		"spec.reporter.enabled":     "quayside.yaml:26:23",
 		"nowhere":                   "quayside.yaml",
 	} {
 		if got := got.At(field).String(); got != want {
@@ -119,21 +127,36 @@ func TestParse(t *testing.T) {
 func TestErrors(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
 	for name, c := range map[string]struct{ in, want string }{
-		"no header":       {"spec: {}\n", "quayside.yaml:1:1: no apiVersion (want quayside.dev/v1alpha1)\nquayside.yaml:1:1: no kind (want Workspace)"},
-		"header":          {"apiVersion: quayside.dev/v1\nkind: workspace\n", "quayside.yaml:1:13: apiVersion: \"quayside.dev/v1\" is not quayside.dev/v1alpha1\nquayside.yaml:2:7: kind: \"workspace\" is not Workspace"},
-		"two documents":   {head + "  output: x\n---\na: b\n", `quayside.yaml:6:1: a second document: a workspace is one`},
-		"unknown field":   {head + "  catalog: []\n", `quayside.yaml:4:3: unknown field "catalog" in spec (did you mean "catalogs"?)`},
-		"unknown nested":  {head + "  policy:\n    failOnn: high\n", `quayside.yaml:5:5: unknown field "failOnn" in spec.policy (did you mean "failOn"?)`},
-		"version number":  {head + "  kubernetesVersion: 1.30\n", `quayside.yaml:4:22: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)`},
-		"versions":        {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
-		"enums":           {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of off, info, low, medium, high, critical (did you mean \"high\"?)"},
-		"paths":           {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside of the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
-		"output":          {head + "  output: .\n", `quayside.yaml:4:11: spec.output: the workspace itself cannot be the output: name a directory in it`},
-		"catalogs":        {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not begin with one of image:, oci:, oci-archive:, docker-archive:, dir:, sqlite:, bundles:, package-manifests: (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" stands twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" names nothing after its colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
-		"clusters":        {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" stands twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: want a mapping"},
-		"argo without":    {head + "  gitops: {}\n", `quayside.yaml:4:11: spec.gitops.repoURL: missing: the argocd profile needs it to render an Application`},
-		"flux without":    {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket"},
-		"waivers":         {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
+		"no header":      {"spec: {}\n", "quayside.yaml:1:1: no apiVersion (want quayside.dev/v1alpha1)\nquayside.yaml:1:1: no kind (want Workspace)"},
+		"header":         {"apiVersion: quayside.dev/v1\nkind: workspace\n", "quayside.yaml:1:13: apiVersion: \"quayside.dev/v1\" is not quayside.dev/v1alpha1\nquayside.yaml:2:7: kind: \"workspace\" is not Workspace"},
+		"two documents":  {head + "  output: x\n---\na: b\n", `quayside.yaml:6:1: a second document: a workspace is one`},
+		"unknown field":  {head + "  catalog: []\n", `quayside.yaml:4:3: unknown field "catalog" in spec (did you mean "catalogs"?)`},
+		"unknown nested": {head + "  policy:\n    failOnn: high\n", `quayside.yaml:5:5: unknown field "failOnn" in spec.policy (did you mean "failOn"?)`},
+		"version number": {head + "  kubernetesVersion: 1.30\n", `quayside.yaml:4:22: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)`},
+		"versions":       {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
+		"enums":          {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of off, info, low, medium, high, critical (did you mean \"high\"?)"},
+		"paths":          {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside of the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
+		"output":         {head + "  output: .\n", `quayside.yaml:4:11: spec.output: the workspace itself cannot be the output: name a directory in it`},
+		"catalogs":       {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not begin with one of image:, oci:, oci-archive:, docker-archive:, dir:, sqlite:, bundles:, package-manifests: (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" stands twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" names nothing after its colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
+		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" stands twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: want a mapping"},
+		"argo without":   {head + "  gitops: {}\n", `quayside.yaml:4:11: spec.gitops.repoURL: missing: the argocd profile needs it to render an Application`},
+		"flux without":   {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket"},
+		"waivers":        {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
+		"trust": {
+			head + "  trust:\n  - {keys: [/cosign.pub]}\n  - {match: quay.io/a, keys: [k], issuer: i}\n  - {match: quay.io/*, identity: a, identityRegexp: '('}\n  - {match: quay.io/b}\n  - {match: 'quay.io/c:v1', keys: [k]}\n  - {match: busybox, keys: [k]}\n  - {match: 'q*y.io/*', keys: [k]}\n",
+			`quayside.yaml:5:5: spec.trust[0].match: missing: say which repositories, as in quay.io/org/*
+quayside.yaml:5:13: spec.trust[0].keys[0]: "/cosign.pub" is not a relative path with forward slashes
+quayside.yaml:6:43: spec.trust[1].issuer: stands beside keys: an entry has one or the other
+quayside.yaml:7:5: spec.trust[2].issuer: missing: say who vouches for the identity
+quayside.yaml:7:5: spec.trust[2].trustRoot: missing: name a trusted_root.json; none is fetched
+quayside.yaml:7:53: spec.trust[2].identityRegexp: "(" is not a regular expression: error parsing regexp: missing closing ): ` + "`(`" + `
+quayside.yaml:7:53: spec.trust[2].identityRegexp: stands beside identity: one of them says who must have signed
+quayside.yaml:8:5: spec.trust[3]: says nobody: give keys, or identity, issuer and trustRoot
+quayside.yaml:8:13: spec.trust[3].match: "quay.io/b" is never reached: "quay.io/*" at quayside.yaml:7:13 decides first
+quayside.yaml:9:13: spec.trust[4].match: "quay.io/c:v1": a repository has no tag and no digest
+quayside.yaml:10:13: spec.trust[5].match: "busybox" names no registry: write it in full, as in docker.io/library/busybox, or * for all
+quayside.yaml:11:13: spec.trust[6].match: "q*y.io/*": a * may only stand at the end`,
+		},
 		"proxy and names": {head + "  proxy: {httpProxy: proxy}\n  imagePullSecrets: [A_B]\n", "quayside.yaml:4:22: spec.proxy.httpProxy: \"proxy\" is not an http or https URL\nquayside.yaml:5:22: spec.imagePullSecrets[0]: \"A_B\" is not a Kubernetes name (lower case letters, digits, - and .)"},
 	} {
 		_, err := workspace.Parse("quayside.yaml", []byte(c.in))

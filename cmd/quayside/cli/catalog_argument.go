@@ -25,7 +25,10 @@ func (a *app) argCatalog(ctx context.Context, client *registry.Client, text stri
 		t, err := s.tree(ctx, client, src.ref)
 		return t, "", err
 	}
-	here := &space{app: a, dir: a.argPath("."), ws: s.ws}
+	if _, err := s.trusted(); err != nil { // its files are relative to the workspace
+		return nil, "", err
+	}
+	here := &space{app: a, dir: a.argPath("."), ws: s.ws, signatures: s.signatures}
 	if scheme, rest, ok := strings.Cut(text, ":"); ok && slices.Contains(schemes(), scheme) {
 		t, err := here.tree(ctx, client, text)
 		switch scheme {

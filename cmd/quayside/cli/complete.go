@@ -28,10 +28,9 @@ func (s *space) complete(ctx context.Context, lock, before *lockfile.File, offli
 			return nil, fmt.Errorf("bundle %q of %s: %w", p.Bundle, p.Key(), err)
 		}
 	}
-	s.talk.done()
 	out := lockfile.New(lock.Catalogs, pins)
 	out.Accepted = stillPinned(before, out)
-	return out, nil
+	return s.sign(ctx, c.client, out, before)
 }
 
 // stillPinned returns what is accepted of the operators that stay.

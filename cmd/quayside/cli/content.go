@@ -91,7 +91,7 @@ func (c *contents) open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 // fromImage opens a bundle's image: the client looks into the store before it
 // asks the registry, and verifies what it is given.
 func (c *contents) fromImage(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
-	im, err := image.Open(ctx, c.client, "image:"+p.Image, image.Options{})
+	im, err := c.openImage(ctx, c.client, "image:"+p.Image)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	if o.check {
-		return s.checkLock(in, opt)
+		return s.checkLock(ctx, in, opt, o.offline)
 	}
 	return o.resolve(ctx, s, in, opt)
 }
@@ -185,8 +185,9 @@ func (s *space) resolveOptions() resolve.Options {
 	}
 }
 
-// checkLock reports whether the lock answers the declarations.
-func (s *space) checkLock(in *inputs, opt resolve.Options) error {
+// checkLock reports whether the lock answers the declarations, and whether
+// what it pins is signed by whom it says.
+func (s *space) checkLock(ctx context.Context, in *inputs, opt resolve.Options, offline bool) error {
 	s.talk.warn(in.set.Warnings)
 	if in.prev == nil {
 		return &differsError{"no " + lockFile + ": run 'quayside resolve'"}
@@ -196,6 +197,9 @@ func (s *space) checkLock(in *inputs, opt resolve.Options) error {
 	}
 	if len(in.stale) > 0 {
 		return &resolve.StaleError{Reasons: in.stale}
+	}
+	if err := s.checkSigned(ctx, in.prev, offline); err != nil {
+		return err
 	}
 	s.talk.note("%s is up to date (%s)", lockFile, count(len(in.prev.Pins), "operator"))
 	return nil

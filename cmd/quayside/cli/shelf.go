@@ -12,11 +12,11 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/disk"
-	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/stamp"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/trust"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -44,17 +44,27 @@ type book struct {
 }
 
 // shelf opens the catalogs. One that cannot be read is kept as broken, with
-// the reason: resolve decides whether that matters. Where locked holds a
+// the reason: resolve decides whether that matters. One without the signature
+// that quayside.yaml demands is an error in any case. Where locked holds a
 // catalog by tag, what is read is the digest that was locked.
 func (s *space) shelf(ctx context.Context, sources []source, locked *lockfile.File, offline bool) (*shelf, error) {
 	client, err := s.client(offline)
 	if err != nil {
 		return nil, err
 	}
+	if _, err := s.trusted(); err != nil {
+		return nil, err
+	}
 	sh := &shelf{space: s, broken: map[catalog.ID]error{}}
+	var faults diag.List
 	for _, src := range sources {
 		s.talk.progress("reading catalog %s", src.id)
 		b, err := s.book(ctx, client, src, pinned(locked, src))
+		var unsigned *trust.Error
+		if errors.As(err, &unsigned) {
+			faults.Addf(src.pos, "catalog %q: %w", src.id, unsigned)
+			continue
+		}
 		if err != nil {
 			sh.broken[src.id] = diag.Errorf(src.pos, "%w", err)
 			continue
@@ -62,6 +72,10 @@ func (s *space) shelf(ctx context.Context, sources []source, locked *lockfile.Fi
 		sh.books = append(sh.books, b)
 	}
 	s.talk.done()
+	if err := faults.Err(); err != nil {
+		sh.close()
+		return nil, err
+	}
 	return sh, nil
 }
 
@@ -132,7 +146,7 @@ func (s *space) subject(ctx context.Context, client *registry.Client, ref string
 	case "dir", "bundles":
 		return s.dirSubject(ctx, client, ref, rest)
 	case "oci", "oci-archive", "docker-archive", "image":
-		im, err := image.Open(ctx, client, ref, image.Options{})
+		im, err := s.openImage(ctx, client, ref)
 		if err != nil {
 			return nil, err
 		}

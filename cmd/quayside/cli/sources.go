@@ -122,14 +122,14 @@ func (s *space) tree(ctx context.Context, client *registry.Client, ref string) (
 	case "sqlite":
 		return s.databaseTree(rest)
 	case "oci", "oci-archive", "docker-archive", "image":
-		return imageTree(ctx, client, ref)
+		return s.imageTree(ctx, client, ref)
 	default:
 		return nil, fmt.Errorf("source %q: unknown scheme %q (have %s)", ref, scheme, strings.Join(schemes(), ", "))
 	}
 }
 
-func imageTree(ctx context.Context, client *registry.Client, ref string) (*tree, error) {
-	im, err := image.Open(ctx, client, ref, image.Options{})
+func (s *space) imageTree(ctx context.Context, client *registry.Client, ref string) (*tree, error) {
+	im, err := s.openImage(ctx, client, ref)
 	if err != nil {
 		return nil, err
 	}

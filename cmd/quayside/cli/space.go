@@ -29,6 +29,8 @@ type space struct {
 	*app
 	dir string // the directory, as the user would name it
 	ws  *workspace.Workspace
+
+	signatures *signatures
 }
 
 // open finds the workspace: the directory of -C, else the nearest one upwards
@@ -38,7 +40,7 @@ func (a *app) open() (*space, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &space{app: a, dir: dir}
+	s := &space{app: a, dir: dir, signatures: &signatures{}}
 	data, err := readFile(s.path(workspace.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		s.ws = workspace.Default()

@@ -34,6 +34,9 @@ func newVendor(a *app) *cobra.Command {
 			order. Catalogs and bundles that are files of the repository already stay as they
 			are.
 
+			The signatures of what spec.trust of quayside.yaml demands to be signed are
+			verified and kept with it.
+
 			Only what is missing is fetched, and what the lock no longer names is removed.
 			The same lock gives the same bytes.
 
@@ -82,7 +85,7 @@ func (o *vendorOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images, err := vendored(lock)
+	images, err := s.vendored(ctx, client, lock)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stale := s.checkLock(in, s.resolveOptions())
+	stale := s.checkLock(ctx, in, s.resolveOptions(), o.offline)
 	if in.prev == nil || stale != nil && exitCode(stale) != exitDiffers {
 		return stale
 	}

@@ -1,0 +1,155 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/registry/trust/trusttest"
+)
+
+// signedSpace is a workspace whose catalog and bundles are images of a
+// registry, all of which need a signature.
+type signedSpace struct {
+	testing.TB
+	server *registrytest.Server
+	key    *trusttest.Key
+	dir    string
+	cache  string
+	images []string // "127.0.0.1:…/signed/etcd@sha256:…", the catalog first
+}
+
+func newSignedSpace(t *testing.T) *signedSpace {
+	t.Helper()
+	s := &signedSpace{TB: t, server: registrytest.NewReferring(t), key: trusttest.NewKey(t), dir: quickstart(t), cache: t.TempDir()}
+	repo := s.server.Host + "/signed/"
+	s.run(0, "catalog", "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
+	put(t, s.dir, "quayside.yaml", strings.ReplaceAll(read(t, s.dir, "quayside.yaml"), "oci:catalog", "image:"+repo+"catalog:v1"))
+	remove(t, s.dir, "quayside.lock", "rendered", "catalog", "catalog-src")
+	s.run(0, "resolve")
+	lock := parseLock(t, read(t, s.dir, "quayside.lock"))
+	s.images = []string{repo + "catalog@" + string(lock.Catalogs[0].Digest)}
+	for _, p := range lock.Pins {
+		s.images = append(s.images, p.Image)
+	}
+	put(t, s.dir, "cosign.pub", string(s.key.Public))
+	put(t, s.dir, "quayside.yaml", read(t, s.dir, "quayside.yaml")+"  trust:\n  - {match: \""+repo+"*\", keys: [cosign.pub]}\n")
+	return s
+}
+
+// run runs a command and wants an exit code.
+func (s *signedSpace) run(code int, args ...string) string {
+	s.Helper()
+	got := quaysideIn(s, s.dir, s.cache, args...)
+	if got.code != code {
+		s.Fatalf("%q: exit code %d, want %d\n%s%s", args, got.code, code, got.stdout, got.stderr)
+	}
+	return got.stderr
+}
+
+func (s *signedSpace) sign(images ...string) {
+	s.Helper()
+	for i, im := range images {
+		repo, digest, _ := strings.Cut(im, "@")
+		if i%2 == 0 {
+			trusttest.PushSimple(s, repo, digest, s.key.Simple(s, digest))
+		} else {
+			trusttest.PushBundle(s, repo, digest, s.key.Bundle(s, digest, trusttest.SignPredicate))
+		}
+	}
+}
+
+// wants fails the test unless text holds each word.
+func wants(t testing.TB, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in:\n%s", w, text)
+		}
+	}
+}
+
+// TestTrust goes the way of a workspace that begins to demand signatures.
+func TestTrust(t *testing.T) {
+	s := newSignedSpace(t)
+	unsigned := read(t, s.dir, "quayside.lock")
+	for _, args := range [][]string{{"resolve"}, {"resolve", "--check"}, {"verify"}, {"resolve", "--keep-going"}} {
+		wants(t, s.run(2, args...), s.images[0], "quayside.yaml:", "demands a signature by key cosign.pub, and there is none")
+	}
+	wants(t, s.run(2, "render"), s.images[1], "there is none")
+	if read(t, s.dir, "quayside.lock") != unsigned {
+		t.Error("the lock was written")
+	}
+
+	s.sign(s.images[0])
+	wants(t, s.run(2, "resolve"), s.images[1], s.images[len(s.images)-1], "there is none")
+	s.sign(s.images...)
+	wants(t, s.run(1, "resolve", "--check"), "catalog \"olm/quickstart\" is signed by \"key sha256:", "which is not recorded: run 'quayside resolve'")
+	s.run(0, "resolve")
+	lock := parseLock(t, read(t, s.dir, "quayside.lock"))
+	for _, id := range []string{lock.Catalogs[0].Identity, lock.Pins[0].Identity, lock.Pins[len(lock.Pins)-1].Identity} {
+		if !strings.HasPrefix(id, "key sha256:") {
+			t.Errorf("identity %q", id)
+		}
+	}
+	s.run(0, "resolve", "--check")
+	s.run(0, "render")
+	s.run(0, "verify")
+
+	// A lock whose signer is another's, or whose demand is gone, is out of step.
+	yaml := read(t, s.dir, "quayside.yaml")
+	put(t, s.dir, "quayside.yaml", yaml[:strings.Index(yaml, "  trust:")])
+	wants(t, s.run(1, "verify"), "which quayside.yaml does not demand: run 'quayside resolve'")
+	s.run(0, "resolve")
+	if read(t, s.dir, "quayside.lock") != unsigned {
+		t.Error("without the demand the lock is another than before it")
+	}
+	put(t, s.dir, "quayside.yaml", yaml)
+	put(t, s.dir, "cosign.pub", string(trusttest.NewKey(t).Public))
+	for _, args := range [][]string{{"resolve"}, {"render"}, {"verify"}, {"vendor"}} {
+		wants(t, s.run(2, args...), "quayside.yaml:", "does not count")
+	}
+	remove(t, s.dir, "cosign.pub")
+	wants(t, s.run(2, "resolve"), "quayside.yaml:", "cosign.pub: no such file")
+}
+
+// TestTrustOffline takes signatures from the store, then from the vendored
+// layout, and names what neither has.
+func TestTrustOffline(t *testing.T) {
+	s := newSignedSpace(t)
+	wants(t, s.run(2, "resolve", "--offline"), s.images[0], "nothing is fetched offline")
+	s.sign(s.images...)
+	s.run(0, "resolve")
+	s.run(0, "render")
+	s.server.Requests()
+	s.run(0, "verify", "--offline")
+	s.run(0, "resolve", "--offline")
+	s.run(0, "vendor", "--offline")
+	if n := s.server.Requests(); len(n) > 0 {
+		t.Errorf("asked the registry: %s", n)
+	}
+
+	s.cache = t.TempDir()
+	s.run(0, "vendor", "--check", "--offline")
+	s.run(0, "verify", "--offline")
+	lock := read(t, s.dir, "quayside.lock")
+	remove(t, s.dir, "quayside.lock", "rendered")
+	s.run(0, "resolve", "--offline")
+	s.run(0, "render", "--offline")
+	if read(t, s.dir, "quayside.lock") != lock {
+		t.Error("the lock differs")
+	}
+	if n := s.server.Requests(); len(n) > 0 {
+		t.Errorf("asked the registry: %s", n)
+	}
+
+	// A layout that lost its signatures, and an empty store.
+	s.cache = t.TempDir()
+	index := filepath.Join(s.dir, "quayside.vendor", "index.json")
+	data, err := os.ReadFile(index)
+	check(t, err)
+	check(t, os.WriteFile(index, []byte(strings.ReplaceAll(strings.ReplaceAll(string(data), ".sig", ".gone"), "/signed/", "/lost/")), 0o644))
+	wants(t, s.run(2, "render", "--offline"), s.images[1], "none is in the local store or the vendored layout")
+}
