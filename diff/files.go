@@ -195,6 +195,9 @@ func ownerOf(labels map[string]string, pins []lockfile.Pin) string {
 		return ""
 	}
 	if ns != "" {
+		if pkg == "quayside" && !slices.ContainsFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == ns && p.Package == pkg }) {
+			return "" // a Namespace that several operators share
+		}
 		return ns + "/" + pkg
 	}
 	for _, p := range sortedPins(pins) {

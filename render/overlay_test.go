@@ -61,8 +61,8 @@ func TestOwnerLabels(t *testing.T) {
 		for _, r := range res.Objects {
 			labels := sub(r.Object, "metadata", "labels")
 			for _, key := range []string{labelPackage, labelNamespace, labelVersion, labelManagedBy} {
-				shared := r.Package == "" && key != labelNamespace || isCRD(r.Object) && key == labelNamespace || r.Package == "quayside"
-				if str(labels, key) == "" && !shared || isCRD(r.Object) && key == labelNamespace && labels[key] != nil {
+				global := isCRD(r.Object) && key == labelNamespace
+				if global != (str(labels, key) == "") || global && labels[key] != nil {
 					t.Errorf("%s: label %s is %q", r.Path, key, str(labels, key))
 				}
 			}

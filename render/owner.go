@@ -10,6 +10,25 @@ const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 )
 
+// The owner of what belongs to no single operator: the CRD of OperatorCondition
+// and a Namespace that several operators share. No selector of an operator
+// finds those, so that nobody deletes them with it. The version is that of the
+// lock's API, for a tree depends on no version of this program.
+const (
+	sharedPackage = "quayside"
+	sharedVersion = "v1alpha1"
+)
+
+// shared returns o with the labels of what several operators share. The
+// namespace is empty for what is the whole cluster's.
+func shared(o Object, namespace string) Object {
+	owner := map[string]any{labelPackage: sharedPackage, labelVersion: sharedVersion}
+	if namespace != "" {
+		owner[labelNamespace] = namespace
+	}
+	return owned(o, owner).withVersion(sharedVersion)
+}
+
 // own returns o with the labels that say whose it is. A CRD serves every
 // install in the cluster and names none.
 func (in *install) own(o Object) Object {

@@ -36,9 +36,9 @@ func (t *tree) crds() ([]string, error) {
 		paths = append(paths, path.Join(dir, file))
 	}
 	if _, provided := providers[conditionCRD]; !provided {
-		o := owned(operatorConditionCRD(), map[string]any{labelPackage: "quayside"})
-		dir, file := path.Join("crds", "quayside"), "customresourcedefinition-"+conditionCRD+".yaml"
-		if err := t.add(dir, file, Rendered{Object: o, Package: "quayside"}); err != nil {
+		o := shared(operatorConditionCRD(), "")
+		dir, file := path.Join("crds", sharedPackage), "customresourcedefinition-"+conditionCRD+".yaml"
+		if err := t.add(dir, file, Rendered{Object: o, Package: sharedPackage}); err != nil {
 			return nil, err
 		}
 		paths = append(paths, path.Join(dir, file))
@@ -143,7 +143,10 @@ func (t *tree) namespaces() ([]string, error) {
 			return nil, err
 		}
 		file := fileName("namespace-"+name) + ".yaml"
-		r := Rendered{Object: o, Namespace: name, Package: str(sub(o, "metadata", "labels"), labelPackage)}
+		r := Rendered{Object: o, Namespace: name}
+		if len(byName[name]) == 1 {
+			r.Package = byName[name][0].pin.Package
+		}
 		if err := t.add("namespaces", file, r); err != nil {
 			return nil, err
 		}
@@ -187,13 +190,12 @@ func (t *tree) namespace(name string, installs []opened) (Object, error) {
 		t.templateConflicts(in, sub(o, "metadata", "annotations"), template.Metadata.Annotations)
 		o = annotate(label(o, template.Metadata.Labels), template.Metadata.Annotations)
 	}
-	owner := map[string]any{labelNamespace: name}
-	if len(installs) == 1 {
-		pin := installs[0].pin
-		owner[labelPackage], owner[labelVersion] = labelValue(pin.Package), labelValue(pin.Version)
-		return owned(o, owner).withVersion(pin.Version), nil
+	if len(installs) > 1 {
+		return shared(o, name), nil
 	}
-	return owned(o, owner), nil
+	pin := installs[0].pin
+	owner := map[string]any{labelNamespace: name, labelPackage: labelValue(pin.Package), labelVersion: labelValue(pin.Version)}
+	return owned(o, owner).withVersion(pin.Version), nil
 }
 
 func (t *tree) templateConflicts(in opened, have map[string]any, want map[string]string) {

@@ -1,0 +1,24 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+func TestOwnerOf(t *testing.T) {
+	pins := []lockfile.Pin{{Namespace: "a", Package: "p"}, {Namespace: "b", Package: "p"}, {Namespace: "b", Package: "quayside"}}
+	for _, c := range []struct{ pkg, ns, want string }{
+		{"", "a", ""},
+		{"p", "b", "b/p"},
+		{"p", "", "a/p"}, // a CRD, of the first that provides it
+		{"other", "", "other"},
+		{"quayside", "a", ""}, // a Namespace that several operators share
+		{"quayside", "b", "b/quayside"},
+	} {
+		got := ownerOf(map[string]string{"quayside.dev/package": c.pkg, "quayside.dev/install-namespace": c.ns}, pins)
+		if got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}
