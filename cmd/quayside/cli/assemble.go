@@ -91,7 +91,7 @@ func (m *assembly) source(ctx context.Context, text string) error {
 	}
 	switch {
 	case strings.HasPrefix(text, "dir:"), scheme == "dir":
-		return m.addCatalog(fsys)
+		return m.addCatalog(text, fsys)
 	case scheme == "package-manifests":
 		if fsys, err = bundledir.Packages(fsys); err != nil {
 			return below(text, err)
@@ -118,7 +118,7 @@ func (m *assembly) image(ctx context.Context, arg argument) error {
 		return err
 	}
 	if im.Kind() == image.Catalog {
-		return m.addCatalog(fsys)
+		return m.addCatalog("", fsys)
 	}
 	key := m.addBundles(arg.text, fsys)
 	if src, err := registry.ParseSource(arg.image); err == nil && src.Kind == registry.Remote {
@@ -128,8 +128,11 @@ func (m *assembly) image(ctx context.Context, arg argument) error {
 }
 
 // addCatalog takes up the files of a file-based catalog as they are.
-func (m *assembly) addCatalog(fsys fs.FS) error {
+func (m *assembly) addCatalog(name string, fsys fs.FS) error {
 	m.catalogs++
+	if _, err := fbc.LoadFS(fsys); err != nil { // in the user's terms, and symbolic links are refused
+		return below(strings.TrimPrefix(name, "dir:"), err)
+	}
 	files, err := filetree.Read(fsys)
 	if err != nil {
 		return err
