@@ -19,33 +19,21 @@ run catalog list --offline
 step "What is committed is in step: declarations, lock, rendered tree"
 run verify --offline
 
+step "What would an upgrade really change?"
+run diff --upgrade --offline --exit-zero
+
 step "Move what may move, by one hop"
 cp quayside.lock before.lock
-cp -R rendered before
 run resolve --offline --upgrade
 
 step "CI would say now that the tree is behind"
-run render --offline --check || echo "(exit code $?)"
+run verify --offline || echo "(exit code $?)"
 
 step "Render it"
 run render --offline >/dev/null
 
-step "What the pull request would show: the lock, then the manifests"
-if command -v git >/dev/null; then
-  diff=(git --no-pager diff --no-index --no-prefix)
-  if [ -t 1 ]; then diff+=(--color=always); fi
-  summary=("${diff[@]}" --shortstat)
-  # The version stands in a label of every object: no news here.
-  quiet=(-I 'quayside.dev/version:')
-else
-  diff=(diff -ru)
-  summary=(diff -rq)
-  quiet=(-I 'quayside.dev/version:')
-fi
-"${diff[@]}" before.lock quayside.lock || true
-"${diff[@]}" "${quiet[@]}" before rendered || true
-step "In short (the version stands in a label of every object)"
-"${summary[@]}" before rendered || true
+step "What a pull request would say, as a comment"
+run diff --locks before.lock quayside.lock --offline -o markdown --exit-zero
 
 step "Where to look"
 cat <<END

@@ -63,6 +63,13 @@ func (c *compared) options() (diff.Options, error) {
 			opt.Accepted = append(opt.Accepted, diff.Accepted{Operator: a.Operator, Permissions: a.Permissions, APIs: a.APIs})
 		}
 	}
+	mirrors, err := s.mirrors()
+	if err != nil {
+		return opt, err
+	}
+	for _, m := range mirrors.Rewrites() {
+		opt.Mirrors = append(opt.Mirrors, m.Prefix, m.Mirror)
+	}
 	if c.before.rev != nil && !reflect.DeepEqual(plainPolicy(c.before.space.ws), plainPolicy(s.ws)) {
 		c.notes = append(c.notes, "the policy in quayside.yaml is itself changed: this report was judged by the new one")
 	}

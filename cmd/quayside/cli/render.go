@@ -27,6 +27,7 @@ type renderOptions struct {
 	stdout  bool
 	overlay string
 	check   bool
+	foreign bool // list what is not quayside's too
 	offline bool
 }
 
@@ -105,7 +106,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.finish(s, lock, res, changes)
+	return o.finish(s, lock, res, changes, have)
 }
 
 // stream prints what a cluster gets; have is the tree as it stands, with the
@@ -160,11 +161,7 @@ func (s *space) renderQuietly(ctx context.Context, lock *lockfile.File, offline 
 	defer c.close()
 	res, err := render.All(lock, opt, func(p lockfile.Pin) (fs.FS, error) { return c.open(ctx, p) })
 	s.talk.done()
-	if err != nil {
-		return nil, err
-	}
-	s.talk.warn(res.Warnings)
-	return res, nil
+	return res, err
 }
 
 // rendered reads the tree as it stands, empty where there is none.
@@ -266,10 +263,10 @@ type renderReport struct {
 
 type fileChange struct {
 	Path   string `json:"path"`
-	Change string `json:"change"` // missing, differs, extra: as it was before
+	Change string `json:"change"` // missing, differs, extra: as it was before; foreign: not quayside's
 }
 
-func (o *renderOptions) finish(s *space, lock *lockfile.File, res *render.Result, changes []filetree.Change) error {
+func (o *renderOptions) finish(s *space, lock *lockfile.File, res *render.Result, changes []filetree.Change, have *filetree.Tree) error {
 	r := &renderReport{
 		Output:    s.ws.Output,
 		Written:   !o.check && len(changes) > 0,
@@ -281,6 +278,10 @@ func (o *renderOptions) finish(s *space, lock *lockfile.File, res *render.Result
 	for _, c := range changes {
 		r.Changes = append(r.Changes, fileChange{Path: c.Path, Change: string(c.Kind)})
 	}
+	out := len(changes)
+	if o.foreign {
+		out += r.addForeign(filetree.Foreign(have, res.Tree))
+	}
 	err := o.print(o.output, r, func(w io.Writer) error {
 		o.printChanges(w, r)
 		return nil
@@ -288,10 +289,30 @@ func (o *renderOptions) finish(s *space, lock *lockfile.File, res *render.Result
 	if err != nil {
 		return err
 	}
-	if o.check && len(changes) > 0 {
-		return &differsError{fmt.Sprintf("%s is not what %s says (%s): run 'quayside render'", r.Output, lockFile, count(len(changes), "file"))}
+	switch {
+	case o.check && len(changes) > 0:
+		return &differsError{fmt.Sprintf("%s is not what %s says (%s): run 'quayside render'", r.Output, lockFile, count(out, "file"))}
+	case o.check && out > 0:
+		return &differsError{fmt.Sprintf("%s/crds is applied as it is and holds what is not quayside's (%s): move it away", r.Output, count(out, "file"))}
 	}
 	return nil
+}
+
+// foreign is what a file is called that quayside did not write.
+const foreign = "foreign"
+
+// addForeign lists files that are not quayside's and returns how many of them
+// lie where every file is applied: among the CustomResourceDefinitions, which
+// no kustomization lists. Elsewhere they are the user's patches.
+func (r *renderReport) addForeign(names []string) int {
+	applied := 0
+	for _, name := range names {
+		r.Changes = append(r.Changes, fileChange{Path: name, Change: foreign})
+		if strings.HasPrefix(name, "crds/") {
+			applied++
+		}
+	}
+	return applied
 }
 
 func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
@@ -299,7 +320,13 @@ func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
 	if !o.check && len(changes) > manyFiles {
 		changes = folded(changes)
 	}
+	theirs := 0
 	for _, c := range changes {
+		if c.Change == foreign {
+			fmt.Fprintf(w, "? %s (not quayside's)\n", c.Path)
+			theirs++
+			continue
+		}
 		sign, color := "~", yellow
 		switch filetree.Kind(c.Change) {
 		case filetree.Missing:
@@ -313,7 +340,7 @@ func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
 	switch {
 	case r.Written:
 		o.talk.note("wrote %s (%s, %s)", r.Output, count(r.Operators, "operator"), count(r.Files, "file"))
-	case len(r.Changes) == 0:
+	case len(changes) == theirs:
 		o.talk.note("%s is up to date (%s, %s)", r.Output, count(r.Operators, "operator"), count(r.Files, "file"))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 type verifyOptions struct {
 	*app
+	output  format
 	offline bool
 }
 
@@ -20,7 +21,9 @@ func newVerify(a *app) *cobra.Command {
 		Long: doc(`
 			Check that quayside.lock answers the declarations and that the rendered tree is
 			what the lock says: 'quayside resolve --check' and 'quayside render --check' in
-			one. Nothing is written.
+			one. Every file that differs (~), is missing (+), is no longer needed (-) or is
+			not quayside's (?) is listed. Your own files are no fault, but among the
+			CustomResourceDefinitions, where every file is applied. Nothing is written.
 
 			Exit codes: 0 in step; 1 something is out of step; 2 an error.`),
 		Example: examples(`
@@ -29,6 +32,7 @@ func newVerify(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	addOffline(cmd, &o.offline)
+	addOutput(cmd, &o.output)
 	return cmd
 }
 
@@ -45,6 +49,6 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	if in.prev == nil || stale != nil && exitCode(stale) != exitDiffers {
 		return stale
 	}
-	r := &renderOptions{app: o.app, check: true, offline: o.offline}
+	r := &renderOptions{app: o.app, output: o.output, check: true, foreign: true, offline: o.offline}
 	return errors.Join(stale, r.run(ctx))
 }
