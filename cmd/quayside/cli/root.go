@@ -25,6 +25,9 @@ func newRoot(a *app) *cobra.Command {
 		RunE:          group,
 	}
 	root.PersistentFlags().StringVarP(&a.dir, "directory", "C", "", "work in the workspace at `DIR` (default: the nearest quayside.yaml upwards)")
+	root.Version = a.version
+	root.Flags().Bool("version", false, "print the version")
+	root.SetVersionTemplate(a.versionLine())
 	root.SetIn(a.stdin)
 	root.SetOut(a.out)
 	root.SetErr(a.talk)
@@ -49,6 +52,7 @@ func newRoot(a *app) *cobra.Command {
 		newCompletion(a),
 		newVersion(a),
 	)
+	addCompletions(a, root)
 	root.SetHelpCommand(newHelp())
 	return root
 }

@@ -32,12 +32,19 @@ func (o *versionOptions) run() error {
 		Version  string `json:"version"`
 		Go       string `json:"go"`
 		Platform string `json:"platform"`
-	}{o.version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	}{o.version, runtime.Version(), platform()}
 	return o.print(o.output, v, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "quayside %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+		_, err := io.WriteString(w, o.versionLine())
 		return err
 	})
 }
+
+// versionLine is what 'version' and --version print.
+func (a *app) versionLine() string {
+	return fmt.Sprintf("quayside %s (%s, %s)\n", a.version, runtime.Version(), platform())
+}
+
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
 // buildVersion returns the module version that the go command recorded, or
 // "devel".
