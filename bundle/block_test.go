@@ -60,7 +60,7 @@ func blockTexts() []string {
 		"a: x\n  y\n\n  z\nb: 'it''s\n  so'\nc: \"a\\nb\\\n  \\ c\n  d\"\n", "a: {}\nb: []\nc: # d\nd: e # f\ne: ~\n", "---\na: 1\n---\n# nothing\n---\nb: -1.5\n", "a: =\nb: y\nc: 0777\nd: 1e3\ne: 2001-01-01\nf: 1_0\ng: <<\n",
 		"a: b: c\n", "a: \"b\" c\n", "\"a\": 1\n'b': 2\n", "a: 1\na: 2\n", "a:\n    b: 1\n  c: 2\n", "- a\n- b: c\n", "a: |\n\n  x\n", "a: |\n\nb: c\n", "a: 'x' # c\nb: x#y\n", "a: - b\n", "a: ? b\n", "a: x\n # c\n  y\n", "a: |\n x\n# c\n y\n",
 		"a: b\n\tc: d\n", "text\n", "a: ''\nb: \"\"\n", "a: |-\n  \n  x\n", "a: x \n  y \nb: \"x \n  y\"\n", "a:\n  text\n  more\n", "a:\n- |\n  x\n- >-\n  y\n  z\n", "a: -b\nc: :d\ne: ?f\n",
-		"a: \"\\x41\\u00e9\\U0001F600\"\n", "a: \"x\n\n  y\"\n", "y: 1\n", "1: a\n", "a : b\n", "a: [1]\n", "a: &x b\nc: *x\n", "a: !!str 1\n", "%YAML 1.1\n---\na: b\n", "a: b\n...\n", "a: |2\n   x\n", "a:\n# c\n  b: d\n# e\nf: g\n",
+		"a: \"\\x41\\u00e9\\U0001F600\"\n", "a: \"x\n\n  y\"\n", "y: 1\n", "1: a\n", "a : b\n", "a: [1]\n", "a: &x b\nc: *x\n", "a: !!str 1\n", "%YAML 1.1\n---\na: b\n", "a: b\n...\n", "a: |2\n   x\n", "a: |2-\n\n   x\n    y\n  z\n\nb: |+1\n   \n x\n  \nc:\n- |2\n    x\n- - |1\n    y\n", "a: |2\n x\n", "a: |2\nb: c\n", "a: |0\n  x\n", "a: >1\n x\n y\n", "--- |1\n x\n", "a: |12\n            x\n", "a:\n  b: |9\n             x\n", "a:\n# c\n  b: d\n# e\nf: g\n",
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v2"
 
+	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -98,6 +99,17 @@ func decodeYAML(file string, data []byte) ([]any, error) {
 		return docs, nil
 	}
 	return decodeFull(file, data)
+}
+
+func decodeBlock(data []byte) ([]any, bool) {
+	return blockyaml.Decode(data, func(text string) (any, bool) {
+		var v any
+		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+			return nil, false
+		}
+		v, err := scalar(v)
+		return v, err == nil
+	})
 }
 
 func decodeFull(file string, data []byte) ([]any, error) {

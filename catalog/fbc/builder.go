@@ -21,6 +21,7 @@ type builder struct {
 	deprecated   map[string]diag.Pos // where a package's olm.deprecations stands
 	faults       diag.List
 	objects      int
+	plodding     bool // without the fast path for YAML; for tests
 
 	texts  map[string]string
 	values map[string][]byte

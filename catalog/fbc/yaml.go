@@ -25,6 +25,9 @@ func (b *builder) readYAML(file string, r io.Reader, sel *selector) error {
 		if err != nil {
 			return diag.Errorf(diag.Pos{File: file, Line: line}, "%w", err)
 		}
+		if !b.plodding && b.block(file, text, line-1, sel) {
+			continue
+		}
 		nodes, err := yamlnode.Documents(file, text, yamlnode.Limits{Bytes: maxDocument, Depth: maxDepth, Nodes: maxNodes})
 		if err != nil {
 			b.fault(diag.Pos{File: file, Line: line}, shift(err, line-1))

@@ -161,11 +161,11 @@ func someYAML(b *testing.B, dir string, packages int) (asJSON, asYAML string) {
 		var out strings.Builder
 		for dec := json.NewDecoder(strings.NewReader(data)); ; {
 			var object json.RawMessage
-			if err := dec.Decode(&object); errors.Is(err, io.EOF) {
+			err := dec.Decode(&object)
+			if errors.Is(err, io.EOF) {
 				break
-			} else {
-				check(b, err)
 			}
+			check(b, err)
 			text, err := yaml.JSONToYAML(object)
 			check(b, err)
 			out.WriteString("---\n")

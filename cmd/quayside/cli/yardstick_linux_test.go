@@ -23,7 +23,7 @@ func account(args []string) error {
 	if !ok {
 		return errors.New("the system keeps no account of children")
 	}
-	_, err := fmt.Println(int64(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()), used.Maxrss<<10)
+	_, err := fmt.Fprintln(os.Stdout, int64(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()), used.Maxrss<<10)
 	return err
 }
 

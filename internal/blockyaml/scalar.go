@@ -1,17 +1,15 @@
-package bundle
+package blockyaml
 
 import (
 	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v2"
 )
 
 // scalar reads the value at the cursor, which belongs to a node in column
 // parent, and moves to the next content.
-func (p *blockParser) scalar(parent int) any {
+func (p *parser) scalar(parent int) any {
 	if p.bad {
 		return nil
 	}
@@ -35,7 +33,7 @@ func (p *blockParser) scalar(parent int) any {
 }
 
 // emptyFlow reads {} and []; other flow collections are beyond this parser.
-func (p *blockParser) emptyFlow(open byte) any {
+func (p *parser) emptyFlow(open byte) any {
 	closing := byte('}')
 	var v any = map[string]any{}
 	if open == '[' {
@@ -54,7 +52,7 @@ func (p *blockParser) emptyFlow(open byte) any {
 
 // plain reads a plain scalar, which goes on in the lines that are deeper than
 // parent.
-func (p *blockParser) plain(parent int) any {
+func (p *parser) plain(parent int) any {
 	end := p.off + bytes.IndexByte(p.data[p.off:], '\n')
 	first, more, ok := plainLine(p.data[p.off:end])
 	if !ok {
@@ -126,7 +124,7 @@ func plainLine(line []byte) (text string, more, ok bool) {
 }
 
 // resolve returns what a plain scalar of one line means.
-func (p *blockParser) resolve(s string) any {
+func (p *parser) resolve(s string) any {
 	if certain(s) {
 		return s
 	}
@@ -146,19 +144,15 @@ func (p *blockParser) resolve(s string) any {
 	if strings.IndexByte("0123456789+-.yYnNtTfFoO<~=", s[0]) < 0 {
 		return s
 	}
-	var v any
-	if err := yaml.Unmarshal([]byte(s), &v); err != nil {
-		return p.fail()
-	}
-	v, err := scalar(v)
-	if err != nil {
+	v, ok := p.meaning(s)
+	if !ok {
 		return p.fail()
 	}
 	return v
 }
 
 // quoted reads a scalar in quotes, over as many lines as it has.
-func (p *blockParser) quoted(parent int, quote byte) any {
+func (p *parser) quoted(parent int, quote byte) any {
 	var text strings.Builder
 	i := p.off + 1
 	for i < len(p.data) {
@@ -209,7 +203,7 @@ func (p *blockParser) quoted(parent int, quote byte) any {
 
 // foldQuoted writes what stands for the line break at i, and returns the
 // offset of the content that follows.
-func (p *blockParser) foldQuoted(text *strings.Builder, i int) int {
+func (p *parser) foldQuoted(text *strings.Builder, i int) int {
 	blank := -1
 	for i < len(p.data) && p.data[i] == '\n' {
 		blank++
@@ -226,7 +220,7 @@ func (p *blockParser) foldQuoted(text *strings.Builder, i int) int {
 
 // escape writes what the escape sequence at i, behind the backslash, stands
 // for, and returns its length; 0 where it is unknown.
-func (p *blockParser) escape(text *strings.Builder, i int) int {
+func (p *parser) escape(text *strings.Builder, i int) int {
 	const plain = "\"\\/ abefnrtv0"
 	const meant = "\"\\/ \a\b\x1b\f\n\r\t\v\x00"
 	c := p.data[i]
@@ -257,20 +251,16 @@ func (p *blockParser) escape(text *strings.Builder, i int) int {
 }
 
 // blockScalar reads a literal or folded block.
-func (p *blockParser) blockScalar(parent int) any {
+func (p *parser) blockScalar(parent int) any {
 	folded := p.data[p.off] == '>'
-	chomp := byte(0)
 	p.off++
-	if c := p.data[p.off]; c == '-' || c == '+' {
-		chomp = c
-		p.off++
-	}
-	if p.data[p.off] != '\n' {
+	chomp, indent, ok := p.blockHeader(parent)
+	if !ok {
 		return p.fail()
 	}
 	at := p.off + 1
 	var lines []string
-	indent, last := -1, 0 // column of the text; number of lines up to the last that is not blank
+	last := 0 // number of lines up to the last that is not blank
 	for at < len(p.data) {
 		end := at + bytes.IndexByte(p.data[at:], '\n')
 		line := p.data[at:end]
@@ -308,6 +298,24 @@ func (p *blockParser) blockScalar(parent int) any {
 		return p.fail()
 	}
 	return joinBlock(lines, last, folded, chomp)
+}
+
+// blockHeader reads what stands behind the mark of a block: how it ends, and
+// by how much it is indented; the column of the text is -1 where that is not
+// said.
+func (p *parser) blockHeader(parent int) (chomp byte, indent int, ok bool) {
+	indent = -1
+	for range 2 {
+		switch c := p.data[p.off]; {
+		case (c == '-' || c == '+') && chomp == 0:
+			chomp = c
+			p.off++
+		case c >= '1' && c <= '9' && indent < 0:
+			indent = max(parent, 0) + int(c-'0')
+			p.off++
+		}
+	}
+	return chomp, indent, p.data[p.off] == '\n'
 }
 
 // joinBlock puts the lines of a block together; those from last on are blank.

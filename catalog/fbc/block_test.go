@@ -1,0 +1,104 @@
+package fbc
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog"
+)
+
+// bothWays decodes text with the fast path and without, and fails where that
+// makes a difference.
+func bothWays(t *testing.T, text []byte) {
+	t.Helper()
+	var contents [2]catalog.Content
+	var faults [2]string
+	for i := range 2 {
+		b := newBuilder()
+		b.plodding = i == 0
+		if err := b.read("f.yaml", bytes.NewReader(text), nil); err != nil {
+			faults[i] = err.Error()
+		}
+		c, err := b.content()
+		contents[i], faults[i] = c, faults[i]+"\n"+fmt.Sprint(err)
+	}
+	if faults[0] != faults[1] {
+		t.Errorf("the full parser says %s\nthe block parser %s\nof\n%.2000s", faults[0], faults[1], text)
+	}
+	if d := cmp.Diff(contents[0], contents[1]); d != "" {
+		t.Errorf("content (-full +block):\n%s\nof\n%.2000s", d, text)
+	}
+}
+
+// blockCount returns how many documents of text there are, and how many of them
+// the fast path reads.
+func blockCount(text []byte) (all, fast int) {
+	docs := bytes.Split(append([]byte("\n"), text...), []byte("\n---\n"))
+	for _, doc := range docs {
+		if len(bytes.TrimSpace(doc)) == 0 {
+			continue
+		}
+		all++
+		if newBuilder().block("f", append(doc, '\n'), 0, nil) {
+			fast++
+		}
+	}
+	return all, fast
+}
+
+func blockSeeds() []string {
+	return []string{
+		"---\nschema: olm.package\nname: a\ndefaultChannel: stable\ndescription: |\n  - x\n  entries:\n---\nschema: olm.channel\npackage: a\nname: stable\nentries:\n- name: a.v1.0.0\n  skips:\n  - a.v0\n- name: a.v1.1.0\n  replaces: a.v1.0.0\n  skipRange: '>=0.1.0\n    <1.1.0'\n",
+		"schema: olm.channel\npackage: a\nentries:\n  - skipRange: \"- name\n- x\"\n    name: b\n  -\n    name: c\n",
+		"schema: olm.channel\nentries:\n# c\n- name: a\n\n- name: b\nname: stable\npackage: a\n", "  schema: olm.channel\n  entries:\n  - name: a\n  name: s\n  package: a\n",
+		"schema: olm.bundle\nname: a.v1\npackage: a\nimage: q\nproperties:\n- type: olm.package\n  value:\n    packageName: a\n    version: 1.0.0\n- type: x\n  value: {b: 1}\n- type: n\n  value: 1.50\n- type: big\n  value: 123456789012345678901234567890\n- type: oct\n  value: 0777\n- type: yes\n  value: yes\n- type: date\n  value: 2001-01-01\n- type: inf\n  value: .inf\n",
+		"schema: olm.bundle\nname: 1\npackage: a\n", "schema: olm.bundle\nname: ~\nname: a\n", "schema: 1\n", "name: a\n", "schema: olm.channel\nname: s\npackage: p\nentries:\n  a: b\n", "schema: olm.channel\nname: s\npackage: p\nentries: []\n",
+		"schema: olm.deprecations\npackage: a\nentries:\n- reference:\n    schema: olm.package\n  message: |\n    gone\n", "schema: olm.package\nname: \"\\u00e9\\u2028\"\n", "- schema: olm.package\n", "schema: olm.channel\nname: s\npackage: p\nentries:\n- - name: a\n- name: b\n",
+	}
+}
+
+func TestBlockDocumentsAreReadAsByTheFullParser(t *testing.T) {
+	for _, seed := range blockSeeds() {
+		bothWays(t, []byte(seed))
+	}
+	if all, fast := blockCount([]byte(blockSeeds()[0])); all != 2 || fast != 2 {
+		t.Errorf("%d of %d plain documents take the fast path", fast, all)
+	}
+}
+
+func TestBlockReadsTheCorpus(t *testing.T) {
+	fsys := corpusCatalog(t, "community-v4.20.tar.zst")
+	all, fast := 0, 0
+	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(name, "ml") {
+			return err
+		}
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		bothWays(t, text)
+		n, m := blockCount(text)
+		all, fast = all+n, fast+m
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d documents take the fast path", fast, all)
+	if all == 0 || fast < all*9/10 {
+		t.Errorf("only %d of %d documents take the fast path", fast, all)
+	}
+}
+
+func FuzzBlock(f *testing.F) {
+	for _, seed := range blockSeeds() {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { bothWays(t, text) })
+}
