@@ -144,6 +144,9 @@ func (p *parser) resolve(s string) any {
 	if strings.IndexByte("0123456789+-.yYnNtTfFoO<~=", s[0]) < 0 {
 		return s
 	}
+	if strings.HasPrefix(s, "---") || strings.HasPrefix(s, "...") {
+		return p.fail() // by itself it would be a marker
+	}
 	v, ok := p.meaning(s)
 	if !ok {
 		return p.fail()
