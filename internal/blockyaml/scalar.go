@@ -275,6 +275,9 @@ func (p *parser) blockScalar(parent int) any {
 			}
 			lines = append(lines, string(line[min(len(line), max(indent, 0)):]))
 			if indent >= 0 && content > indent {
+				if folded {
+					return p.fail() // blanks that are text
+				}
 				last = len(lines)
 			}
 			at = end + 1
