@@ -251,6 +251,11 @@ func (r *upstream) fetchAll(ctx context.Context, layers []Layer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slots := make(chan struct{}, r.client.Retry.withDefaults().Parallel)
+	for _, l := range layers {
+		if !r.client.Store.Has(l.Digest) {
+			r.client.report(Progress{Image: r.image, Digest: l.Digest, Total: l.Size})
+		}
+	}
 	errs := make([]error, len(layers))
 	var wg sync.WaitGroup
 	for i, l := range layers {

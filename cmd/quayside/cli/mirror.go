@@ -144,12 +144,8 @@ func planMirror(images []lockImage, prefix string) ([]mirrorCopy, error) {
 
 // copyAll copies as many images at a time as asked for.
 func (o *mirrorOptions) copyAll(ctx context.Context, client *registry.Client, copies []mirrorCopy) {
-	var mu sync.Mutex // guards what is said
-	client.Progress = func(p registry.Progress) {
-		mu.Lock()
-		defer mu.Unlock()
-		o.talk.progress("fetching %s: %d of %d MB", p.Image, p.Done>>20, p.Total>>20)
-	}
+	said := newPulls(o.talk)
+	client.Progress = said.show
 	slots := make(chan struct{}, o.parallel)
 	var wait sync.WaitGroup
 	for i := range copies {
@@ -167,9 +163,7 @@ func (o *mirrorOptions) copyAll(ctx context.Context, client *registry.Client, co
 			default:
 				c.State = "copied"
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			o.talk.note("%s %s (%.1f MB)", c.State, c.To, float64(c.Bytes)/1e6)
+			said.note("%s %s (%.1f MB)", c.State, c.To, float64(c.Bytes)/1e6)
 		})
 	}
 	wait.Wait()

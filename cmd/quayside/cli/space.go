@@ -210,9 +210,7 @@ func (s *space) client(offline bool) (*registry.Client, error) {
 		Credentials: registry.DefaultCredentials(getenv),
 		CertDirs:    registry.DefaultCertDirs(getenv),
 		UserAgent:   "quayside/" + s.version,
-		Progress: func(p registry.Progress) {
-			s.talk.progress("fetching %s: %d of %d MB", p.Image, p.Done>>20, p.Total>>20)
-		},
+		Progress:    newPulls(s.talk).show,
 	}, nil
 }
 

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/registry"
 )
 
 func TestTable(t *testing.T) {
@@ -45,5 +48,35 @@ func TestProgressOnlyOnTerminals(t *testing.T) {
 		if got := b.String(); got != want {
 			t.Errorf("tty %v: got %q, want %q", tty, got, want)
 		}
+	}
+}
+
+// TestPullProgress counts bytes and layers over several layers at once, and
+// leaves other images and repetitions out of it.
+func TestPullProgress(t *testing.T) {
+	var b bytes.Buffer
+	p := newPulls(newTalk(&terminal{Writer: &b, tty: true, width: 70}))
+	for _, now := range []registry.Progress{
+		{Image: "quay.io/org/a:v1", Digest: "1", Total: 3_000_000},
+		{Image: "quay.io/org/a:v1", Digest: "2", Total: 1_500_000},
+		{Image: "quay.io/org/a:v1", Digest: "2", Done: 700_000, Total: 1_500_000},
+		{Image: "quay.io/org/a:v1", Digest: "2", Done: 700_001, Total: 1_500_000},
+		{Image: "quay.io/org/b:v1", Digest: "3", Done: 1, Total: 1_000_000},
+		{Image: "quay.io/org/a:v1", Digest: "2", Done: 1_500_000, Total: 1_500_000},
+	} {
+		p.show(now)
+	}
+	p.note("done")
+	want := strings.Join([]string{
+		"",
+		"fetching 0.0 of 3.0 MB, 0 of 1 layer of quay.io/org/a:v1",
+		"fetching 0.0 of 4.5 MB, 0 of 2 layers of quay.io/org/a:v1",
+		"fetching 0.7 of 4.5 MB, 0 of 2 layers of quay.io/org/a:v1",
+		"fetching 0.0 of 1.0 MB, 0 of 1 layer of quay.io/org/b:v1",
+		"fetching 1.5 of 4.5 MB, 1 of 2 layers of quay.io/org/a:v1",
+		"done\n",
+	}, "\r\x1b[K")
+	if got := b.String(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
