@@ -148,7 +148,15 @@ func refetchable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &corrupt)
 }
 
+// keep puts a manifest that was just fetched into the store, in place of a
+// damaged copy.
 func (r *upstream) keep(ctx context.Context, digest string, data []byte) error {
+	if _, err := r.client.Store.Read(digest, int64(len(data))); err == nil {
+		return nil
+	}
+	if err := r.client.Store.Remove(digest); err != nil {
+		return err
+	}
 	return r.client.Store.Put(ctx, digest, bytes.NewReader(data), int64(len(data)))
 }
 
