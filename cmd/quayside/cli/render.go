@@ -39,7 +39,8 @@ func newRender(a *app) *cobra.Command {
 		Long: doc(`
 			Write the plain manifests of every operator in quayside.lock as a tree of
 			kustomizations: a base per operator, an overlay per cluster, the
-			CustomResourceDefinitions in a directory of their own.
+			CustomResourceDefinitions in a directory of their own. It is written to
+			rendered/, or to where spec.output of quayside.yaml says.
 
 			Only the lock, quayside.yaml and the content of the bundles are read. The same
 			lock gives the same bytes on every machine. Files that quayside did not write

@@ -40,7 +40,8 @@ func newResolve(a *app) *cobra.Command {
 		Short: "Choose a version for every declared operator and write quayside.lock",
 		Long: doc(`
 			Choose a version for every declared operator and everything it depends on, and
-			write quayside.lock.
+			write quayside.lock. Declarations are read from subscriptions/, or from where
+			spec.declarations of quayside.yaml says.
 
 			A pin that is still valid stays: without --upgrade only what is missing is
 			filled in, and a new release in a catalog changes nothing. An upgrade takes one

@@ -19,6 +19,15 @@ func newRoot(a *app) *cobra.Command {
 
 			Exit codes: 0 done, in step, no differences; 1 something differs or is out of
 			step; 2 an error; 3 the declarations have no solution; 4 a policy said no.`),
+		Example: examples(`
+			# find an operator, and declare it in subscriptions/
+			quayside catalog search database
+			quayside catalog show etcd
+
+			# choose versions, write manifests, see what an upgrade would change
+			quayside resolve
+			quayside render
+			quayside diff --upgrade --exit-zero`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -52,9 +61,25 @@ func newRoot(a *app) *cobra.Command {
 		newCompletion(a),
 		newVersion(a),
 	)
+	addGroups(root)
 	addCompletions(a, root)
 	root.SetHelpCommand(newHelp())
 	return root
+}
+
+// addGroups sorts the commands by what they are for.
+func addGroups(root *cobra.Command) {
+	for _, g := range []struct{ id, title, commands string }{
+		{"daily", "From declarations to manifests:", "resolve render diff verify"},
+		{"explain", "Find and explain:", "catalog outdated tree why why-not"},
+		{"airgap", "Without the public registries:", "images mirror vendor"},
+		{"authors", "For authors of operators:", "bundle"},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for name := range strings.FieldsSeq(g.commands) {
+			command(root, name).GroupID = g.id
+		}
+	}
 }
 
 // group is what a command does that only holds other commands.
