@@ -58,6 +58,7 @@ func newRoot(a *app) *cobra.Command {
 		newVendor(a),
 		newImages(a),
 		newMirror(a),
+		newFeed(a),
 		newCompletion(a),
 		newVersion(a),
 	)

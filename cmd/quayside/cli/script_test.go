@@ -47,6 +47,7 @@ func ruler(run func(args []string) error) {
 //	kept                    fail if what was remembered has changed
 //	build dir...            build the kustomizations in and below dirs
 //	alone program args...   run a program without a network, where that is allowed
+//	steps file script       write the commands of a file in examples/ci into a script
 //	fill file...            put the values of variables in the place of ${NAME}
 //
 // $REGISTRY is a registry on loopback, the same for all scripts.
@@ -72,6 +73,7 @@ func TestScripts(t *testing.T) {
 			"build":      build,
 			"fill":       fill,
 			"alone":      alone,
+			"steps":      steps,
 		},
 	})
 }
