@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/trust"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
 )
@@ -49,7 +51,8 @@ func directSource(ref string) string {
 }
 
 // directs opens the bundles that subscriptions name. One that cannot be read
-// is broken where the lock holds it, else an error with the place of its name.
+// is broken where the lock holds it, else an error with the place of its name;
+// one without the signature that quayside.yaml demands is an error in any case.
 func (s *space) directs(ctx context.Context, set *subscription.Set, locked *lockfile.File, fresh, offline bool) ([]direct, error) {
 	var out []direct
 	var faults diag.List
@@ -65,8 +68,9 @@ func (s *space) directs(ctx context.Context, set *subscription.Set, locked *lock
 		src := source{ref: directSource(sub.Bundle), id: directID(cmp.Or(sub.Namespace, known.Namespace), sub), pos: sub.At("spec.bundle")}
 		s.talk.progress("reading bundle %s", sub.Bundle)
 		d, err := s.direct(ctx, sub, src, pinned(at, src), offline)
+		var unsigned *trust.Error
 		switch {
-		case err != nil && inLock:
+		case err != nil && inLock && !errors.As(err, &unsigned):
 			d = direct{broken: diag.Errorf(src.pos, "%w", err), pkg: known.Package, target: sub, source: src}
 			d.target.Namespace = known.Namespace
 		case err != nil:
@@ -255,7 +259,9 @@ func refreshed(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile
 	if len(changed) == 0 {
 		return lock, nil
 	}
-	return lockfile.New(cats, pins), changed
+	out := lockfile.New(cats, pins)
+	out.Accepted = lock.Accepted
+	return out, changed
 }
 
 func names(opt resolve.Options, p lockfile.Pin) bool {
