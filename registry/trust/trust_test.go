@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -288,4 +289,88 @@ func TestMatches(t *testing.T) {
 			t.Errorf("%q, %q: %t", c.pattern, c.repository, got)
 		}
 	}
+}
+
+// TestVerifyHostileRegistry gives wrong parts of a good signature: nothing of
+// it passes, and the error says what the registry did.
+func TestVerifyHostileRegistry(t *testing.T) {
+	key := trusttest.NewKey(t)
+	for name, c := range map[string]struct {
+		part string // of the path that is answered wrongly
+		with string
+		want string
+	}{
+		"other bytes for the payload":  {"/blobs/", "not what the digest names, and of some length", "longer than its 2 bytes"},
+		"a page for the manifest":      {"/manifests/sha256-", "<html>", "invalid character"},
+		"a huge manifest":              {"/manifests/sha256-", strings.Repeat(" ", 5<<20), "larger than 4194304 bytes"},
+		"a page for the referrers":     {"/referrers/", "<html>", ""},
+		"many referrers":               {"/referrers/", referrers(65), "65 signatures"},
+		"referrers that are not there": {"/referrers/", referrers(1), "listed as a signature, but not there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			im := newImage(t, registrytest.NewReferring(t))
+			im.simple(key.Simple(t, im.digest))
+			im.server.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if r.Method == http.MethodGet && strings.Contains(r.URL.Path, c.part) {
+					_, _ = w.Write([]byte(c.with))
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
+			got, err := verify(t.Context(), im, keyed(key))
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if got != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, %v: want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// referrers is a list of n sigstore bundles.
+func referrers(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.manifest.v1+json","size":1,"digest":"sha256:%064x","artifactType":"application/vnd.dev.sigstore.bundle.v0.3+json"}`, i))
+	}
+	return `{"schemaVersion":2,"manifests":[` + strings.Join(list, ",") + `]}`
+}
+
+// FuzzCheck feeds signatures that nobody made: none passes, and none crashes.
+func FuzzCheck(f *testing.F) {
+	digest := "sha256:" + strings.Repeat("1", 64)
+	key, authority := trusttest.NewKey(f), trusttest.NewAuthority(f)
+	stranger := trusttest.NewAuthority(f)
+	signing := trusttest.Signing{Identity: identity, Issuer: issuer, Issued: time.Now(), Stamped: time.Now().Add(time.Minute)}
+	s := stranger.Simple(f, digest, signing)
+	f.Add(s.Payload, s.Annotations["dev.cosignproject.cosign/signature"], s.Annotations["dev.sigstore.cosign/certificate"], "{}", s.Annotations["dev.sigstore.cosign/rfc3161timestamp"], []byte(nil))
+	f.Add([]byte(nil), "", "", "", "", stranger.Bundle(f, digest, trusttest.SignPredicate, signing))
+	f.Add([]byte(nil), "", "", "", "", trusttest.NewKey(f).Bundle(f, digest, trusttest.SignPredicate))
+	var policies []*trust.Policy
+	for _, r := range []trust.Rule{keyed(key), keyless(authority.Root)} {
+		p, err := trust.New([]trust.Rule{r})
+		if err != nil {
+			f.Fatal(err)
+		}
+		policies = append(policies, p)
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, sig, cert, entry, stamp string, bundle []byte) {
+		for _, p := range policies {
+			for _, s := range []registry.Signature{
+				{Payload: payload, Annotations: map[string]string{
+					"dev.cosignproject.cosign/signature": sig, "dev.sigstore.cosign/certificate": cert,
+					"dev.sigstore.cosign/bundle": entry, "dev.sigstore.cosign/rfc3161timestamp": stamp,
+				}},
+				{Bundle: append([]byte{}, bundle...)},
+			} {
+				if who, err := trust.Check(p, "quay.io/org/name", digest, s); err == nil {
+					t.Errorf("signed by %q", who)
+				}
+			}
+		}
+	})
 }
