@@ -64,13 +64,18 @@ func htmlOf(r *Report) htmlPage {
 		p.Counts = append(p.Counts, htmlCount{s.String(), r.Count(s)})
 	}
 	for _, op := range r.Operators {
-		p.Operators = append(p.Operators, htmlOperatorOf(op, r.Of(op.Name)))
+		one := htmlOperatorOf(op, r.Of(op.Name))
+		one.Open = one.Open || len(r.Operators) <= fewOperators
+		p.Operators = append(p.Operators, one)
 	}
 	for _, removal := range r.Removals {
 		p.Removals = append(p.Removals, htmlRemoval{removal.Operator, removal.Steps()})
 	}
 	return p
 }
+
+// fewOperators are shown open: there is nothing to choose from.
+const fewOperators = 3
 
 func htmlOperatorOf(op Operator, findings []Finding) htmlOperator {
 	out := htmlOperator{Title: safe(op.title()), Step: safe(op.step()), Tally: op.tally(), Counts: counts(findings), Lists: op.lists()}
