@@ -72,7 +72,7 @@ func newRoot(a *app) *cobra.Command {
 func addGroups(root *cobra.Command) {
 	for _, g := range []struct{ id, title, commands string }{
 		{"daily", "From declarations to manifests:", "resolve render diff verify"},
-		{"explain", "Find and explain:", "catalog outdated tree why why-not"},
+		{"explain", "Find and explain:", "catalog feed outdated tree why why-not"},
 		{"airgap", "Without the public registries:", "images mirror vendor"},
 		{"authors", "For authors of operators:", "bundle"},
 	} {

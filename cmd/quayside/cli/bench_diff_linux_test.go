@@ -1,0 +1,72 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// BenchmarkDiff takes the CPU seconds and the peak memory of comparing the
+// whole corpus, committed, with a work tree in which none, one or three of its
+// operators moved: the cost is that of what changed.
+func BenchmarkDiff(b *testing.B) {
+	bin := program(b)
+	dir := b.TempDir()
+	subscribeToAll(b, dir)
+	put(b, dir, "quayside.yaml", read(b, dir, "quayside.yaml")+"  policy: {failOn: \"off\"}\n")
+	moves := []struct{ pkg, from, to string }{
+		{"rabbitmq-cluster-operator", "2.22.1", "2.22.3"}, {"grafana-operator", "5.22.2", "5.24.0"}, {"argocd-operator", "0.14.0", "0.18.0"},
+	}
+	for _, m := range moves {
+		subscribe(b, dir, m.pkg, m.from)
+	}
+	cache := b.TempDir()
+	settle := func() {
+		// No edge leads from the one to the other in so small a catalog: the
+		// lock is made anew.
+		if err := os.RemoveAll(filepath.Join(dir, "quayside.lock")); err != nil {
+			b.Fatal(err)
+		}
+		for _, args := range [][]string{{"resolve", "--offline"}, {"render", "--offline"}} {
+			if got := quaysideIn(b, dir, cache, args...); got.code != 0 {
+				b.Fatalf("quayside %q: exit code %d\n%s", args, got.code, got.stderr)
+			}
+		}
+	}
+	settle()
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "start"}} {
+		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			b.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	moved := 0
+	for _, n := range []int{0, 1, 3} {
+		for ; moved < n; moved++ {
+			subscribe(b, dir, moves[moved].pkg, moves[moved].to)
+		}
+		settle()
+		for _, from := range []string{"auto", "lock"} {
+			b.Run(fmt.Sprintf("%d-moved/from-%s", n, from), func(b *testing.B) {
+				var total spent
+				for b.Loop() {
+					one := child(b, cache, bin, "-C", dir, "diff", "--offline", "--exit-zero", "--from", from)
+					total.cpu += one.cpu
+					total.rss = max(total.rss, one.rss)
+				}
+				b.ReportMetric(total.cpu.Seconds()/float64(b.N), "cpu-s/op")
+				b.ReportMetric(float64(total.rss>>20), "peak-MB")
+			})
+		}
+	}
+}
+
+// subscribe asks for one version of a package of the corpus.
+func subscribe(b *testing.B, dir, pkg, version string) {
+	b.Helper()
+	if _, err := os.Stat(filepath.Join(dir, "subscriptions", pkg+".yaml")); err != nil {
+		b.Fatalf("%s is not in the workspace", pkg)
+	}
+	put(b, dir, "subscriptions/"+pkg+".yaml", fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: %[1]s}\nspec: {package: %[1]s, version: %[2]q}\n", pkg, version))
+}
