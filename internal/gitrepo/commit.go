@@ -192,9 +192,12 @@ func (r *Repo) blob(data []byte) (plumbing.Hash, error) {
 	return r.git.Storer.SetEncodedObject(o)
 }
 
-func (r *Repo) store(what interface {
+// encoder is a commit or a tree.
+type encoder interface {
 	Encode(o plumbing.EncodedObject) error
-}) (plumbing.Hash, error) {
+}
+
+func (r *Repo) store(what encoder) (plumbing.Hash, error) {
 	o := r.git.Storer.NewEncodedObject()
 	if err := what.Encode(o); err != nil {
 		return plumbing.ZeroHash, err

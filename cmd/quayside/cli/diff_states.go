@@ -43,7 +43,7 @@ func (c *compared) fill(ctx context.Context) error {
 		if d.read || d.lock == nil || c.rendered.value == "tree" {
 			continue
 		}
-		if c.rendered.value == "auto" && d.committed() {
+		if c.rendered.value == "auto" && d.committed(path.Join(c.inRepo(d.space.ws.Output), "operators")+"/") {
 			continue
 		}
 		if len(d.tree) > 0 && c.rendered.value == "auto" {
@@ -68,18 +68,18 @@ func (c *compared) fill(ctx context.Context) error {
 }
 
 // committed reports whether the tree of a side holds what its lock pins, as
-// far as the versions that stand on the objects tell.
-func (d *side) committed() bool {
+// far as the versions that stand on the objects tell. dir is where the operators
+// lie.
+func (d *side) committed(dir string) bool {
 	have := map[string]bool{}
 	for _, f := range d.tree {
-		if i := strings.Index(f.Path, "/operators/"); i >= 0 {
-			if parts := strings.Split(f.Path[i+len("/operators/"):], "/"); len(parts) > 2 {
-				have[parts[0]+"/"+parts[1]] = true
-			}
+		rest, inside := strings.CutPrefix(f.Path, dir)
+		if parts := strings.Split(rest, "/"); inside && len(parts) > 2 {
+			have[parts[0]+"/"+parts[1]] = true
 		}
 	}
 	for _, p := range d.lock.Pins {
-		if !have[p.Key()] || !d.holds(p) {
+		if !have[p.Key()] || !d.holds(dir, p) {
 			return false
 		}
 		delete(have, p.Key())
@@ -88,10 +88,10 @@ func (d *side) committed() bool {
 }
 
 // holds reports whether the objects of a pin carry its version.
-func (d *side) holds(p lockfile.Pin) bool {
+func (d *side) holds(dir string, p lockfile.Pin) bool {
 	version := []byte("    quayside.dev/version: ")
 	for _, f := range d.tree {
-		if !strings.Contains(f.Path, "/operators/"+p.Key()+"/") {
+		if !strings.HasPrefix(f.Path, dir+p.Key()+"/") {
 			continue
 		}
 		if _, rest, ok := bytes.Cut(f.Data, version); ok {
