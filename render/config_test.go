@@ -103,8 +103,11 @@ func TestConfigErrors(t *testing.T) {
 
 func TestMirrors(t *testing.T) {
 	mirrors := []Mirror{
-		{Source: "quay.io/a", Mirror: "m.io/x"}, {Source: "quay.io/a/b", Mirror: "m.io/y", DigestOnly: true}, {Source: "docker.io/c", Mirror: "m.io/z", TagOnly: true},
-		{Source: "*.example.com", Mirror: "m.io/e"}, {Source: "*.example.com/org", Mirror: "m.io/o"},
+		{Source: "quay.io/a", Mirror: "m.io/x"},
+		{Source: "quay.io/a/b", Mirror: "m.io/y", DigestOnly: true},
+		{Source: "docker.io/c", Mirror: "m.io/z", TagOnly: true},
+		{Source: "*.example.com", Mirror: "m.io/e"},
+		{Source: "*.example.com/org", Mirror: "m.io/o"},
 	}
 	cases := map[string]string{
 		"quay.io/a/b:1": "m.io/x/b:1", "quay.io/a/b@sha256:0": "m.io/y@sha256:0", "quay.io/ab/c:1": "quay.io/ab/c:1", "docker.io/c:1": "m.io/z:1", "docker.io/c@sha256:0": "docker.io/c@sha256:0",
