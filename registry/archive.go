@@ -73,7 +73,7 @@ func (c *Client) plain(ctx context.Context, t *tarFiles) error {
 	}
 	defer r.Close()
 	limit := c.Limits.withDefaults().ImageBytes
-	n, err := io.Copy(temp, io.LimitReader(ctxReader{ctx, r}, limit+1))
+	n, err := io.Copy(temp, io.LimitReader(store.Until(ctx, r), limit+1))
 	if err == nil && n > limit {
 		err = fmt.Errorf("more than %d bytes when decompressed", limit)
 	}
@@ -196,17 +196,4 @@ func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
 			return store.NewUnverified(r), nil
 		},
 	}
-}
-
-// ctxReader stops reading once ctx is done.
-type ctxReader struct {
-	ctx context.Context //nolint:containedctx // lives no longer than the call it belongs to
-	r   io.Reader
-}
-
-func (c ctxReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }

@@ -81,7 +81,7 @@ func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // gone already where the rename succeeded
 	defer f.Close()
-	v := NewVerifier(io.NopCloser(io.LimitReader(ctxReader{ctx, r}, limit+1)), digest, -1)
+	v := NewVerifier(io.NopCloser(io.LimitReader(Until(ctx, r), limit+1)), digest, -1)
 	n, err := io.Copy(f, v)
 	if n > limit {
 		return fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
@@ -281,6 +281,9 @@ func syncDir(dir string) {
 		d.Close()
 	}
 }
+
+// Until returns a reader of r that fails with ctx's error once ctx is done.
+func Until(ctx context.Context, r io.Reader) io.Reader { return ctxReader{ctx, r} }
 
 // ctxReader stops reading once ctx is done.
 type ctxReader struct {
