@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/subscription"
 )
 
 func newCatalog(a *app) *cobra.Command {
@@ -48,6 +50,9 @@ func (o *catalogOptions) shelf(cmd *cobra.Command) (*shelf, error) {
 		return nil, err
 	}
 	set, err := s.declarations()
+	if errors.Is(err, errNoDeclarations) {
+		set, err = &subscription.Set{}, nil // the catalogs of quayside.yaml can be looked at before anything is asked for
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -87,13 +87,32 @@ func (s *space) path(name string) string {
 	return filepath.Join(s.dir, name)
 }
 
-// declarations reads the declarations that quayside.yaml names.
+// errNoDeclarations is for a workspace that neither names its declarations nor
+// has any in the usual place.
+var errNoDeclarations = errors.New("no declarations here")
+
+// declarations reads the declarations that quayside.yaml names. The error is an
+// errNoDeclarations where it names none and the usual place is not there.
 func (s *space) declarations() (*subscription.Set, error) {
+	if usual, ok := s.usual(); ok {
+		if _, err := os.Stat(s.path(usual)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: put Subscriptions into %s/, or name their place in %s (spec.declarations)", errNoDeclarations, usual, workspace.FileName)
+		}
+	}
 	opt := subscription.LoadOptions{Paths: s.ws.Declarations, Output: s.ws.Output}
 	if applied, ok := s.applied(); ok {
 		opt.Applied = []string{applied}
 	}
 	return subscription.LoadFS(os.DirFS(s.dir), opt)
+}
+
+// usual returns the place of declarations that is meant where quayside.yaml
+// names none. It is false where it names some.
+func (s *space) usual() (string, bool) {
+	if _, named := s.ws.Fields["spec.declarations"]; named || len(s.ws.Declarations) != 1 {
+		return "", false
+	}
+	return s.ws.Declarations[0], true
 }
 
 // applied returns the directory that the GitOps tool applies, relative to the
