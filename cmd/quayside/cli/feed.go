@@ -65,18 +65,11 @@ func (o *feedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	lock, err := s.needLock()
+	in, behind, err := s.ages(cmd.Context(), o.offline)
 	if err != nil {
 		return err
 	}
-	in, err := s.inputs(cmd.Context(), s.resolveOptions(), true, o.offline)
-	if err != nil {
-		return err
-	}
-	if err := brokenOnes(o.app, in.index); err != nil {
-		return err
-	}
-	want, err := feed(in.index, resolve.Outdated(in.index, in.set, lock, s.resolveOptions()))
+	want, err := feed(in.index, behind)
 	if err != nil {
 		return err
 	}

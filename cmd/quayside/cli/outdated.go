@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"strings"
 
@@ -40,19 +41,12 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	lock, err := s.needLock()
+	_, behind, err := s.ages(cmd.Context(), o.offline)
 	if err != nil {
-		return err
-	}
-	in, err := s.inputs(cmd.Context(), s.resolveOptions(), true, o.offline)
-	if err != nil {
-		return err
-	}
-	if err := brokenOnes(o.app, in.index); err != nil {
 		return err
 	}
 	ages := []resolve.Age{}
-	for _, a := range resolve.Outdated(in.index, in.set, lock, s.resolveOptions()) {
+	for _, a := range behind {
 		if o.all || !a.Current() {
 			ages = append(ages, a)
 		}
@@ -61,6 +55,23 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		Operators []resolve.Age `json:"operators"`
 	}{ages}
 	return o.print(o.output, v, func(io.Writer) error { return ageTable(ages).write(o.out) })
+}
+
+// ages looks the catalogs up again and returns what was read, and how far behind
+// every pin is.
+func (s *space) ages(ctx context.Context, offline bool) (*inputs, []resolve.Age, error) {
+	lock, err := s.needLock()
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := s.inputs(ctx, s.resolveOptions(), true, offline)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := brokenOnes(s.app, in.index); err != nil {
+		return nil, nil, err
+	}
+	return in, resolve.Outdated(in.index, in.set, lock, s.resolveOptions()), nil
 }
 
 // ageTable lists ages, with what is worth knowing in the last column.
