@@ -39,7 +39,7 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 	}
 	quoted := appendJSON(nil, root)
 	before := len(b.channels)
-	d := &decoder{file: file, base: at, dec: jsontext.NewDecoder(bytes.NewBuffer(quoted)), b: b, sel: sel}
+	d := b.text(file, at, quoted, sel)
 	if err := d.object(at, schema); err != nil {
 		b.fault(at, d.syntax(err))
 		return true

@@ -75,6 +75,11 @@ type decoder struct {
 	sel  *selector
 }
 
+// text returns a decoder of one JSON value in memory, all of which is at base.
+func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) *decoder {
+	return &decoder{file: file, base: base, dec: jsontext.NewDecoder(bytes.NewBuffer(value)), b: b, sel: sel}
+}
+
 // stream decodes objects until the input ends. What stops it early is returned
 // as a fault with its position.
 func (d *decoder) stream() error {
@@ -195,8 +200,7 @@ func (d *decoder) early(o *object, members []member) error {
 		return nil
 	}
 	for _, m := range members {
-		sub := &decoder{file: d.file, base: o.pos, dec: jsontext.NewDecoder(bytes.NewBuffer(m.raw)), b: d.b, sel: d.sel}
-		if err := sub.member(o, m.name); err != nil {
+		if err := d.b.text(d.file, o.pos, m.raw, d.sel).member(o, m.name); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -259,8 +260,7 @@ func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 	if !isCSV(text) {
 		return catalog.Metadata{}, false
 	}
-	d := &decoder{dec: jsontext.NewDecoder(bytes.NewBuffer(text)), b: b}
-	m, err := d.metadata(wholeCSV)
+	m, err := b.text("", diag.Pos{}, text, nil).metadata(wholeCSV)
 	return m, err == nil
 }
 

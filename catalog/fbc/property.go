@@ -44,8 +44,7 @@ func (d *decoder) property(o *object) error {
 		}
 		return err
 	}
-	sub := &decoder{file: d.file, base: pos, dec: jsontext.NewDecoder(bytes.NewBuffer(held)), b: d.b, sel: d.sel}
-	return sub.value(o, typ)
+	return d.b.text(d.file, pos, held, d.sel).value(o, typ)
 }
 
 // value reads the value of a property of type typ.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -57,7 +56,7 @@ func (b *builder) node(file string, n *yaml.Node, offset int, sel *selector) err
 		return shift(err, offset)
 	}
 	before := len(b.channels)
-	d := &decoder{file: file, base: pos, dec: jsontext.NewDecoder(bytes.NewBuffer(text)), b: b, sel: sel}
+	d := b.text(file, pos, text, sel)
 	if err := d.object(pos, schema); err != nil {
 		return d.syntax(err)
 	}
