@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"sync"
 
@@ -225,16 +226,27 @@ func (r *upstream) ensure(ctx context.Context, digest string, size int64) error 
 	return joinTries(errs)
 }
 
-// download streams one blob into the store.
+// download brings one blob into the store, going on where an earlier fetch
+// broke off. Where what was put together of several answers is not the blob,
+// it is fetched once more, in one piece.
 func (r *upstream) download(ctx context.Context, repo name.Repository, digest string, size int64) error {
-	body := &resumingReader{
-		ctx: ctx, client: r.client, repo: repo, digest: digest, size: size,
-		progress: func(n int64) {
-			r.client.report(Progress{Image: r.image, Digest: digest, Done: n, Total: size})
-		},
+	for again := false; ; again = true {
+		body := &resumingReader{
+			ctx: ctx, client: r.client, repo: repo, digest: digest, size: size,
+			progress: func(n int64) {
+				r.client.report(Progress{Image: r.image, Digest: digest, Done: n, Total: size})
+			},
+		}
+		err := r.client.Store.Fetch(ctx, digest, size, func(have int64) (io.Reader, int64, error) {
+			from, err := body.begin(have)
+			return body, from, err
+		})
+		_ = body.Close() // only read from
+		var mismatch *store.MismatchError
+		if again || !body.resumed || !errors.As(err, &mismatch) || mismatch.GotSize < size {
+			return err
+		}
 	}
-	defer func() { _ = body.Close() }() // only read from
-	return r.client.Store.Put(ctx, digest, store.NewVerifier(body, digest, size), size)
 }
 
 // joinTries reports on several candidates; the last one is the registry that

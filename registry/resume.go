@@ -18,7 +18,7 @@ import (
 const goodProgress = 1 << 20
 
 // resumingReader reads one blob, and goes on where it was where the connection
-// drops or stalls. It does not verify.
+// drops or stalls, or where an earlier process was. It does not verify.
 type resumingReader struct {
 	ctx      context.Context //nolint:containedctx // lives no longer than the call it belongs to
 	client   *Client
@@ -30,11 +30,37 @@ type resumingReader struct {
 	body    io.ReadCloser
 	bodyCtx context.Context //nolint:containedctx // of the request whose body this is
 	cancel  context.CancelCauseFunc
-	off     int64 // bytes handed out
+	off     int64 // bytes of the blob that are there
 	from    int64 // where this attempt began
 	tries   int   // attempts without good progress
+	begun   bool  // there was an answer
+	resumed bool  // what is there is not of one piece
 	err     error
 }
+
+// begin opens the transfer of what is missing where the first have bytes are
+// there from an earlier run, and returns where Read begins: after them, or at 0
+// where the registry cannot go on from there.
+func (r *resumingReader) begin(have int64) (int64, error) {
+	r.off, r.resumed = have, have > 0
+	err := r.open()
+	if have > 0 && unresumable(err) {
+		r.off, r.resumed = 0, false
+		err = r.open()
+	}
+	return r.off, err
+}
+
+// unresumable reports whether a registry that refuses to go on may yet send the
+// whole.
+func unresumable(err error) bool {
+	var status *statusError
+	var mismatch *store.MismatchError
+	return errors.Is(err, errOtherPlace) || errors.As(err, &mismatch) ||
+		errors.As(err, &status) && status.status == http.StatusBadRequest
+}
+
+var errOtherPlace = errors.New("resumed the transfer at another place")
 
 // Read implements io.Reader.
 func (r *resumingReader) Read(p []byte) (int, error) {
@@ -102,21 +128,26 @@ func (r *resumingReader) open() error {
 		cancel(nil)
 		return r.openFault(err)
 	}
+	first := !r.begun
+	r.begun = true
 	r.bodyCtx, r.cancel, r.from = ctx, cancel, r.off
 	r.body = watch(res.Body, r.client.Retry.withDefaults().Stall, cancel)
-	if r.off == 0 {
+	switch {
+	case r.off == 0:
 		return nil
-	}
-	if res.StatusCode != http.StatusPartialContent { // it sends everything again
+	case res.StatusCode != http.StatusPartialContent && first: // it sends everything
+		r.off, r.from, r.resumed = 0, 0, false
+		return nil
+	case res.StatusCode != http.StatusPartialContent:
 		if _, err := io.CopyN(io.Discard, r.body, r.off); err != nil {
 			r.fail(err)
 			return r.err
 		}
-		return nil
+	case !strings.HasPrefix(res.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.off)):
+		r.drop()
+		return fmt.Errorf("%s %w than byte %d", r.repo.RegistryStr(), errOtherPlace, r.off)
 	}
-	if !strings.HasPrefix(res.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", r.off)) {
-		return fmt.Errorf("%s resumed the transfer at another place than byte %d", r.repo.RegistryStr(), r.off)
-	}
+	r.resumed = true
 	return nil
 }
 
@@ -125,7 +156,7 @@ func (r *resumingReader) open() error {
 // reached may be starting anew, so that it is tried again.
 func (r *resumingReader) openFault(err error) error {
 	var status *statusError
-	if r.off > 0 && !errors.As(err, &status) && r.ctx.Err() == nil {
+	if r.begun && !errors.As(err, &status) && r.ctx.Err() == nil {
 		retry := r.client.Retry.withDefaults()
 		if r.tries++; r.tries < retry.Attempts {
 			return sleep(r.ctx, min(retry.Wait<<(r.tries-1), retry.MaxWait))

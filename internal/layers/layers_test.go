@@ -59,7 +59,7 @@ func table() map[string]rule {
 		"internal/diag":       {level: 0},
 		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag"}},
 		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
-		"internal/store":      {level: 0, outside: []string{"os", "context", "time", "crypto/rand"}},
+		"internal/store":      {level: 0, outside: []string{"os", "context", "time", "crypto/rand", "syscall"}},
 		"internal/blockyaml":  {level: 0},
 		"internal/stamp":      {level: 0, outside: []string{"time", "syscall"}},
 		"internal/jsonschema": {level: 0},

@@ -3,7 +3,9 @@
 // A blob lies at blobs/sha256/<hex> below the store's directory. It is
 // verified while it is written, appears there by one rename, and is verified
 // again whenever it is read: a blob that no longer has its digest is removed
-// and reported as a [*CorruptError], so that the caller can fetch it anew.
+// and reported as a [*CorruptError], so that the caller can fetch it anew. Of
+// a blob whose fetch broke off, what came is at partial/<hex>, where [Store.Fetch]
+// goes on the next time.
 // Several processes may use one store at once. The store never follows a
 // symbolic link, never keeps credentials and never opens a socket.
 //
@@ -38,7 +40,8 @@ const (
 
 // Open returns the store in dir, which need not exist: it is made by the first
 // write, so that a store can be read from a read-only disk. Temporary files
-// that a killed process left there a day ago are removed.
+// that a killed process left there a day ago are removed, and what is left of
+// fetches that nobody went on with for a week.
 func Open(dir string) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("opening the store: no directory given")
@@ -57,6 +60,7 @@ func Open(dir string) (*Store, error) {
 	}
 	s := &Store{dir: abs}
 	s.sweep()
+	s.prunePartials(maxPartials, partialBytes)
 	return s, nil
 }
 
@@ -185,8 +189,8 @@ func (s *Store) Temp(prefix string) (*os.File, error) {
 	return f, nil
 }
 
-// commit makes the temporary file durable and moves it to path.
-func (s *Store) commit(f *os.File, path string) error {
+// settle makes the file durable, and the directory that path is in.
+func (s *Store) settle(f *os.File, path string) error {
 	rel, err := filepath.Rel(s.dir, filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("writing to the store: %w", err)
@@ -196,6 +200,14 @@ func (s *Store) commit(f *os.File, path string) error {
 	}
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("writing to the store: %w", err)
+	}
+	return nil
+}
+
+// commit makes the temporary file durable and moves it to path.
+func (s *Store) commit(f *os.File, path string) error {
+	if err := s.settle(f, path); err != nil {
+		return err
 	}
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("writing to the store: %w", err)
