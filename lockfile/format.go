@@ -172,3 +172,6 @@ func (w *block) properties(ps []catalog.Property) {
 		w.WriteString("}\n")
 	}
 }
+
+// Checksum returns the checksum that the pin's block carries in a lock.
+func (p Pin) Checksum() catalog.Digest { return catalog.DigestOf(pinBlock(canonical(p))) }

@@ -54,14 +54,11 @@ func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
 	}
 	var resources, chosen []string
 	var patches []any
-	for _, in := range t.installs {
-		ok, err := matches(c.Operators, in.name())
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
+	installs, err := t.chosen(c)
+	if err != nil {
+		return err
+	}
+	for _, in := range installs {
 		chosen = append(chosen, in.pin.Namespace)
 		resources = append(resources, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
 		for _, o := range in.objects {
@@ -81,6 +78,21 @@ func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
 		fields["patches"] = patches
 	}
 	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(fields))
+}
+
+// chosen returns the installs that a cluster gets.
+func (t *tree) chosen(c Cluster) ([]*opened, error) {
+	var out []*opened
+	for i := range t.installs {
+		ok, err := matches(c.Operators, t.installs[i].name())
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, &t.installs[i])
+		}
+	}
+	return out, nil
 }
 
 // matches reports whether one of the globs names the operator. No globs name
@@ -123,15 +135,21 @@ func (t *tree) clusterNamespaces(dir string, all, chosen []string) ([]string, er
 	return files, nil
 }
 
-// patch writes what the cluster changes of an object, where it changes
-// anything, and returns the kustomization's entries for it.
-func (t *tree) patch(dir string, cfg config, o Object) ([]any, error) {
+// inCluster returns o with the cluster's own config and mirrors.
+func (t *tree) inCluster(cfg config, o Object) Object {
 	if !o.Is("apps", "Deployment") || cfg.empty() && len(t.opt.Mirrors) == 0 {
-		return nil, nil
+		return o
 	}
 	want := deepCopy(o)
 	cfg.apply(want)
 	mirrorImages(want, t.opt.Mirrors)
+	return want
+}
+
+// patch writes what the cluster changes of an object, where it changes
+// anything, and returns the kustomization's entries for it.
+func (t *tree) patch(dir string, cfg config, o Object) ([]any, error) {
+	want := t.inCluster(cfg, o)
 	ops := difference(nil, "", map[string]any(o), map[string]any(want))
 	if len(ops) == 0 {
 		return nil, nil

@@ -43,6 +43,8 @@ type Result struct {
 	Tree     *filetree.Tree
 	Objects  []Rendered     // those of the tree's base, in the order of Path
 	Warnings []diag.Warning // sorted
+
+	installations map[string][]Installation // by cluster
 }
 
 // Rendered is one object of the tree's base.
@@ -59,6 +61,7 @@ type opened struct {
 	b       *bundle.Bundle
 	objects []Object // without CRDs
 	crds    []Object
+	others  []Object // that the bundle has too, but an install before it renders
 }
 
 // name returns "namespace/package".
@@ -116,7 +119,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		return nil, err
 	}
 	slices.SortFunc(t.objects, func(a, b Rendered) int { return strings.Compare(a.Path, b.Path) })
-	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings)}, nil
+	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), installations: t.installations}, nil
 }
 
 // openAll loads every bundle, in the order of namespace and package.

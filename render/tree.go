@@ -21,13 +21,15 @@ type tree struct {
 	files    *filetree.Tree
 	objects  []Rendered
 	warnings []diag.Warning
+
+	installations map[string][]Installation // by cluster
 }
 
 // build fills the tree: CRDs, Namespaces, operators, one overlay a cluster,
 // what the GitOps tool needs, and the kustomization of everything.
 func (t *tree) build() error {
 	if len(t.installs) == 0 {
-		return t.kustomization(".", nil)
+		return errors.Join(t.expect(), t.kustomization(".", nil))
 	}
 	crds, err := t.crds()
 	if err != nil {
@@ -44,6 +46,9 @@ func (t *tree) build() error {
 		return err
 	}
 	if err := t.clusters(namespaces); err != nil {
+		return err
+	}
+	if err := t.expect(); err != nil {
 		return err
 	}
 	if err := t.gitops(); err != nil {
@@ -116,6 +121,7 @@ func (t *tree) distinct() error {
 			case !equal(map[string]any(unowned(content[o.Key()])), map[string]any(unowned(o))):
 				errs = append(errs, fmt.Errorf("%s and %s both ship %s, with different content", t.installs[at].name(), in.name(), o.Key()))
 			}
+			in.others = append(in.others, o)
 			return true
 		})
 	}

@@ -37,6 +37,8 @@ func table() map[string]rule {
 		"render":  {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 		"diff":    {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 
+		"report": {level: 3, never: []string{"bundle", "registry", "internal/filetree", "internal/store"}, outside: []string{"time"}},
+
 		"subscription":      {level: 2},
 		"workspace":         {level: 2},
 		"lockfile":          {level: 2},
@@ -47,8 +49,9 @@ func table() map[string]rule {
 		"catalog/sqlite":    {level: 2, beside: []string{"catalog/fbc"}, outside: []string{"context"}},
 		"catalog/image":     {level: 2, outside: []string{"os", "context", "time"}},
 
-		"catalog":  {level: 1},
-		"registry": {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
+		"catalog":         {level: 1},
+		"report/v1alpha1": {level: 1},
+		"registry":        {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
 
 		"internal/gitrepo": {level: 1, outside: []string{"os", "context", "time"}},
 

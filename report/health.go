@@ -1,0 +1,204 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// Health is the state of one object and why.
+type Health struct {
+	Status  v1alpha1.HealthStatus
+	Message string // empty where there is nothing to say
+}
+
+// Compute returns the health of an object as the API server returned it, with
+// numbers as int64 or float64; nil is an object that is not there. What is
+// built in is judged as kstatus does, and so is any object that has the
+// conditions Reconciling, Stalled or Ready; rules names the kinds of which
+// more is asked. It never panics, whatever the object holds; what makes no
+// sense is Unknown.
+func Compute(o map[string]any, now time.Time) Health {
+	if o == nil {
+		return Health{v1alpha1.NotFound, "it does not exist"}
+	}
+	if text(o, "metadata", "deletionTimestamp") != "" {
+		return Health{v1alpha1.Terminating, "it is being deleted"}
+	}
+	rule, known := rules()[groupKind(o)]
+	if known && rule.alone {
+		return rule.judge(o, now)
+	}
+	h := standard(o)
+	if h.Status != v1alpha1.Current || !known {
+		return h
+	}
+	return rule.judge(o, now)
+}
+
+// standard returns what kstatus says.
+func standard(o map[string]any) Health {
+	res, err := status.Compute(&unstructured.Unstructured{Object: o})
+	if err != nil {
+		return Health{v1alpha1.Unknown, short(err.Error())}
+	}
+	h := Health{Message: short(res.Message)}
+	switch res.Status {
+	case status.CurrentStatus:
+		return Health{Status: v1alpha1.Current}
+	case status.InProgressStatus:
+		h.Status = v1alpha1.InProgress
+	case status.FailedStatus:
+		h.Status = v1alpha1.Failed
+	case status.TerminatingStatus:
+		h.Status = v1alpha1.Terminating
+	default:
+		h.Status = v1alpha1.Unknown
+	}
+	if h.Message == "" {
+		for _, c := range res.Conditions {
+			h.Message = short(c.Reason)
+		}
+	}
+	return h
+}
+
+// rule is what is asked of a kind beyond kstatus, or in its place.
+type rule struct {
+	judge func(o map[string]any, now time.Time) Health
+	alone bool // kstatus is not asked
+}
+
+// rules are by "group/Kind".
+func rules() map[string]rule {
+	return map[string]rule{
+		"apiextensions.k8s.io/CustomResourceDefinition":               {judge: conversionHasCA},
+		"apiregistration.k8s.io/APIService":                           {judge: condition("Available")},
+		"admissionregistration.k8s.io/ValidatingWebhookConfiguration": {judge: webhooksHaveCA},
+		"admissionregistration.k8s.io/MutatingWebhookConfiguration":   {judge: webhooksHaveCA},
+		"cert-manager.io/Certificate":                                 {judge: certificate},
+		"cert-manager.io/Issuer":                                      {judge: condition("Ready")},
+		"cert-manager.io/ClusterIssuer":                               {judge: condition("Ready")},
+		"/Pod":                                                        {judge: pod, alone: true},     // kstatus asks the clock
+		"operators.coreos.com/OperatorCondition":                      {judge: present, alone: true}, // its conditions are the operator's own
+	}
+}
+
+func present(map[string]any, time.Time) Health { return Health{Status: v1alpha1.Current} }
+
+// condition returns a rule that asks for a condition that is True, which
+// whoever reconciles the kind always sets.
+func condition(kind string) func(map[string]any, time.Time) Health {
+	return func(o map[string]any, _ time.Time) Health {
+		c, ok := findCondition(o, kind)
+		switch {
+		case !ok:
+			return Health{v1alpha1.InProgress, "waiting for the condition " + kind}
+		case text(c, "status") != "True":
+			return Health{v1alpha1.InProgress, because(c, "not "+kind)}
+		default:
+			return Health{Status: v1alpha1.Current}
+		}
+	}
+}
+
+// findCondition returns the condition of a type in status.conditions.
+func findCondition(o map[string]any, kind string) (map[string]any, bool) {
+	for _, c := range items(o, "status", "conditions") {
+		if text(c, "type") == kind {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// because returns the condition's message, else its reason, else other.
+func because(c map[string]any, other string) string {
+	for _, key := range []string{"message", "reason"} {
+		if s := text(c, key); s != "" {
+			return short(s)
+		}
+	}
+	return other
+}
+
+const noCA = "waiting for a CA"
+
+// conversionHasCA looks at the conversion webhook of an established CRD.
+func conversionHasCA(o map[string]any, _ time.Time) Health {
+	config := object(o, "spec", "conversion", "webhook", "clientConfig")
+	if object(config, "service") != nil && text(config, "caBundle") == "" {
+		return Health{v1alpha1.InProgress, "conversion webhook: " + noCA}
+	}
+	return Health{Status: v1alpha1.Current}
+}
+
+// webhooksHaveCA looks at every webhook that calls a service of the cluster,
+// whose certificate no public authority has signed.
+func webhooksHaveCA(o map[string]any, _ time.Time) Health {
+	var names []string
+	for _, w := range items(o, "webhooks") {
+		if object(w, "clientConfig", "service") != nil && text(w, "clientConfig", "caBundle") == "" {
+			names = append(names, fmt.Sprintf("%q", text(w, "name")))
+		}
+	}
+	if len(names) == 0 {
+		return Health{Status: v1alpha1.Current}
+	}
+	return Health{v1alpha1.InProgress, short("webhook " + strings.Join(names, ", ") + ": " + noCA)}
+}
+
+// certificate is condition("Ready"), and not expired: who would say so may be
+// gone.
+func certificate(o map[string]any, now time.Time) Health {
+	if h := condition("Ready")(o, now); h.Status != v1alpha1.Current {
+		return h
+	}
+	end, err := time.Parse(time.RFC3339, text(o, "status", "notAfter"))
+	if err == nil && now.After(end) {
+		return Health{v1alpha1.Failed, "it expired at " + end.UTC().Format(time.RFC3339)}
+	}
+	return Health{Status: v1alpha1.Current}
+}
+
+// scheduleWindow is how long a pod may wait for a node, as in kstatus.
+const scheduleWindow = 15 * time.Second
+
+// pod judges a pod as kstatus does, at a time that is said.
+func pod(o map[string]any, now time.Time) Health {
+	switch phase := text(o, "status", "phase"); phase {
+	case "Succeeded":
+		return Health{Status: v1alpha1.Current}
+	case "Failed":
+		return Health{v1alpha1.Failed, because(object(o, "status"), "the pod failed")}
+	case "Running":
+		return runningPod(o)
+	default:
+		c, _ := findCondition(o, "PodScheduled")
+		if text(c, "reason") != "Unschedulable" {
+			return Health{v1alpha1.InProgress, "the pod is not running yet"}
+		}
+		created, err := time.Parse(time.RFC3339, text(o, "metadata", "creationTimestamp"))
+		if err != nil || now.Before(created.Add(scheduleWindow)) {
+			return Health{v1alpha1.InProgress, because(c, "no node takes the pod yet")}
+		}
+		return Health{v1alpha1.Failed, because(c, "no node takes the pod")}
+	}
+}
+
+func runningPod(o map[string]any) Health {
+	if c, ok := findCondition(o, "Ready"); ok && text(c, "status") == "True" {
+		return Health{Status: v1alpha1.Current}
+	}
+	for _, c := range items(o, "status", "containerStatuses") {
+		if text(c, "state", "waiting", "reason") == "CrashLoopBackOff" {
+			return Health{v1alpha1.Failed, short(fmt.Sprintf("container %q crashes again and again", text(c, "name")))}
+		}
+	}
+	return Health{v1alpha1.InProgress, "the pod is not ready"}
+}

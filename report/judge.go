@@ -1,0 +1,194 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// How much of a status is listed; the rest is counted.
+const (
+	maxObjects = 100
+	maxImages  = 100
+)
+
+// Judge returns the status of an installation: spec and generation are what is
+// expected, got is what was read of the expected objects in any order, pods
+// those of the namespaces that they lie in, in any order. prev is the status
+// that the installation has; times of its conditions are kept where nothing
+// changed, so that the same observation gives the same status. No argument is
+// modified.
+func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus, got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus {
+	found := index(got)
+	out := v1alpha1.InstallationStatus{ObservedGeneration: generation, Pin: spec.Pin, Version: spec.Version}
+	var bad []v1alpha1.ObjectHealth
+	im := newImages(pods)
+	for _, ref := range spec.Objects {
+		o, read := found[keyOf(ref)]
+		h := judgeObject(ref, o, read, now)
+		count(&out.Summary, h.Status)
+		if h.Status != v1alpha1.Current {
+			bad = append(bad, v1alpha1.ObjectHealth{
+				APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Health: h.Status, Message: h.Message,
+			})
+		}
+		im.add(ref, o.Object, h.Status)
+	}
+	slices.SortStableFunc(bad, func(a, b v1alpha1.ObjectHealth) int {
+		return cmp.Or(cmp.Compare(rank(a.Health), rank(b.Health)), compareNames(a, b))
+	})
+	out.Conditions = conditions(out.Summary, bad)
+	if c, ok := upgradeable(spec, found); ok {
+		out.Conditions = append(out.Conditions, c)
+	}
+	if c, ok := im.condition(); ok {
+		out.Conditions = append(out.Conditions, c)
+	}
+	stamp(out.Conditions, prev.Conditions, generation, now)
+	out.Objects, out.MoreObjects = atMost(bad, maxObjects)
+	out.Images, out.MoreImages = atMost(im.list, maxImages)
+	return out
+}
+
+// atMost returns the first limit items and how many more there are.
+func atMost[T any](list []T, limit int) ([]T, int32) {
+	if len(list) <= limit {
+		return list, 0
+	}
+	return list[:limit], int32(min(len(list)-limit, 1<<30))
+}
+
+// key is what an object is known by, whatever the version it was read in.
+type key struct{ group, kind, namespace, name string }
+
+func keyOf(ref v1alpha1.ObjectReference) key {
+	return key{groupOf(ref.APIVersion), ref.Kind, ref.Namespace, ref.Name}
+}
+
+// index returns observations by what they are of. Of several of one object the
+// worst counts, so that their order says nothing.
+func index(got []v1alpha1.Observed) map[key]v1alpha1.Observed {
+	out := make(map[key]v1alpha1.Observed, len(got))
+	for _, o := range got {
+		k := keyOf(o.Ref)
+		if have, ok := out[k]; !ok || compareObserved(o, have) < 0 {
+			out[k] = o
+		}
+	}
+	return out
+}
+
+// compareObserved puts what could not be read first, then what is not there.
+func compareObserved(a, b v1alpha1.Observed) int {
+	there := func(o v1alpha1.Observed) int {
+		switch {
+		case o.Reason != "":
+			return 0
+		case o.Object == nil:
+			return 1
+		default:
+			return 2
+		}
+	}
+	return cmp.Or(cmp.Compare(there(a), there(b)), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message),
+		strings.Compare(fmt.Sprint(a.Object), fmt.Sprint(b.Object)))
+}
+
+// judgeObject holds what was read against what is expected: first whether it
+// is there, then whether it is of the version, then what it runs, then how it
+// does.
+func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, now time.Time) Health {
+	switch {
+	case !read:
+		return Health{v1alpha1.Unknown, "it was not looked at"}
+	case o.Reason == v1alpha1.ReasonForbidden:
+		return Health{v1alpha1.Forbidden, cmp.Or(short(o.Message), "not permitted to read it")}
+	case o.Reason == v1alpha1.ReasonNoKind:
+		return Health{v1alpha1.NotFound, cmp.Or(short(o.Message), fmt.Sprintf("the API server does not serve %s of %s", ref.Kind, ref.APIVersion))}
+	case o.Reason != "":
+		return Health{v1alpha1.Unknown, cmp.Or(short(o.Message), "it could not be read")}
+	}
+	h := Compute(o.Object, now)
+	if o.Object == nil || h.Status == v1alpha1.Terminating {
+		return h
+	}
+	if have := text(o.Object, "metadata", "labels", v1alpha1.LabelVersion); ref.Version != "" && have != ref.Version {
+		return Health{v1alpha1.InProgress, short(cmp.Or(have, "no version") + " is applied, " + ref.Version + " expected")}
+	}
+	if wrong := wrongImages(ref, o.Object); wrong != "" {
+		return Health{v1alpha1.Failed, short(wrong)}
+	}
+	return h
+}
+
+// wrongImages says which containers do not have the image of the lock.
+func wrongImages(ref v1alpha1.ObjectReference, o map[string]any) string {
+	if len(ref.Images) == 0 {
+		return ""
+	}
+	have := templateImages(o)
+	var wrong []string
+	for _, want := range ref.Images {
+		image, ok := have[want.Container]
+		switch {
+		case !ok:
+			wrong = append(wrong, fmt.Sprintf("there is no container %q", want.Container))
+		case image != want.Image:
+			wrong = append(wrong, fmt.Sprintf("container %q runs image %q, the lock says %q", want.Container, image, want.Image))
+		}
+	}
+	return strings.Join(wrong, "; ")
+}
+
+func count(c *v1alpha1.ObjectCounts, h v1alpha1.HealthStatus) {
+	c.Total++
+	switch h {
+	case v1alpha1.Current:
+		c.Current++
+	case v1alpha1.InProgress:
+		c.InProgress++
+	case v1alpha1.NotFound:
+		c.NotFound++
+	case v1alpha1.Failed:
+		c.Failed++
+	case v1alpha1.Terminating:
+		c.Terminating++
+	case v1alpha1.Forbidden:
+		c.Forbidden++
+	case v1alpha1.Unknown:
+		c.Unknown++
+	}
+}
+
+// rank orders states, the worst first.
+func rank(h v1alpha1.HealthStatus) int {
+	return slices.Index([]v1alpha1.HealthStatus{
+		v1alpha1.Failed, v1alpha1.Terminating, v1alpha1.NotFound, v1alpha1.InProgress, v1alpha1.Forbidden, v1alpha1.Unknown, v1alpha1.Current,
+	}, h)
+}
+
+func compareNames(a, b v1alpha1.ObjectHealth) int {
+	return cmp.Or(strings.Compare(groupOf(a.APIVersion), groupOf(b.APIVersion)), strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// stamp sets generation and times: prev's where the status of a condition is
+// the same.
+func stamp(conditions, prev []metav1.Condition, generation int64, now time.Time) {
+	for i := range conditions {
+		c := &conditions[i]
+		c.ObservedGeneration = generation
+		c.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+		for _, p := range prev {
+			if p.Type == c.Type && p.Status == c.Status && !p.LastTransitionTime.IsZero() {
+				c.LastTransitionTime = p.LastTransitionTime
+			}
+		}
+	}
+}

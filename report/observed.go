@@ -1,0 +1,213 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// What the observed file begins with.
+const (
+	APIVersion = "quayside.dev/v1alpha1"
+	Kind       = "Observed"
+)
+
+// ObservedFile is what quayside status saw, as resolve --observed reads it.
+type ObservedFile struct {
+	File      string
+	At        time.Time
+	Operators []ObservedOperator // by namespace, then package
+}
+
+// ObservedOperator is one operator of an observed file.
+type ObservedOperator struct {
+	Standing // without Status
+
+	Pos diag.Pos
+}
+
+// Operator returns what is said of an operator.
+func (f *ObservedFile) Operator(namespace, pkg string) (ObservedOperator, bool) {
+	for _, o := range f.Operators {
+		if o.Namespace == namespace && o.Package == pkg {
+			return o, true
+		}
+	}
+	return ObservedOperator{}, false
+}
+
+// FormatObserved returns the canonical bytes of an observed file.
+func FormatObserved(s Summary) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Written by quayside status, for quayside resolve --observed.\n")
+	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nobservedAt: %s\n", APIVersion, Kind, yamlnode.Quote(s.At.UTC().Format(time.RFC3339)))
+	if len(s.Operators) == 0 {
+		b.WriteString("operators: []\n")
+		return b.Bytes()
+	}
+	b.WriteString("operators:\n")
+	for _, o := range s.Operators {
+		sep := "- "
+		field := func(name, value string) {
+			if value != "" {
+				fmt.Fprintf(&b, "%s%s: %s\n", sep, name, yamlnode.Quote(value))
+				sep = "  "
+			}
+		}
+		field("namespace", o.Namespace)
+		field("package", o.Package)
+		field("version", o.Version)
+		field("pin", string(o.Pin))
+		field("state", string(o.State))
+		field("message", o.Message)
+		field("upgradeable", string(o.Upgradeable))
+		field("upgradeMessage", o.UpgradeMessage)
+		if len(o.Applied) > 0 {
+			b.WriteString("  applied:\n")
+			for _, v := range o.Applied {
+				fmt.Fprintf(&b, "  - %s\n", yamlnode.Quote(v))
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+type wireFile struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	ObservedAt string       `json:"observedAt"`
+	Operators  []*yaml.Node `json:"operators"`
+}
+
+type wireOperator struct {
+	Namespace      string   `json:"namespace"`
+	Package        string   `json:"package"`
+	Version        string   `json:"version"`
+	Pin            string   `json:"pin"`
+	State          string   `json:"state"`
+	Message        string   `json:"message"`
+	Upgradeable    string   `json:"upgradeable"`
+	UpgradeMessage string   `json:"upgradeMessage"`
+	Applied        []string `json:"applied"`
+}
+
+// ParseObserved reads an observed file. Every fault is found, with its place;
+// the error is a diag.List.
+func ParseObserved(file string, data []byte) (*ObservedFile, error) {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{Bytes: 32 << 20, Depth: 20, Nodes: 1_000_000})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: write it with quayside status --output", len(docs))}
+	}
+	var errs diag.List
+	header(file, docs[0], &errs)
+	var w wireFile
+	errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &w))
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	p := parser{file: file}
+	out := &ObservedFile{File: file, At: p.time(docs[0], w.ObservedAt)}
+	for _, n := range w.Operators {
+		out.Operators = append(out.Operators, p.operator(n))
+	}
+	slices.SortStableFunc(out.Operators, func(a, b ObservedOperator) int { return compareOperators(a, b) })
+	for i, o := range out.Operators {
+		if i > 0 && compareOperators(out.Operators[i-1], o) == 0 {
+			p.errs.Addf(o.Pos, "operator %q twice, first at %s", o.Namespace+"/"+o.Package, out.Operators[i-1].Pos)
+		}
+	}
+	if err := p.errs.Err(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func compareOperators(a, b ObservedOperator) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Package, b.Package)
+}
+
+func header(file string, n *yaml.Node, errs *diag.List) {
+	for _, want := range [][2]string{{"apiVersion", APIVersion}, {"kind", Kind}} {
+		_, v := yamlnode.Field(n, want[0])
+		if v == nil {
+			errs.Addf(yamlnode.At(file, n), "no %s (want %s)", want[0], want[1])
+		} else if got, ok := yamlnode.Text(v); ok && got != want[1] {
+			errs.Addf(yamlnode.At(file, v), "%s: %q is not %s", want[0], got, want[1])
+		}
+	}
+}
+
+type parser struct {
+	file string
+	errs diag.List
+}
+
+// at returns where a field of n stands, else n.
+func (p *parser) at(n *yaml.Node, field string) diag.Pos {
+	if _, v := yamlnode.Field(n, field); v != nil {
+		return yamlnode.At(p.file, v)
+	}
+	return yamlnode.At(p.file, n)
+}
+
+func (p *parser) time(n *yaml.Node, s string) time.Time {
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		p.errs.Addf(p.at(n, "observedAt"), "observedAt: %q is not a time such as 2026-01-31T12:00:00Z", s)
+	}
+	return at.UTC()
+}
+
+func (p *parser) operator(n *yaml.Node) ObservedOperator {
+	var w wireOperator
+	p.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
+	for _, f := range [][2]string{{"namespace", w.Namespace}, {"package", w.Package}, {"state", w.State}} {
+		if f[1] == "" {
+			p.errs.Addf(yamlnode.At(p.file, n), "operator %q: no %s", w.Namespace+"/"+w.Package, f[0])
+		}
+	}
+	if w.State != "" && !slices.Contains(States(), State(w.State)) {
+		p.errs.Addf(p.at(n, "state"), "state: %q is none of %s", w.State, join(States()))
+	}
+	if w.Upgradeable != "" && !slices.Contains(statuses(), metav1.ConditionStatus(w.Upgradeable)) {
+		p.errs.Addf(p.at(n, "upgradeable"), "upgradeable: %q is none of %s", w.Upgradeable, join(statuses()))
+	}
+	if w.Pin != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(w.Pin) {
+		p.errs.Addf(p.at(n, "pin"), "pin: %q is not a checksum", w.Pin)
+	}
+	return ObservedOperator{
+		Pos: yamlnode.At(p.file, n),
+		Standing: Standing{
+			Namespace: w.Namespace, Package: w.Package, Version: w.Version, Pin: catalog.Digest(w.Pin), Applied: w.Applied,
+			State: State(w.State), Message: w.Message, Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: w.UpgradeMessage,
+		},
+	}
+}
+
+func statuses() []metav1.ConditionStatus {
+	return []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
+}
+
+func join[T ~string](list []T) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = string(s)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,81 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion returns quayside.dev/v1alpha1.
+func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
+
+// AddToScheme teaches s the types of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion(), &Installation{}, &InstallationList{})
+	metav1.AddToGroupVersion(s, GroupVersion())
+	return nil
+}
+
+// DeepCopy returns a copy that shares nothing with in.
+func (in *Installation) DeepCopy() *Installation {
+	if in == nil {
+		return nil
+	}
+	out := &Installation{TypeMeta: in.TypeMeta, Spec: in.Spec.DeepCopy(), Status: in.Status.DeepCopy()}
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return out
+}
+
+// DeepCopyObject returns a copy that shares nothing with in.
+func (in *Installation) DeepCopyObject() runtime.Object {
+	if in == nil {
+		return nil
+	}
+	return in.DeepCopy()
+}
+
+// DeepCopy returns a copy that shares nothing with in.
+func (in *InstallationList) DeepCopy() *InstallationList {
+	if in == nil {
+		return nil
+	}
+	out := &InstallationList{TypeMeta: in.TypeMeta}
+	in.ListMeta.DeepCopyInto(&out.ListMeta)
+	if in.Items != nil {
+		out.Items = make([]Installation, len(in.Items))
+		for i := range in.Items {
+			out.Items[i] = *in.Items[i].DeepCopy()
+		}
+	}
+	return out
+}
+
+// DeepCopyObject returns a copy that shares nothing with in.
+func (in *InstallationList) DeepCopyObject() runtime.Object {
+	if in == nil {
+		return nil
+	}
+	return in.DeepCopy()
+}
+
+// DeepCopy returns a copy that shares nothing with s.
+func (s InstallationSpec) DeepCopy() InstallationSpec {
+	s.Objects = slices.Clone(s.Objects)
+	for i := range s.Objects {
+		s.Objects[i].Images = slices.Clone(s.Objects[i].Images)
+	}
+	return s
+}
+
+// DeepCopy returns a copy that shares nothing with s.
+func (s InstallationStatus) DeepCopy() InstallationStatus {
+	s.Conditions = slices.Clone(s.Conditions)
+	s.Objects = slices.Clone(s.Objects)
+	s.Images = slices.Clone(s.Images)
+	for i := range s.Images {
+		s.Images[i].Digests = slices.Clone(s.Images[i].Digests)
+	}
+	return s
+}

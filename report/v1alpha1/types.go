@@ -1,0 +1,146 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Names of the API.
+const (
+	Group    = "quayside.dev"
+	Version  = "v1alpha1"
+	Kind     = "Installation"
+	ListKind = "InstallationList"
+	Resource = "installations"
+)
+
+// Installation is one pin of the lock as it was rendered for a cluster.
+type Installation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   InstallationSpec   `json:"spec" doc:"What the lock says. Written by quayside render."`
+	Status InstallationStatus `json:"status,omitzero" doc:"What the reporter found. Written by the reporter alone."`
+}
+
+// InstallationList is a list of Installations.
+type InstallationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Installation `json:"items"`
+}
+
+// InstallationSpec is what a pin should be in the cluster.
+type InstallationSpec struct {
+	Package           string            `json:"package" doc:"Package of the operator."`
+	Version           string            `json:"version" doc:"Version that the lock pins."`
+	Bundle            string            `json:"bundle,omitempty" doc:"Bundle that the lock pins."`
+	Channel           string            `json:"channel,omitempty" doc:"Channel that the bundle was chosen from."`
+	Pin               string            `json:"pin" doc:"Digest of the pin's block in the lock."`
+	OperatorCondition string            `json:"operatorCondition,omitempty" doc:"Name of the OperatorCondition in this namespace in which the operator says whether it may be upgraded."`
+	Objects           []ObjectReference `json:"objects,omitempty" doc:"Everything that was rendered for the pin, by group, kind, namespace and name."`
+}
+
+// ObjectReference is an object that was rendered.
+type ObjectReference struct {
+	APIVersion string           `json:"apiVersion" doc:"Group and version."`
+	Kind       string           `json:"kind" doc:"Kind."`
+	Namespace  string           `json:"namespace,omitempty" doc:"Namespace. Empty for what is cluster-wide."`
+	Name       string           `json:"name" doc:"Name."`
+	Version    string           `json:"version,omitempty" doc:"What the object's label quayside.dev/version has to say. Empty: it is not looked at."`
+	Images     []ContainerImage `json:"images,omitempty" doc:"Images of a workload's containers, init containers first."`
+}
+
+// ContainerImage is the image that a container of a workload has to have.
+type ContainerImage struct {
+	Container string `json:"container" doc:"Name of the container."`
+	Image     string `json:"image" doc:"Reference of the image."`
+}
+
+// Types of the conditions of an Installation. Stalled and Reconciling are
+// there only while they are True, as kstatus has it; the others also say
+// False and Unknown.
+const (
+	Ready       = "Ready"       // every object is as the lock says and healthy
+	Reconciling = "Reconciling" // something is on its way
+	Stalled     = "Stalled"     // something needs a person
+	Upgradeable = "Upgradeable" // what the operator says of itself; absent where it says nothing
+	ImagesMatch = "ImagesMatch" // whether pods run the digests that the lock names; absent where it names none
+)
+
+// LabelVersion is the label that says what version of an operator an object
+// belongs to.
+const LabelVersion = "quayside.dev/version"
+
+// InstallationStatus is what the reporter found.
+type InstallationStatus struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty" doc:"Generation of the Installation that this status speaks of."`
+	Pin                string             `json:"pin,omitempty" doc:"spec.pin that this status speaks of."`
+	Version            string             `json:"version,omitempty" doc:"spec.version that this status speaks of."`
+	Conditions         []metav1.Condition `json:"conditions,omitempty" doc:"Ready, Reconciling, Stalled, Upgradeable, ImagesMatch."`
+	Summary            ObjectCounts       `json:"summary,omitzero" doc:"How many objects are in which state."`
+	Objects            []ObjectHealth     `json:"objects,omitempty" doc:"Objects that are not Current, the worst first."`
+	MoreObjects        int32              `json:"moreObjects,omitempty" doc:"How many objects that are not Current are left out of the list."`
+	Images             []RunningImage     `json:"images,omitempty" doc:"What the containers of the workloads run."`
+	MoreImages         int32              `json:"moreImages,omitempty" doc:"How many containers are left out of the list."`
+}
+
+// ObjectCounts counts objects by their state.
+type ObjectCounts struct {
+	Total       int32 `json:"total" doc:"All."`
+	Current     int32 `json:"current" doc:"As they should be."`
+	InProgress  int32 `json:"inProgress,omitempty" doc:"On their way."`
+	NotFound    int32 `json:"notFound,omitempty" doc:"Missing."`
+	Failed      int32 `json:"failed,omitempty" doc:"Stuck, or not what the lock says."`
+	Terminating int32 `json:"terminating,omitempty" doc:"Being deleted."`
+	Forbidden   int32 `json:"forbidden,omitempty" doc:"Not permitted to be read."`
+	Unknown     int32 `json:"unknown,omitempty" doc:"Not readable for another reason."`
+}
+
+// HealthStatus is the state of one object.
+type HealthStatus string
+
+// The states of an object.
+const (
+	Current     HealthStatus = "Current"
+	InProgress  HealthStatus = "InProgress"
+	NotFound    HealthStatus = "NotFound"
+	Failed      HealthStatus = "Failed"
+	Terminating HealthStatus = "Terminating"
+	Forbidden   HealthStatus = "Forbidden" // the API server does not permit reading it
+	Unknown     HealthStatus = "Unknown"   // it could not be read
+)
+
+// ObjectHealth is an object that is not Current.
+type ObjectHealth struct {
+	APIVersion string       `json:"apiVersion" doc:"Group and version."`
+	Kind       string       `json:"kind" doc:"Kind."`
+	Namespace  string       `json:"namespace,omitempty" doc:"Namespace. Empty for what is cluster-wide."`
+	Name       string       `json:"name" doc:"Name."`
+	Health     HealthStatus `json:"health" doc:"State."`
+	Message    string       `json:"message,omitempty" doc:"Why."`
+}
+
+// RunningImage is what a container of a workload should run and what it runs.
+type RunningImage struct {
+	Kind      string   `json:"kind" doc:"Kind of the workload."`
+	Namespace string   `json:"namespace" doc:"Namespace of the workload."`
+	Name      string   `json:"name" doc:"Name of the workload."`
+	Container string   `json:"container" doc:"Name of the container."`
+	Want      string   `json:"want" doc:"Image that the lock says."`
+	Have      string   `json:"have,omitempty" doc:"Image of the workload's pod template, where it differs."`
+	Digests   []string `json:"digests,omitempty" doc:"Digests that the pods report, sorted."`
+}
+
+// Reasons why an object could not be read.
+const (
+	ReasonForbidden = "Forbidden" // the API server refuses it
+	ReasonNoKind    = "NoKind"    // the API server does not know the kind
+	ReasonError     = "Error"     // anything else
+)
+
+// Observed is what was read of one expected object.
+type Observed struct {
+	Ref     ObjectReference
+	Object  map[string]any // as the API server returns it; nil: it is not there, or Reason says why it could not be read
+	Reason  string         // one of the reasons; empty where the object was read or is not there
+	Message string         // to go with Reason
+}
