@@ -1,14 +1,22 @@
 package cli_test
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
 
 	"github.com/quayside/quayside/registry"
@@ -92,6 +100,103 @@ func TestDatabaseCatalog(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOldCatalogIndex reads catalogs of the old kinds from their index: it
+// answers as the catalog does, without reading it, and follows its changes.
+func TestOldCatalogIndex(t *testing.T) {
+	filler := strings.Repeat("filler ", 300_000)
+	for source, c := range map[string]struct {
+		file string // that all of it, or most, lies in
+		make func(dir string)
+	}{
+		"sqlite:old/index.db": {"old/index.db", func(dir string) {
+			path := filepath.Join(dir, "old/index.db")
+			put(t, dir, "old/README", "")
+			database(t, path)
+			db, err := sql.Open("sqlite", path)
+			check(t, err)
+			_, err = db.ExecContext(t.Context(), "CREATE TABLE filler (text TEXT); INSERT INTO filler VALUES (?)", filler)
+			check(t, err)
+			check(t, db.Close())
+		}},
+		"docker-archive:old/image.tar:old:v1": {"old/image.tar", func(dir string) {
+			layer := tarOf(t, map[string]string{"configs/catalog.json": strings.ReplaceAll(shopPackage(0, 1, 1), "p0", "lamp"), "etc/filler": filler})
+			config := fmt.Sprintf(`{"config":{"Labels":{"operators.operatorframework.io.index.configs.v1":"/configs"}},"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, sha256.Sum256(layer))
+			id := fmt.Sprintf("%x.json", sha256.Sum256([]byte(config)))
+			put(t, dir, "old/image.tar", string(tarOf(t, map[string]string{
+				"manifest.json": `[{"Config":"` + id + `","RepoTags":["old:v1"],"Layers":["layer.tar"]}]`, id: config, "layer.tar": string(layer),
+			})))
+		}},
+		"package-manifests:old": {"old/1.1.0/filler.yaml", func(dir string) {
+			put(t, dir, "old/lamp.package.yaml", "packageName: lamp\nchannels: [{name: stable, currentCSV: lamp.v1.1.0}]\n")
+			put(t, dir, "old/1.0.0/lamp.clusterserviceversion.yaml", lampCSV("1.0.0", ""))
+			put(t, dir, "old/1.1.0/lamp.clusterserviceversion.yaml", lampCSV("1.1.0", "lamp.v1.0.0"))
+			put(t, dir, "old/1.1.0/filler.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: filler}\ndata: {text: \""+filler+"\"}\n")
+		}},
+	} {
+		t.Run(source, func(t *testing.T) {
+			dir, cache := t.TempDir(), t.TempDir()
+			c.make(dir)
+			put(t, dir, "quayside.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs: [{name: old, source: \""+source+"\"}]\n")
+			put(t, dir, "subscriptions/lamp.yaml", "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {package: lamp}\n")
+			time.Sleep(50 * time.Millisecond) // files that were written just now are not indexed
+			ask := func() string {
+				t.Helper()
+				var all strings.Builder
+				for _, args := range [][]string{{"catalog", "show", "lamp", "-o", "yaml"}, {"catalog", "channels", "lamp"}, {"resolve", "--check"}} {
+					got := quaysideIn(t, dir, cache, args...)
+					if got.code != 0 {
+						t.Fatalf("%q: exit code %d\n%s", args, got.code, got.stderr)
+					}
+					all.WriteString(got.stdout + got.stderr)
+				}
+				return all.String()
+			}
+			mustRun(t, dir, "resolve")
+			want := ask()
+			if indexFile(t, cache) == "" {
+				t.Fatal("no index was written")
+			}
+			before := readSoFar(t)
+			if d := cmp.Diff(want, ask()); d != "" {
+				t.Errorf("catalog against index (-catalog +index):\n%s", d)
+			}
+			if n := readSoFar(t) - before; n > 1<<20 { // the catalog is 2.1 MB, and three commands ask
+				t.Errorf("read %d bytes: the catalog was read again", n)
+			}
+
+			// Other bytes of the same size and time of change.
+			name := filepath.Join(dir, filepath.FromSlash(c.file))
+			info, err := os.Stat(name)
+			check(t, err)
+			check(t, os.WriteFile(name, []byte(strings.Replace(read(t, "", name), "filler filler", "filled filler", 1)), 0o666))
+			check(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+			time.Sleep(50 * time.Millisecond)
+			before = readSoFar(t)
+			got := quaysideIn(t, dir, cache, "catalog", "show", "lamp")
+			if n := readSoFar(t) - before; n < 2<<20 {
+				t.Errorf("read %d bytes: the change was not seen", n)
+			}
+			if archive := strings.HasPrefix(source, "docker-archive:"); (got.code == 0) == archive { // which has a digest of its own
+				t.Errorf("exit code %d: %s", got.code, got.stderr)
+			}
+		})
+	}
+}
+
+// tarOf returns a tar file.
+func tarOf(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		check(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name])), Typeflag: tar.TypeReg}))
+		_, err := w.Write([]byte(files[name]))
+		check(t, err)
+	}
+	check(t, w.Close())
+	return buf.Bytes()
 }
 
 // TestCorpusPackageManifests installs the etcd operator from both of its

@@ -143,9 +143,15 @@ type state struct {
 // subject finds what a reference names, without reading it.
 func (s *space) subject(ctx context.Context, client *registry.Client, ref string) (*subject, error) {
 	switch scheme, rest, _ := strings.Cut(ref, ":"); scheme {
-	case "dir", "bundles":
-		return s.dirSubject(ctx, client, ref, rest)
-	case "oci", "oci-archive", "docker-archive", "image":
+	case "dir", "bundles", "package-manifests", "sqlite":
+		return s.fileSubject(ctx, client, ref, rest)
+	case "oci-archive", "docker-archive":
+		src, err := registry.ParseSource(ref)
+		if err != nil {
+			return nil, err
+		}
+		return s.fileSubject(ctx, client, ref, src.Name)
+	case "oci", "image":
 		im, err := s.openImage(ctx, client, ref)
 		if err != nil {
 			return nil, err
@@ -163,34 +169,47 @@ func (s *space) subject(ctx context.Context, client *registry.Client, ref string
 	}
 }
 
-func (s *space) dirSubject(ctx context.Context, client *registry.Client, ref, rest string) (*subject, error) {
-	t, err := s.tree(ctx, client, ref)
+// fileSubject is a catalog of files that are not named by a digest: a directory
+// with all that lies in it, or one file. Its path is part of ref.
+func (s *space) fileSubject(ctx context.Context, client *registry.Client, ref, path string) (*subject, error) {
+	abs, err := filepath.Abs(s.path(path))
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(s.path(rest))
+	info, err := os.Stat(abs)
 	if err != nil {
 		return nil, err
 	}
-	name := strings.TrimSuffix(ref, rest) + dir
+	name := strings.Replace(ref, path, abs, 1)
 	of := func(st stamp.Stamp, err error) state {
 		if err != nil {
 			return state{} // reading it says what is wrong
 		}
 		return state{s.version + " " + name + " " + st.Text(), st.Settled(), st.Names()}
 	}
-	return &subject{
-		name: name,
-		looks: []func() state{
-			func() state {
-				names, _ := client.Store.Record(namesKind, name) // any names will do, for they are checked
-				return of(stamp.Again(t.FS, strings.Split(string(names), "\n")))
-			},
-			func() state { return of(stamp.Of(t.FS)) },
-		},
-		tree:  func() (*tree, error) { return t, nil },
+	sub := &subject{
+		name:  name,
+		tree:  func() (*tree, error) { return s.tree(ctx, client, ref) },
 		close: func() {},
-	}, nil
+	}
+	if !info.IsDir() {
+		fsys := os.DirFS(filepath.Dir(abs))
+		sub.looks = []func() state{func() state {
+			st := of(stamp.Again(fsys, []string{filepath.Base(abs)}))
+			st.names = nil // there is nothing to remember
+			return st
+		}}
+		return sub, nil
+	}
+	fsys := os.DirFS(abs)
+	sub.looks = []func() state{
+		func() state {
+			names, _ := client.Store.Record(namesKind, name) // any names will do, for they are checked
+			return of(stamp.Again(fsys, strings.Split(string(names), "\n")))
+		},
+		func() state { return of(stamp.Of(fsys)) },
+	}
+	return sub, nil
 }
 
 // read reads the whole catalog and writes its index.
