@@ -49,9 +49,11 @@ func table() map[string]rule {
 		"catalog/sqlite":    {level: 2, beside: []string{"catalog/fbc"}, outside: []string{"context"}},
 		"catalog/image":     {level: 2, outside: []string{"os", "context", "time"}},
 
-		"catalog":         {level: 1},
-		"report/v1alpha1": {level: 1},
-		"registry":        {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
+		"catalog":              {level: 1},
+		"report/v1alpha1":      {level: 1},
+		"report/live":          {level: 2, outside: []string{"context", "net/http", "syscall", "time"}},
+		"report/live/livetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
+		"registry":             {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
 
 		"internal/gitrepo": {level: 1, outside: []string{"os", "context", "time"}},
 
@@ -94,6 +96,7 @@ func owned() map[string][]string {
 		"github.com/google/go-containerregistry": {"registry", "registry/registrytest"},
 		"github.com/go-git/go-git":               {"internal/gitrepo"},
 		"github.com/sigstore":                    {"registry/trust", "registry/trust/trusttest"},
+		"k8s.io/client-go":                       {"report/live", "report/kube", "cmd/quayside-report"},
 		"github.com/spf13/cobra":                 {"cmd/quayside/cli"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
 	}

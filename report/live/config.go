@@ -1,0 +1,130 @@
+package live
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// Options say which cluster to read, and how patiently.
+type Options struct {
+	File      string        // the one kubeconfig; empty: Files
+	Files     []string      // kubeconfigs, of which the first to say something wins; those that are not there are passed over
+	Context   string        // empty: the kubeconfig's current one
+	InCluster bool          // where there is no kubeconfig, log in as the pod that this runs in
+	UserAgent string        // "quayside/v1.0.0"
+	Timeout   time.Duration // for each answer; 0: 30 seconds
+}
+
+// inCluster is what the context of a pod's own login is called.
+const inCluster = "in-cluster"
+
+// Contexts returns the names of the contexts in the kubeconfigs, sorted.
+func Contexts(opt Options) ([]string, error) {
+	config, err := opt.load()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), nil
+}
+
+// Open reads the kubeconfig and returns the cluster of its context. It sends
+// nothing.
+func Open(opt Options) (*Cluster, error) {
+	config, name, err := opt.login()
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = opt.UserAgent
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("context %q: the server's address: %w", name, hushed(err))
+	}
+	if u := server.User; u != nil {
+		server.User = nil
+		if password, has := u.Password(); has && config.Username == "" && config.BearerToken == "" {
+			config.Username, config.Password = u.Username(), password
+		}
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("context %q: %w", name, err)
+	}
+	own := *client // which may be http.DefaultClient
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Cluster{
+		Context: name,
+		Server:  strings.TrimSuffix(server.String(), "/"),
+		base:    server,
+		client:  &own,
+		timeout: cmp.Or(opt.Timeout, 30*time.Second),
+		slots:   make(chan struct{}, parallel),
+		groups:  map[string]*group{},
+	}, nil
+}
+
+// login returns how to reach the cluster, and the name of the context.
+func (opt Options) login() (*rest.Config, string, error) {
+	loaded, err := opt.load()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(loaded.Contexts) == 0 && len(loaded.Clusters) == 0 {
+		if opt.InCluster && opt.Context == "" {
+			config, err := rest.InClusterConfig()
+			return config, inCluster, err
+		}
+		return nil, "", fmt.Errorf("no kubeconfig with a context (looked for %s): name one with --kubeconfig", strings.Join(opt.files(), ", "))
+	}
+	name := cmp.Or(opt.Context, loaded.CurrentContext)
+	names := slices.Sorted(maps.Keys(loaded.Contexts))
+	switch {
+	case name == "":
+		return nil, "", fmt.Errorf("the kubeconfig has no current context: name one with --context (have %s)", strings.Join(names, ", "))
+	case !slices.Contains(names, name):
+		return nil, "", fmt.Errorf("no context %q in the kubeconfig (have %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*loaded, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("context %q: %w", name, err)
+	}
+	return config, name, nil
+}
+
+func (opt Options) load() (*api.Config, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: opt.File, Precedence: opt.Files}
+	config, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+func (opt Options) files() []string {
+	if opt.File != "" {
+		return []string{opt.File}
+	}
+	return opt.Files
+}
+
+// hushed takes the address out of an error of net/url and net/http: it may hold
+// a password.
+func hushed(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}

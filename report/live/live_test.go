@@ -1,0 +1,500 @@
+package live_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/report/live"
+	"github.com/quayside/quayside/report/live/livetest"
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+type object = livetest.Object
+
+// opened returns a client of the server.
+func opened(t *testing.T, s *livetest.Server, timeout time.Duration) *live.Cluster {
+	t.Helper()
+	c, err := live.Open(live.Options{File: written(t, s.Kubeconfig()), Timeout: timeout, UserAgent: "quayside/test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func written(t *testing.T, kubeconfig string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func ours(apiVersion, kind, namespace, name string) object {
+	meta := object{"name": name, "labels": object{"quayside.dev/package": "etcd"}, "managedFields": []any{object{"manager": "x"}}}
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	return object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
+}
+
+func refTo(o object) v1alpha1.ObjectReference {
+	return v1alpha1.ObjectReference{
+		APIVersion: livetest.Text(o, "apiVersion"), Kind: livetest.Text(o, "kind"),
+		Namespace: livetest.Text(o, "metadata", "namespace"), Name: livetest.Text(o, "metadata", "name"),
+	}
+}
+
+// summed returns one line for each object.
+func summed(seen []v1alpha1.Observed) []string {
+	var out []string
+	for _, o := range seen {
+		what := "absent"
+		switch {
+		case o.Object != nil && (o.Reason != "" || o.Message != ""):
+			what = "contradiction"
+		case o.Object != nil:
+			what = fmt.Sprint(o.Object["apiVersion"], " ", o.Object["kind"], " ", livetest.Text(o.Object, "metadata", "name"))
+		case o.Reason != "":
+			what = o.Reason + ": " + o.Message
+		}
+		out = append(out, o.Ref.Kind+" "+o.Ref.Name+" is "+what)
+	}
+	return out
+}
+
+func TestRead(t *testing.T) {
+	s := livetest.New(t)
+	var refs []v1alpha1.ObjectReference
+	for i := range 5 {
+		o := ours("v1", "ServiceAccount", fmt.Sprintf("ns%d", i%2), fmt.Sprintf("sa%d", i))
+		s.Put(o)
+		refs = append(refs, refTo(o))
+	}
+	bare := ours("v1", "ServiceAccount", "ns0", "bare") // not labelled: someone else applied it
+	delete(bare["metadata"].(object), "labels")
+	s.Put(bare, ours("apps/v1", "Deployment", "ns0", "operator"))
+	refs = append(refs, refTo(bare), refTo(ours("v1", "ServiceAccount", "ns0", "gone")), refTo(ours("apps/v1", "Deployment", "ns0", "operator")),
+		refTo(ours("etcd.database.coreos.com/v1beta2", "EtcdCluster", "ns0", "one")), refTo(ours("v1", "Nonsense", "ns0", "one")), refs[0])
+	c := opened(t, s, 0)
+	got, err := c.Read(t.Context(), refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"ServiceAccount sa0 is v1 ServiceAccount sa0",
+		"ServiceAccount sa1 is v1 ServiceAccount sa1",
+		"ServiceAccount sa2 is v1 ServiceAccount sa2",
+		"ServiceAccount sa3 is v1 ServiceAccount sa3",
+		"ServiceAccount sa4 is v1 ServiceAccount sa4",
+		"ServiceAccount bare is v1 ServiceAccount bare",
+		"ServiceAccount gone is absent",
+		"Deployment operator is apps/v1 Deployment operator",
+		"EtcdCluster one is NoKind: the cluster serves no etcd.database.coreos.com/v1beta2",
+		"Nonsense one is NoKind: the cluster serves no kind Nonsense in v1",
+		"ServiceAccount sa0 is v1 ServiceAccount sa0",
+	}
+	if d := cmp.Diff(want, summed(got)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	asked := s.Requests()
+	slices.Sort(asked)
+	if d := cmp.Diff([]string{
+		"GET /api/v1",
+		"GET /api/v1/namespaces/ns0/serviceaccounts/bare",
+		"GET /api/v1/namespaces/ns0/serviceaccounts/gone",
+		"GET /api/v1/serviceaccounts?labelSelector=quayside.dev%2Fpackage&limit=250",
+		"GET /apis/apps/v1",
+		"GET /apis/apps/v1/namespaces/ns0/deployments/operator",
+		"GET /apis/etcd.database.coreos.com/v1beta2",
+	}, asked); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+	if got[0].Object["metadata"].(object)["managedFields"] != nil {
+		t.Error("managedFields were kept")
+	}
+}
+
+func TestReadOneNamespace(t *testing.T) {
+	s := livetest.New(t)
+	var refs []v1alpha1.ObjectReference
+	for i := range 5 {
+		o := ours("rbac.authorization.k8s.io/v1", "Role", "ns", fmt.Sprintf("role%d", i))
+		s.Put(o)
+		refs = append(refs, refTo(o))
+	}
+	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == "/apis/rbac.authorization.k8s.io/v1/roles" {
+			livetest.Refuse(w, http.StatusForbidden, "Forbidden", "not in all namespaces")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	if got := read(t, opened(t, s, 0), refs); slices.ContainsFunc(got, func(o v1alpha1.Observed) bool { return o.Object == nil }) {
+		t.Errorf("%q", summed(got))
+	}
+	if n := len(s.Requests()); n != 2 {
+		t.Errorf("%d requests, want the discovery and one list of the namespace", n)
+	}
+}
+
+func read(t *testing.T, c *live.Cluster, refs []v1alpha1.ObjectReference) []v1alpha1.Observed {
+	t.Helper()
+	got, err := c.Read(t.Context(), refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestSecretsStayThere asks for the metadata of Secrets and ConfigMaps alone,
+// and drops what a server sends beside.
+func TestSecretsStayThere(t *testing.T) {
+	s := livetest.New(t)
+	var refs []v1alpha1.ObjectReference
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		o := ours("v1", kind, "ns", "hidden")
+		o["data"] = object{"password": "c2VjcmV0"}
+		s.Put(o)
+		refs = append(refs, refTo(o))
+	}
+	for _, partial := range []bool{true, false} {
+		s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if strings.HasSuffix(r.URL.Path, "/hidden") && !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata;g=meta.k8s.io;v=v1") {
+				t.Errorf("%s: accepts %q", r.URL.Path, r.Header.Get("Accept"))
+			}
+			if !partial {
+				r.Header.Set("Accept", "application/json")
+			}
+			next.ServeHTTP(w, r)
+		})
+		for _, o := range read(t, opened(t, s, 0), refs) {
+			if o.Object == nil || o.Object["data"] != nil || o.Object["kind"] != o.Ref.Kind {
+				t.Errorf("%v", o)
+			}
+		}
+	}
+}
+
+func TestDefinitionsLoseTheirSchemas(t *testing.T) {
+	s := livetest.New(t)
+	o := ours("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
+	o["spec"] = object{"group": "example.com", "scope": "Namespaced", "names": object{"kind": "Thing", "plural": "things"},
+		"versions": []any{object{"name": "v1", "served": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}}}
+	s.Put(o)
+	got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{refTo(o)})
+	version := got[0].Object["spec"].(object)["versions"].([]any)[0].(object)
+	if d := cmp.Diff(object{"name": "v1", "served": true}, version); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestReadFaults gives every object of one kind what a server can do to it; the
+// others are read as ever.
+func TestReadFaults(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		objects int
+		fault   func(w http.ResponseWriter, r *http.Request, next http.Handler, nth int)
+		want    string // reason and message of the first object; empty: it is read
+	}{
+		{"ok/list forbidden, objects permitted", 5, func(w http.ResponseWriter, r *http.Request, next http.Handler, _ int) {
+			if r.URL.Query().Has("limit") {
+				livetest.Refuse(w, http.StatusForbidden, "Forbidden", "no lists")
+				return
+			}
+			next.ServeHTTP(w, r)
+		}, ""},
+		{"error/all forbidden", 5, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			livetest.Refuse(w, http.StatusForbidden, "Forbidden", `deployments.apps is forbidden: User "reader" cannot`)
+		}, `Forbidden deployments.apps is forbidden: User "reader" cannot`},
+		{"ok/busy twice", 5, func(w http.ResponseWriter, r *http.Request, next http.Handler, nth int) {
+			if nth < 2 {
+				w.Header().Set("Retry-After", "0")
+				livetest.Refuse(w, http.StatusTooManyRequests, "TooManyRequests", "busy")
+				return
+			}
+			next.ServeHTTP(w, r)
+		}, ""},
+		{"ok/connection cut once", 1, func(w http.ResponseWriter, r *http.Request, next http.Handler, nth int) {
+			if nth == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			next.ServeHTTP(w, r)
+		}, ""},
+		{"ok/list expired once", 5, func(w http.ResponseWriter, r *http.Request, next http.Handler, nth int) {
+			if nth == 0 {
+				livetest.Refuse(w, http.StatusGone, "Expired", "the continue token is too old")
+				return
+			}
+			next.ServeHTTP(w, r)
+		}, ""},
+		{"ok/list always expired", 5, func(w http.ResponseWriter, r *http.Request, next http.Handler, _ int) {
+			if r.URL.Query().Has("limit") {
+				livetest.Refuse(w, http.StatusGone, "Expired", "the continue token is too old")
+				return
+			}
+			next.ServeHTTP(w, r)
+		}, ""},
+		{"error/malformed", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			_, _ = w.Write([]byte("<html>a proxy's page"))
+		}, "Error the answer is no JSON of that form: invalid character '<' looking for beginning of value"},
+		{"error/malformed list", 5, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			_, _ = w.Write([]byte(`{"items":[7]}`))
+		}, "Error an item of the list is no object: json: cannot unmarshal number into Go value of type map[string]interface {}"},
+		{"error/about another", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			_, _ = w.Write([]byte(`{"metadata":{"name":"other"}}`))
+		}, `Error the answer is about "other"`},
+		{"error/endless list", 5, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			_, _ = w.Write([]byte(`{"metadata":{"continue":"again"},"items":[{"metadata":{"name":"x"}}]}`))
+		}, "Error the list has no end"},
+		{"error/slow", 5, func(_ http.ResponseWriter, r *http.Request, _ http.Handler, _ int) {
+			<-r.Context().Done()
+		}, "Error no answer within 300ms"},
+		{"error/internal", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			livetest.Refuse(w, http.StatusInternalServerError, "InternalError", "etcdserver: \x1b[31mleader changed\n")
+		}, "Error etcdserver:  [31mleader changed "},
+		{"error/redirected", 1, func(w http.ResponseWriter, r *http.Request, _ http.Handler, _ int) {
+			http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusFound)
+		}, "Error 302 Found: it points elsewhere, which is not followed"},
+		{"error/huge", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
+			_, _ = w.Write(make([]byte, 11<<20))
+		}, "Error the answer is too long"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := livetest.New(t)
+			account := ours("v1", "ServiceAccount", "ns", "operator")
+			s.Put(account)
+			refs := []v1alpha1.ObjectReference{}
+			for i := range c.objects {
+				o := ours("apps/v1", "Deployment", "ns", fmt.Sprintf("operator%d", i))
+				s.Put(o)
+				refs = append(refs, refTo(o))
+			}
+			refs = append(refs, refTo(account))
+			nth := make(chan int, 1)
+			nth <- 0
+			s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if !strings.Contains(r.URL.Path, "/deployments") {
+					next.ServeHTTP(w, r)
+					return
+				}
+				n := <-nth
+				nth <- n + 1
+				c.fault(w, r, next, n)
+			})
+			got := read(t, opened(t, s, 300*time.Millisecond), refs)
+			for _, o := range got[:c.objects] {
+				if have := strings.TrimSpace(o.Reason + " " + o.Message); have != strings.TrimSpace(c.want) || (o.Object == nil) != (c.want != "") {
+					t.Errorf("%s: %q, object %v", o.Ref.Name, have, o.Object)
+				}
+			}
+			if got[c.objects].Object == nil {
+				t.Errorf("the other kind was not read: %v", got[c.objects])
+			}
+		})
+	}
+}
+
+// TestLateAnswersEnd stops asking for single objects of a kind whose requests
+// fail, so that a thousand of them do not take a thousand timeouts.
+func TestLateAnswersEnd(t *testing.T) {
+	s := livetest.New(t)
+	var refs []v1alpha1.ObjectReference
+	for i := range 200 {
+		refs = append(refs, refTo(ours("apps/v1", "Deployment", "ns", fmt.Sprintf("operator%d", i))))
+	}
+	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		switch {
+		case r.URL.Query().Has("limit"):
+			livetest.Refuse(w, http.StatusForbidden, "Forbidden", "no lists")
+		case strings.Contains(r.URL.Path, "/deployments/"):
+			livetest.Refuse(w, http.StatusInternalServerError, "InternalError", "broken")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+	got := read(t, opened(t, s, 0), refs)
+	for _, o := range got {
+		if o.Reason != v1alpha1.ReasonError {
+			t.Fatalf("%v", o)
+		}
+	}
+	if n := len(s.Requests()); n > 40 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestPages(t *testing.T) {
+	s := livetest.New(t)
+	for i := range 620 {
+		s.Put(ours("v1", "Pod", "ns", fmt.Sprintf("pod%03d", i)))
+	}
+	c := opened(t, s, 0)
+	for _, test := range []struct {
+		most, want int
+		more       int64
+		requests   int
+	}{{0, 620, 0, 3}, {300, 300, 320, 2}, {620, 620, 0, 3}, {1, 1, 619, 1}} {
+		c.Forget()
+		s.Requests()
+		got, err := c.List(t.Context(), live.ListOptions{APIVersion: "v1", Kind: "Pod", Namespace: "ns", Most: test.most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := len(s.Requests()) - 1 // discovery
+		if len(got.Objects) != test.want || got.More != test.more || asked != test.requests || got.Reason != "" {
+			t.Errorf("at most %d: %d objects, %d more, %d requests, %s", test.most, len(got.Objects), got.More, asked, got.Reason)
+		}
+		if got.Objects[0]["kind"] != "Pod" {
+			t.Errorf("an object without its kind: %v", got.Objects[0])
+		}
+	}
+	got, err := c.List(t.Context(), live.ListOptions{APIVersion: "v1", Kind: "Pod", Labels: "app=etcd"})
+	if err != nil || len(got.Objects) != 0 {
+		t.Errorf("%d objects have a label that none has, %v", len(got.Objects), err)
+	}
+	got, err = c.List(t.Context(), live.ListOptions{APIVersion: "example.com/v1", Kind: "Thing"})
+	if want := (live.Found{Reason: v1alpha1.ReasonNoKind, Message: "the cluster serves no example.com/v1"}); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestForget sees a kind that came after discovery was asked.
+func TestForget(t *testing.T) {
+	s := livetest.New(t)
+	c := opened(t, s, 0)
+	thing := ours("example.com/v1", "Thing", "ns", "one")
+	refs := []v1alpha1.ObjectReference{refTo(thing)}
+	if got := read(t, c, refs); got[0].Reason != v1alpha1.ReasonNoKind {
+		t.Fatalf("%v", got)
+	}
+	definition := ours("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
+	definition["spec"] = object{"group": "example.com", "scope": "Namespaced", "names": object{"kind": "Thing", "plural": "things"}, "versions": []any{object{"name": "v1"}}}
+	s.Put(definition, thing)
+	c.Forget()
+	if got := read(t, c, refs); got[0].Object == nil {
+		t.Fatalf("%v", got)
+	}
+	wide := refs[0]
+	wide.Namespace = ""
+	if got := read(t, c, []v1alpha1.ObjectReference{wide}); got[0].Message != "the cluster serves Thing with another scope" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestUnreachable has clusters that give no answer, and looks for the token in
+// what is said of them.
+func TestUnreachable(t *testing.T) {
+	s := livetest.New(t)
+	gone := livetest.New(t)
+	gone.Close()
+	secret := strings.Replace(s.URL, "https://", "https://user:hunter2@", 1)
+	for _, c := range []struct{ name, kubeconfig, want string }{
+		{"error/refused", gone.Kubeconfig(), "connection refused"},
+		{"error/not trusted", livetest.KubeconfigOf(s.URL, nil, livetest.Token), "certificate"},
+		{"error/login", strings.Replace(s.Kubeconfig(), livetest.Token, livetest.Token+"x", 1), "does not accept the login (401 Unauthorized)"},
+		{"error/password", livetest.KubeconfigOf(secret, nil, ""), "certificate"},
+		{"error/no host", livetest.KubeconfigOf("https://no-such-host.invalid:6443", nil, livetest.Token), "no-such-host.invalid"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster, err := live.Open(live.Options{File: written(t, c.kubeconfig)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = cluster.Read(t.Context(), []v1alpha1.ObjectReference{refTo(ours("v1", "Secret", "ns", "x"))})
+			var unreachable *live.Unreachable
+			if !errors.As(err, &unreachable) {
+				t.Fatalf("%v", err)
+			}
+			text := err.Error()
+			if !strings.Contains(text, `context "test" at `+unreachable.Server) || !strings.Contains(text, c.want) {
+				t.Errorf("%s", text)
+			}
+			for _, never := range []string{livetest.Token, "hunter2", "user:"} {
+				if strings.Contains(text, never) {
+					t.Errorf("says %q: %s", never, text)
+				}
+			}
+		})
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	s := livetest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Intercept(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		cancel()
+		<-r.Context().Done()
+	})
+	_, err := opened(t, s, 0).Read(ctx, []v1alpha1.ObjectReference{refTo(ours("v1", "Secret", "ns", "x"))})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	s := livetest.New(t)
+	good := written(t, s.Kubeconfig())
+	var config object
+	if err := json.Unmarshal([]byte(s.Kubeconfig()), &config); err != nil {
+		t.Fatal(err)
+	}
+	without := func(field string) string {
+		c := object{}
+		for k, v := range config {
+			if k != field {
+				c[k] = v
+			}
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return written(t, string(text))
+	}
+	absent := filepath.Join(t.TempDir(), "absent")
+	for _, c := range []struct {
+		name string
+		opt  live.Options
+		want string
+	}{
+		{"ok/file", live.Options{File: good}, ""},
+		{"ok/first that is there", live.Options{Files: []string{absent, good}}, ""},
+		{"error/absent file", live.Options{File: absent}, "no such file"},
+		{"error/nothing there", live.Options{Files: []string{absent}}, "no kubeconfig with a context (looked for " + absent + "): name one with --kubeconfig"},
+		{"error/context", live.Options{File: good, Context: "tset"}, `no context "tset" in the kubeconfig (have test) (did you mean "test"?)`},
+		{"error/no current", live.Options{File: without("current-context")}, "the kubeconfig has no current context: name one with --context (have test)"},
+		{"error/no cluster", live.Options{File: without("clusters")}, `context "test": `},
+		{"error/no yaml", live.Options{File: written(t, "{token: "+livetest.Token)}, "reading the kubeconfig: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := live.Open(c.opt)
+			if c.want == "" {
+				if err != nil || got.Context != "test" || got.Server != s.URL {
+					t.Errorf("%v, %v", got, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), livetest.Token) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	names, err := live.Contexts(live.Options{File: good})
+	if d := cmp.Diff([]string{"test"}, names); d != "" || err != nil {
+		t.Errorf("%v %v", d, err)
+	}
+}

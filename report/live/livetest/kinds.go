@@ -1,0 +1,60 @@
+package livetest
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is how a kind is served.
+type Kind struct {
+	APIVersion, Kind, Plural string
+	Namespaced               bool
+}
+
+// builtin returns the kinds that every server has, as far as operators use them.
+func builtin() []Kind {
+	return []Kind{
+		{"v1", "ConfigMap", "configmaps", true},
+		{"v1", "Namespace", "namespaces", false},
+		{"v1", "Pod", "pods", true},
+		{"v1", "Secret", "secrets", true},
+		{"v1", "Service", "services", true},
+		{"v1", "ServiceAccount", "serviceaccounts", true},
+		{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false},
+		{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false},
+		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false},
+		{"apiregistration.k8s.io/v1", "APIService", "apiservices", false},
+		{"apps/v1", "Deployment", "deployments", true},
+		{"policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true},
+		{"rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false},
+		{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", false},
+		{"rbac.authorization.k8s.io/v1", "Role", "roles", true},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", true},
+		{"scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", false},
+	}
+}
+
+// kinds returns the kinds of one group and version: the built-in ones, and
+// those of the CustomResourceDefinitions.
+func (s *Server) kinds(apiVersion string) []Kind {
+	var out []Kind
+	for _, k := range builtin() {
+		if k.APIVersion == apiVersion {
+			out = append(out, k)
+		}
+	}
+	for _, o := range s.objects {
+		if o["kind"] != "CustomResourceDefinition" {
+			continue
+		}
+		versions, _ := at(o, "spec", "versions").([]any)
+		for _, v := range versions {
+			v, _ := v.(Object)
+			if Text(o, "spec", "group")+"/"+Text(v, "name") == apiVersion {
+				out = append(out, Kind{apiVersion, Text(o, "spec", "names", "kind"), Text(o, "spec", "names", "plural"), Text(o, "spec", "scope") == "Namespaced"})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Kind) int { return strings.Compare(a.Plural, b.Plural) })
+	return out
+}

@@ -1,0 +1,290 @@
+// Package livetest is an API server on loopback for tests of what reads a
+// cluster. It speaks as much of the API as reading needs: discovery, objects,
+// lists in pages by label, the metadata form, errors as Status objects, TLS with
+// a certificate of its own and a bearer token. It runs no controllers; Settle
+// does once what they would have done.
+package livetest
+
+import (
+	"cmp"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Token is what the server's clients log in with.
+const Token = "livetest-token-8c1f"
+
+// Object is an object of the API, as JSON has it.
+type Object = map[string]any
+
+// Server is an API server. It is for use by several goroutines at once.
+type Server struct {
+	URL string
+
+	server    *httptest.Server
+	mu        sync.Mutex
+	objects   map[string]Object // by "Kind.apiVersion namespace/name"
+	requests  []string
+	intercept func(w http.ResponseWriter, r *http.Request, next http.Handler)
+}
+
+// New starts a server, which ends with the test.
+func New(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{objects: map[string]Object{}}
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust the certificate are what some tests want
+	s.server.StartTLS()
+	t.Cleanup(s.server.Close)
+	s.URL = s.server.URL
+	return s
+}
+
+// Close stops the server before the test ends.
+func (s *Server) Close() { s.server.Close() }
+
+// Kubeconfig returns a kubeconfig with one context, named test.
+func (s *Server) Kubeconfig() string {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
+	return KubeconfigOf(s.URL, ca, Token)
+}
+
+// KubeconfigOf returns a kubeconfig with one context, named test. Without ca the
+// machine's own certificates are trusted.
+func KubeconfigOf(server string, ca []byte, token string) string {
+	config := Object{
+		"apiVersion": "v1", "kind": "Config", "current-context": "test",
+		"clusters": []any{Object{"name": "test", "cluster": Object{"server": server, "certificate-authority-data": ca}}},
+		"users":    []any{Object{"name": "test", "user": Object{"token": token}}},
+		"contexts": []any{Object{"name": "test", "context": Object{"cluster": "test", "user": "test"}}},
+	}
+	text, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		panic(err) // of plain values
+	}
+	return string(text) + "\n"
+}
+
+// Intercept lets f answer requests, or hand them on to next.
+func (s *Server) Intercept(f func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.intercept = f
+}
+
+// Requests returns method and address of the requests since the last call.
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.requests
+	s.requests = nil
+	return out
+}
+
+// Put adds objects, or replaces them.
+func (s *Server) Put(objects ...Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range objects {
+		s.objects[key(o)] = o
+	}
+}
+
+// Delete removes an object; one that is not there is none.
+func (s *Server) Delete(kind, namespace, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.objects, func(_ string, o Object) bool { return o["kind"] == kind && is(o, namespace, name) })
+}
+
+// Edit changes an object in place. It panics where there is none.
+func (s *Server) Edit(kind, namespace, name string, edit func(Object)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.objects {
+		if o["kind"] == kind && is(o, namespace, name) {
+			edit(o)
+			return
+		}
+	}
+	panic(fmt.Sprintf("livetest: no %s %s/%s", kind, namespace, name))
+}
+
+func key(o Object) string {
+	return fmt.Sprintf("%v.%v %s/%s", o["kind"], o["apiVersion"], Text(o, "metadata", "namespace"), Text(o, "metadata", "name"))
+}
+
+func is(o Object, namespace, name string) bool {
+	return Text(o, "metadata", "namespace") == namespace && Text(o, "metadata", "name") == name
+}
+
+// Text returns the text at a path of an object, or "".
+func Text(o Object, path ...string) string {
+	text, _ := at(o, path...).(string)
+	return text
+}
+
+func at(o Object, path ...string) any {
+	var v any = o
+	for _, name := range path {
+		m, _ := v.(Object)
+		v = m[name]
+	}
+	return v
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.String())
+	intercept := s.intercept
+	s.mu.Unlock()
+	next := http.HandlerFunc(s.answer)
+	if intercept != nil {
+		intercept(w, r, next)
+		return
+	}
+	next(w, r)
+}
+
+// Refuse answers with a Status object.
+func Refuse(w http.ResponseWriter, code int, reason, message string) {
+	write(w, code, Object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message})
+}
+
+func write(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+Token {
+		Refuse(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
+		return
+	}
+	if r.Method != http.MethodGet {
+		Refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "this server is only read")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	apiVersion, rest, ok := split(r.URL.Path)
+	kinds := s.kinds(apiVersion)
+	switch {
+	case !ok || len(kinds) == 0:
+		Refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+	case len(rest) == 0:
+		s.discover(w, apiVersion, kinds)
+	default:
+		s.objectsAt(w, r, apiVersion, kinds, rest)
+	}
+}
+
+// split cuts an address into group and version and what follows.
+func split(path string) (apiVersion string, rest []string, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) >= 2 && parts[0] == "api":
+		return parts[1], parts[2:], true
+	case len(parts) >= 3 && parts[0] == "apis":
+		return parts[1] + "/" + parts[2], parts[3:], true
+	}
+	return "", nil, false
+}
+
+func (s *Server) discover(w http.ResponseWriter, apiVersion string, kinds []Kind) {
+	var list []any
+	for _, k := range kinds {
+		list = append(list,
+			Object{"name": k.Plural, "kind": k.Kind, "namespaced": k.Namespaced, "verbs": []any{"get", "list"}},
+			Object{"name": k.Plural + "/status", "kind": k.Kind, "namespaced": k.Namespaced})
+	}
+	write(w, http.StatusOK, Object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list})
+}
+
+// objectsAt answers with an object or a list.
+func (s *Server) objectsAt(w http.ResponseWriter, r *http.Request, apiVersion string, kinds []Kind, rest []string) {
+	namespace := ""
+	if len(rest) >= 3 && rest[0] == "namespaces" {
+		namespace, rest = rest[1], rest[2:]
+	}
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Plural == rest[0] })
+	if i < 0 || len(rest) > 2 {
+		Refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+		return
+	}
+	if len(rest) == 1 {
+		s.list(w, r, apiVersion, kinds[i], namespace)
+		return
+	}
+	o, ok := s.objects[fmt.Sprintf("%s.%s %s/%s", kinds[i].Kind, apiVersion, namespace, rest[1])]
+	if !ok {
+		Refuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", kinds[i].Plural, rest[1]))
+		return
+	}
+	write(w, http.StatusOK, formed(r, o, false))
+}
+
+// formed returns the object as the request wants it. Items of lists do not say
+// their kind.
+func formed(r *http.Request, o Object, item bool) Object {
+	out := maps.Clone(o)
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		out = Object{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": o["metadata"]}
+	}
+	if item {
+		delete(out, "apiVersion")
+		delete(out, "kind")
+	}
+	return out
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request, apiVersion string, k Kind, namespace string) {
+	query := r.URL.Query()
+	var found []Object
+	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+		o := s.objects[name]
+		if o["kind"] != k.Kind || o["apiVersion"] != apiVersion || namespace != "" && Text(o, "metadata", "namespace") != namespace {
+			continue
+		}
+		if selected(o, query.Get("labelSelector")) {
+			found = append(found, formed(r, o, true))
+		}
+	}
+	from, _ := strconv.Atoi(query.Get("continue"))
+	limit, _ := strconv.Atoi(query.Get("limit"))
+	from = min(from, len(found))
+	to := min(from+cmp.Or(limit, len(found)), len(found))
+	meta := Object{"resourceVersion": "7"}
+	if to < len(found) {
+		meta["continue"], meta["remainingItemCount"] = strconv.Itoa(to), len(found)-to
+	}
+	write(w, http.StatusOK, Object{"kind": k.Kind + "List", "apiVersion": apiVersion, "metadata": meta, "items": found[from:to:to]})
+}
+
+// selected reports whether the labels of an object meet a selector of terms
+// "name" and "name=value".
+func selected(o Object, selector string) bool {
+	labels, _ := at(o, "metadata", "labels").(Object)
+	for term := range strings.SplitSeq(selector, ",") {
+		name, value, valued := strings.Cut(term, "=")
+		have, has := labels[name]
+		if name != "" && (!has || valued && have != value) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,28 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// Objects returns the health of every object that spec expects, as [Judge] sees
+// it: the worst first, those that are Current last, else by group, kind,
+// namespace and name. Where Judge lists some, it lists all.
+func Objects(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed, now time.Time) []v1alpha1.ObjectHealth {
+	found := index(got)
+	out := make([]v1alpha1.ObjectHealth, 0, len(spec.Objects))
+	for _, ref := range spec.Objects {
+		o, read := found[keyOf(ref)]
+		h := judgeObject(ref, o, read, now)
+		out = append(out, v1alpha1.ObjectHealth{
+			APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Health: h.Status, Message: h.Message,
+		})
+	}
+	slices.SortStableFunc(out, func(a, b v1alpha1.ObjectHealth) int {
+		return cmp.Or(cmp.Compare(rank(a.Health), rank(b.Health)), compareNames(a, b))
+	})
+	return out
+}
