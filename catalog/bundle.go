@@ -38,6 +38,10 @@ func (b *Bundle) Package() *Package { return b.pkg }
 // Pos returns where the bundle is declared.
 func (b *Bundle) Pos() diag.Pos { return b.data.Pos }
 
+// Span returns where a bundle with embedded manifests lies in the file of Pos,
+// or zero where that is not known.
+func (b *Bundle) Span() Span { return b.data.Span }
+
 // Entries returns the bundle's channel entries in the order of
 // Package.Channels; there is at least one.
 func (b *Bundle) Entries() []*Entry { return slices.Clone(b.entries) }

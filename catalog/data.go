@@ -73,7 +73,11 @@ type BundleData struct {
 	Embedded      bool     // the catalog holds the manifests themselves (olm.bundle.object, or a bundle directory)
 	Metadata      Metadata // what the CSV says of itself, as far as the catalog tells
 	Pos           diag.Pos
+	Span          Span // where all of it lies in Pos.File; zero where that is not known, or not Embedded
 }
+
+// Span is a part of a file, in bytes.
+type Span struct{ Offset, Size int64 }
 
 // Property is one {type, value}. Resolution reads olm.package, olm.gvk, their
 // required forms, olm.label(.required), olm.constraint, olm.deprecated and

@@ -45,6 +45,7 @@ func sample(packages int) catalog.Content {
 		bundle := func(bundle, version string, line int) catalog.BundleData {
 			return catalog.BundleData{
 				Name: bundle, Image: "quay.io/x/" + name + ":" + version, Pos: at(line), Embedded: i%2 == 1,
+				Span: catalog.Span{Offset: int64(i) << 33, Size: int64(line)},
 				Properties: []catalog.Property{
 					{Type: "olm.package", Value: value(map[string]string{"packageName": name, "version": version})},
 					{Type: "olm.gvk", Value: value(catalogGVK(name))},
@@ -253,7 +254,7 @@ func TestOtherKeyOrVersion(t *testing.T) {
 		t.Errorf("another key: error %v", err)
 	}
 	data[len(data)-12]++
-	if _, _, err := ask(data, "key"); err == nil || !strings.Contains(err.Error(), "version 2: want 1") {
+	if _, _, err := ask(data, "key"); err == nil || !strings.Contains(err.Error(), "version 3: want 2") {
 		t.Errorf("another version: error %v", err)
 	}
 }

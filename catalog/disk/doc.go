@@ -27,7 +27,7 @@ package disk
 
 // version changes whenever the layout does, or what readers put into a
 // catalog.Content. An index of another version is built anew.
-const version = 1
+const version = 2
 
 const (
 	magic       = "qs-index"

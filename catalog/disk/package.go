@@ -80,6 +80,7 @@ func (e *encoder) bundle(b *catalog.BundleData) {
 	e.text(b.Image)
 	e.bool(b.Embedded)
 	e.pos(b.Pos)
+	e.span(b.Span)
 	e.list(len(b.Properties), b.Properties == nil, func(i int) {
 		e.text(b.Properties[i].Type)
 		e.text(string(b.Properties[i].Value))
@@ -97,6 +98,7 @@ func (d *decoder) bundle() catalog.BundleData {
 		Image:    d.text(),
 		Embedded: d.bool(),
 		Pos:      d.pos(),
+		Span:     d.fileSpan(),
 		Properties: list(d, func() catalog.Property {
 			return catalog.Property{Type: d.text(), Value: d.bytes()}
 		}),
@@ -105,6 +107,15 @@ func (d *decoder) bundle() catalog.BundleData {
 		}),
 		Metadata: d.metadata(),
 	}
+}
+
+func (e *encoder) span(s catalog.Span) {
+	e.uint(uint64(s.Offset))
+	e.uint(uint64(s.Size))
+}
+
+func (d *decoder) fileSpan() catalog.Span {
+	return catalog.Span{Offset: int64(d.uint()), Size: int64(d.uint())}
 }
 
 func (e *encoder) metadata(m *catalog.Metadata) {

@@ -23,6 +23,8 @@ type builder struct {
 	objects      int
 	plodding     bool // without the fast path for YAML; for tests
 
+	document catalog.Span // of the YAML document that is decoded
+
 	texts  map[string]string
 	values map[string][]byte
 
@@ -95,6 +97,9 @@ func (b *builder) add(o *object, sel *selector) {
 		b.channels = append(b.channels, of[catalog.ChannelData]{o.pkg, catalog.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos}})
 	case schemaBundle:
 		o.bundle.Name, o.bundle.Pos = o.name, o.pos
+		if o.bundle.Embedded {
+			o.bundle.Span = o.span
+		}
 		b.bundles = append(b.bundles, of[catalog.BundleData]{o.pkg, o.bundle})
 	case schemaDeprecations:
 		if first, ok := b.deprecated[o.pkg]; ok {

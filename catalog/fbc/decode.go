@@ -49,7 +49,7 @@ func (w *window) peek() (byte, error) {
 	for i := 0; ; {
 		if mark := []byte("\uFEFF"); i == 0 && bytes.HasPrefix(w.buf, mark) {
 			i = len(mark)
-			w.handed = int64(i)
+			w.handed, w.mark = int64(i), int64(i)
 		}
 		for ; i < len(w.buf); i++ {
 			if bytes.IndexByte([]byte(" \t\r\n"), w.buf[i]) < 0 {
@@ -70,6 +70,7 @@ type decoder struct {
 	file string
 	win  *window  // nil where the tokens were made from YAML
 	base diag.Pos // the object's position where win is nil
+	from int64    // offset of the object
 	dec  *jsontext.Decoder
 	b    *builder
 	sel  *selector
@@ -85,7 +86,8 @@ func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) 
 func (d *decoder) stream() error {
 	for {
 		pos := d.pos()
-		d.win.budget = d.dec.InputOffset() + maxObject
+		d.from = d.dec.InputOffset()
+		d.win.budget = d.from + maxObject
 		switch kind := d.dec.PeekKind(); kind {
 		case '{':
 		case jsontext.KindInvalid:
@@ -187,11 +189,20 @@ func (d *decoder) object(pos diag.Pos, schema string) error {
 	if _, err := d.dec.ReadToken(); err != nil {
 		return err
 	}
+	o.span = d.span()
 	if err := d.early(o, early); err != nil {
 		return err
 	}
 	d.b.add(o, d.sel)
 	return nil
+}
+
+// span returns where the object that was just read lies, and blanks before it.
+func (d *decoder) span() catalog.Span {
+	if d.win == nil {
+		return d.b.document
+	}
+	return catalog.Span{Offset: d.win.mark + d.from, Size: d.dec.InputOffset() - d.from}
 }
 
 // early decodes the fields that came before the schema.

@@ -88,7 +88,7 @@ func smallContent() catalog.Content {
 }
 
 func noPos() cmp.Options {
-	return cmp.Options{cmpopts.IgnoreTypes(diag.Pos{}), cmpopts.EquateEmpty()}
+	return cmp.Options{cmpopts.IgnoreTypes(diag.Pos{}, catalog.Span{}), cmpopts.EquateEmpty()}
 }
 
 func TestDecode(t *testing.T) {
@@ -199,6 +199,63 @@ func TestObjects(t *testing.T) {
 	}
 	if _, err := Objects(fsys, "a", "a.v9"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing bundle: got %v", err)
+	}
+}
+
+// TestObjectsOf finds every bundle by its span, in files that hold nothing else
+// any more, and by a search where the span is of no use.
+func TestObjectsOf(t *testing.T) {
+	const one = "schema: olm.bundle\nname: c.v1\npackage: c\nimage: x\nproperties:\n- type: olm.package\n  value: {packageName: c, version: 1.0.0}\n- type: olm.bundle.object\n  value: {data: eHg=}\n"
+	const rest = "---\nschema: olm.package\nname: c\ndefaultChannel: d\n---\nschema: olm.channel\npackage: c\nname: d\nentries:\n- name: c.v1\n"
+	plain := strings.Replace(strings.Join(small(), "\n"), `{"name": "a.v2"`, "  \n{\"name\": \"a.v2\"", 1)
+	for name, tt := range map[string]struct {
+		file   string
+		bundle string
+	}{
+		"JSON":                  {plain, "a.v1"},
+		"JSON in one line":      {strings.ReplaceAll(plain, "\n", ""), "a.v1"},
+		"JSON with a mark":      {"\uFEFF" + plain, "a.v1"},
+		"YAML":                  {"# c\n" + rest + "---\n" + one, "c.v1"},
+		"YAML first":            {one + rest, "c.v1"},
+		"YAML with a mark":      {"\uFEFF" + one + rest, "c.v1"},
+		"YAML of another style": {rest + "--- {schema: olm.bundle, name: c.v1, package: c, image: x, properties: [{type: olm.package, value: {packageName: c, version: 1.0.0}}, {type: olm.bundle.object, value: {data: eHg=}}]}\n", "c.v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := fstest.MapFS{"x/file": {Data: []byte(tt.file)}}
+			content, err := LoadFS(fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cat, err := catalog.New(content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, ok := cat.Packages()[0].Bundle(tt.bundle)
+			if !ok {
+				t.Fatal("the bundle is not there")
+			}
+			want, err := Objects(fsys, b.Package().Name(), b.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := b.Span()
+			for i := range fsys["x/file"].Data {
+				if int64(i) < at.Offset || int64(i) >= at.Offset+at.Size {
+					fsys["x/file"].Data[i] = '?'
+				}
+			}
+			got, err := ObjectsOf(fsys, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+			moved := fstest.MapFS{"x/file": {Data: []byte("\n\n")}, "y": {Data: []byte(tt.file)}}
+			if got, err = ObjectsOf(moved, b); err != nil || !cmp.Equal(want, got) {
+				t.Errorf("elsewhere: got %q, %v", got, err)
+			}
+		})
 	}
 }
 

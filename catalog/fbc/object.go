@@ -18,6 +18,7 @@ const (
 // object is one object of a catalog while it is decoded.
 type object struct {
 	pos    diag.Pos
+	span   catalog.Span
 	schema string
 
 	name, pkg      string

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -33,6 +34,32 @@ func (s *selector) take(o *object) {
 	}
 }
 
+// ObjectsOf returns what Objects returns, without a search where it is known
+// which part of a file the bundle is.
+func ObjectsOf(fsys fs.FS, b *catalog.Bundle) ([][]byte, error) {
+	sel := &selector{pkg: b.Package().Name(), bundle: b.Name()}
+	if at := b.Span(); at.Size > 0 && at.Size <= maxObject {
+		if err := sel.look(fsys, b.Pos().File, at); err == nil && sel.found {
+			return sel.objects(fsys)
+		}
+	}
+	return Objects(fsys, sel.pkg, sel.bundle)
+}
+
+// look looks at a part of a file.
+func (s *selector) look(fsys fs.FS, name string, at catalog.Span) (err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, f)
+	r, ok := f.(io.ReaderAt)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return newBuilder().read(name, io.NewSectionReader(r, at.Offset, at.Size), s)
+}
+
 // Objects returns the manifests that the catalog in fsys embeds for a bundle,
 // byte for byte and in the order of the catalog: none where it only names the
 // bundle's image. A bundle that is not there is an error that wraps
@@ -45,12 +72,17 @@ func Objects(fsys fs.FS, pkg, bundle string) ([][]byte, error) {
 	if !sel.found {
 		return nil, fmt.Errorf("bundle %q of package %q: %w", bundle, pkg, fs.ErrNotExist)
 	}
-	out := make([][]byte, 0, len(sel.manifests))
-	for _, m := range sel.manifests {
+	return sel.objects(fsys)
+}
+
+// objects returns what was found, and reads what is only referred to.
+func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
+	out := make([][]byte, 0, len(s.manifests))
+	for _, m := range s.manifests {
 		if m.ref != "" {
-			data, err := readRef(fsys, path.Join(path.Dir(sel.file), m.ref))
+			data, err := readRef(fsys, path.Join(path.Dir(s.file), m.ref))
 			if err != nil {
-				return nil, fmt.Errorf("bundle %q: %s %q: %w", bundle, propertyObject, m.ref, err)
+				return nil, fmt.Errorf("bundle %q: %s %q: %w", s.bundle, propertyObject, m.ref, err)
 			}
 			m.data = data
 		}

@@ -23,6 +23,7 @@ type window struct {
 	base   int64
 	handed int64 // all bytes before this offset were given out
 	done   bool  // r has ended
+	mark   int64 // length of the byte order mark, which is given to nobody
 
 	at        int64 // a place whose line is known
 	line      int

@@ -9,13 +9,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // readYAML decodes the documents of a YAML file one at a time.
 func (b *builder) readYAML(file string, r io.Reader, sel *selector) error {
-	docs := &documents{r: bufio.NewReaderSize(r, 64<<10)}
+	docs := &documents{r: bufio.NewReaderSize(r, 64<<10), to: b.window.mark}
 	for !sel.done() && !b.full() {
 		text, line, err := docs.next()
 		if errors.Is(err, io.EOF) {
@@ -24,6 +25,7 @@ func (b *builder) readYAML(file string, r io.Reader, sel *selector) error {
 		if err != nil {
 			return diag.Errorf(diag.Pos{File: file, Line: line}, "%w", err)
 		}
+		b.document = catalog.Span{Offset: docs.from, Size: int64(len(text))}
 		if !b.plodding && b.block(file, text, line-1, sel) {
 			continue
 		}
@@ -111,6 +113,8 @@ type documents struct {
 	text  []byte // of the document; its memory serves the next one
 	ahead []byte // the beginning of the line that ended the last document
 	done  bool
+
+	from, to int64 // where the last document lies
 }
 
 // next returns the next document, valid until the next call, and the line that
@@ -139,6 +143,7 @@ func (d *documents) next() ([]byte, int, error) {
 			return nil, start, err
 		}
 	}
+	d.from, d.to = d.to, d.to+int64(len(d.text))
 	if len(d.text) == 0 {
 		return nil, start, io.EOF
 	}

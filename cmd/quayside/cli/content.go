@@ -125,12 +125,31 @@ func (c *contents) catalog(ctx context.Context, id catalog.ID) (*tree, error) {
 	if strings.HasPrefix(ref, "image:") && cat.Digest != "" {
 		ref = atDigest(ref, cat.Digest)
 	}
-	t, err := c.tree(ctx, c.client, ref)
+	t, err := c.indexed(ctx, ref)
 	if err != nil {
 		err = fmt.Errorf("catalog %q: %w", id, err)
 	}
 	c.trees[id], c.faults[id] = t, err
 	return t, err
+}
+
+// indexed opens a catalog, and its index where the store has one.
+func (c *contents) indexed(ctx context.Context, ref string) (*tree, error) {
+	sub, err := c.subject(ctx, c.client, ref)
+	if err != nil {
+		return nil, err
+	}
+	t, err := sub.tree()
+	if err != nil {
+		sub.close()
+		return nil, err
+	}
+	b := &book{close: sub.close}
+	if sub.name != "" {
+		b.openIndex(c.client, sub)
+	}
+	t.index, t.close = b.index, b.close
+	return t, nil
 }
 
 // keep puts the manifests of a bundle into the store, and under the digest of

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -57,6 +58,14 @@ func (f *hashedFile) Read(p []byte) (int, error) {
 		f.fs.sums[f.name] = [sha256.Size]byte(f.sum.Sum(nil))
 	}
 	return n, err
+}
+
+// ReadAt reads a part, of which no hash is made.
+func (f *hashedFile) ReadAt(p []byte, at int64) (int, error) {
+	if r, ok := f.File.(io.ReaderAt); ok {
+		return r.ReadAt(p, at)
+	}
+	return 0, errors.ErrUnsupported
 }
 
 // digest returns a digest over the names and bytes of every file, in the order

@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/catalog/disk"
 	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/catalog/sqlite"
@@ -107,6 +108,7 @@ type tree struct {
 	converted bool                           // one that was made of package manifests
 	database  string                         // the file that is an SQLite catalog; empty for others
 	digest    func() (catalog.Digest, error) // of all files
+	index     *disk.File                     // nil where there is none
 	close     func()
 }
 
@@ -241,7 +243,32 @@ func (t *tree) objects(ctx context.Context, pkg, name string) ([][]byte, error) 
 	if t.database != "" {
 		return sqlite.Objects(ctx, t.FS, t.database, pkg, name)
 	}
+	if b := t.indexed(pkg, name); b != nil {
+		return fbc.ObjectsOf(t.FS, b)
+	}
 	return fbc.Objects(t.FS, pkg, name)
+}
+
+// indexed returns what the index says of a bundle, nil where it does not know
+// it or cannot be read.
+func (t *tree) indexed(pkg, name string) *catalog.Bundle {
+	if t.index == nil {
+		return nil
+	}
+	found, err := disk.Select([]*disk.File{t.index}, pkg)
+	if err != nil {
+		return nil
+	}
+	cat, err := catalog.New(found[0])
+	if err != nil {
+		return nil
+	}
+	p, ok := cat.Package(pkg)
+	if !ok {
+		return nil
+	}
+	b, _ := p.Bundle(name)
+	return b
 }
 
 // brokenList returns what is wrong with the catalogs that could not be read
