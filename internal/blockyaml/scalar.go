@@ -9,204 +9,286 @@ import (
 
 // scalar reads the value at the cursor, which belongs to a node in column
 // parent, and moves to the next content.
-func (p *parser) scalar(parent int) any {
-	if p.bad {
-		return nil
-	}
+func (p *parser) scalar(parent int) {
+	start := p.off
 	switch c := p.data[p.off]; c {
 	case '|', '>':
-		return p.blockScalar(parent)
+		p.blockScalar(parent)
 	case '"':
-		return p.quoted(parent, '"')
+		p.quoted(parent)
 	case '\'':
-		return p.quoted(parent, '\'')
+		p.quoted(parent)
 	case '{', '[':
-		return p.emptyFlow(c)
+		p.emptyFlow(c + 2) // '}' and ']' come two places later
+		return
 	case '&', '*', '!', '%', '@', '`', '#', ',', ']', '}':
-		return p.fail()
+		p.fail()
 	case '-', '?', ':':
 		if next := p.data[p.off+1]; next == ' ' || next == '\n' {
-			return p.fail()
+			p.fail()
+			break
 		}
+		p.plain(parent)
+		return
+	default:
+		p.plain(parent)
+		return
 	}
-	return p.plain(parent)
+	if p.skim == 0 && !p.bad {
+		p.sink.Text(p.text, start)
+	}
 }
 
 // emptyFlow reads {} and []; other flow collections are beyond this parser.
-func (p *parser) emptyFlow(open byte) any {
-	closing := byte('}')
-	var v any = map[string]any{}
-	if open == '[' {
-		closing, v = ']', []any{}
-	}
+func (p *parser) emptyFlow(closing byte) {
 	if p.data[p.off+1] != closing {
-		return p.fail()
+		p.fail()
+		return
 	}
+	p.open(closing - 2)
+	p.close(closing)
 	p.off += 2
 	if !p.rest() {
-		return p.fail()
+		p.fail()
+		return
 	}
 	p.line(p.off)
-	return v
 }
 
 // plain reads a plain scalar, which goes on in the lines that are deeper than
 // parent.
-func (p *parser) plain(parent int) any {
-	end := p.off + bytes.IndexByte(p.data[p.off:], '\n')
-	first, more, ok := plainLine(p.data[p.off:end])
+func (p *parser) plain(parent int) {
+	start := p.off
+	end := start + bytes.IndexByte(p.data[start:], '\n')
+	first, more, ok := p.plainLine(p.data[start:end])
 	if !ok {
-		return p.fail()
+		p.fail()
+		return
 	}
-	if !more {
-		p.line(end)
-		if !p.end && p.col > parent {
-			return p.fail() // a comment in the middle of a scalar
+	p.line(end + 1)
+	switch {
+	case p.bad, !p.end && p.col > parent && !more:
+		p.fail() // what follows a comment is no part of it
+	case !p.end && p.col > parent && p.col > 0:
+		p.text = append(p.text[:0], first...)
+		p.plainLines(parent, end+1)
+		if p.skim == 0 && !p.bad {
+			p.sink.Text(p.text, start)
 		}
-		return p.resolve(first)
+	case more && p.off-p.col > end+1 && p.commented(end+1, parent):
+		p.fail()
+	default:
+		p.resolve(first, start)
 	}
-	var text strings.Builder
-	text.WriteString(first)
-	breaks, lines := 0, 1
-	for at := end + 1; ; {
-		p.off, p.end, p.col = at, at >= len(p.data), -1
-		if p.end {
-			break
-		}
-		lineEnd := at + bytes.IndexByte(p.data[at:], '\n')
-		line := bytes.TrimLeft(p.data[at:lineEnd], " ")
-		if len(line) == 0 {
-			breaks, at = breaks+1, lineEnd+1
-			continue
-		}
-		if indent := lineEnd - at - len(line); indent <= parent || indent == 0 {
-			p.line(at)
-			break
-		}
-		next, goesOn, ok := plainLine(line)
-		if !ok || line[0] == '#' || !goesOn {
-			return p.fail()
-		}
-		fold(&text, breaks)
-		text.WriteString(next)
-		breaks, lines, at = 0, lines+1, lineEnd+1
-	}
-	if lines == 1 {
-		return p.resolve(first)
-	}
-	return text.String()
 }
 
-// fold writes what stands for the break between two lines of a scalar, with
+// commented reports whether the first line from at on that is not blank is a
+// comment that is deeper than parent. Whether it ends a scalar is not for this
+// parser to say.
+func (p *parser) commented(at, parent int) bool {
+	for at < len(p.data) {
+		col := blanks(p.data[at:])
+		if p.data[at+col] != '\n' {
+			return p.data[at+col] == '#' && col > parent && col > 0
+		}
+		at += col + 1
+	}
+	return false
+}
+
+// plainLines adds the lines from at on to p.text as long as they are deeper
+// than parent.
+func (p *parser) plainLines(parent, at int) {
+	breaks := 0
+	for at < len(p.data) {
+		col := blanks(p.data[at:])
+		end := at + col + bytes.IndexByte(p.data[at+col:], '\n')
+		line := p.data[at+col : end]
+		if len(line) == 0 {
+			breaks, at = breaks+1, end+1
+			continue
+		}
+		if col <= parent || col == 0 {
+			break
+		}
+		next, more, ok := p.plainLine(line)
+		if !ok || line[0] == '#' || !more {
+			p.fail()
+			return
+		}
+		p.fold(breaks)
+		p.text = append(p.text, next...)
+		breaks, at = 0, end+1
+	}
+	p.line(at)
+}
+
+// fold adds what stands for the break between two lines of a scalar, with
 // blank lines in between.
-func fold(text *strings.Builder, blank int) {
+func (p *parser) fold(blank int) {
 	if blank == 0 {
-		text.WriteByte(' ')
+		p.text = append(p.text, ' ')
 	}
 	for range blank {
-		text.WriteByte('\n')
+		p.text = append(p.text, '\n')
 	}
 }
 
 // plainLine returns one line of a plain scalar without trailing blanks. more
 // is false where a comment ends it, ok where the line is no such thing.
-func plainLine(line []byte) (text string, more, ok bool) {
+func (p *parser) plainLine(line []byte) (text []byte, more, ok bool) {
 	more = true
-	for i, c := range line {
-		switch {
-		case c == '\t', c == ':' && (i+1 == len(line) || line[i+1] == ' '):
-			return "", false, false
-		case c == '#' && i > 0 && line[i-1] == ' ':
-			return string(bytes.TrimRight(line[:i], " ")), false, true
+	if i := bytes.IndexByte(line, '#'); i > 0 {
+		for ; i >= 0 && more; i++ {
+			if line[i] == '#' && line[i-1] == ' ' {
+				line, more = line[:i], false
+				break
+			}
+			next := bytes.IndexByte(line[i+1:], '#')
+			if next < 0 {
+				break
+			}
+			i += next
 		}
 	}
-	return string(bytes.TrimRight(line, " ")), more, true
+	for rest := line; ; {
+		i := bytes.IndexByte(rest, ':')
+		if i < 0 {
+			break
+		}
+		if rest = rest[i+1:]; len(rest) == 0 || rest[0] == ' ' {
+			return nil, false, false
+		}
+	}
+	if p.tabs && bytes.IndexByte(line, '\t') >= 0 {
+		return nil, false, false
+	}
+	for len(line) > 0 && line[len(line)-1] == ' ' {
+		line = line[:len(line)-1]
+	}
+	return line, more, true
 }
 
-// resolve returns what a plain scalar of one line means.
-func (p *parser) resolve(s string) any {
-	if certain(s) {
-		return s
+// resolve tells what a plain scalar of one line means.
+func (p *parser) resolve(s []byte, at int) {
+	wanted := p.skim == 0
+	switch {
+	case certain(s):
+		if wanted {
+			p.sink.Text(s, at)
+		}
+		return
+	case integer(s) || string(s) == "true" || string(s) == "false" || string(s) == "null":
+		if wanted {
+			p.sink.Word(s, at)
+		}
+		return
+	case strings.IndexByte("0123456789+-.yYnNtTfFoO<~=", s[0]) < 0:
+		if wanted {
+			p.sink.Text(s, at)
+		}
+		return
+	case string(s) == "~":
+		p.null(at)
+		return
 	}
-	switch s {
-	case "true":
-		return true
-	case "false":
-		return false
-	case "null", "~":
-		return nil
+	if bytes.HasPrefix(s, []byte("---")) || bytes.HasPrefix(s, []byte("...")) { // by itself it would be a marker
+		p.fail()
+		return
 	}
-	if c := s[0]; len(s) < 18 && (c >= '1' && c <= '9' || s == "0") {
-		if i, err := strconv.ParseInt(s, 10, 64); err == nil && !strings.Contains(s, "_") {
+	if !p.sink.Plain(s, at, wanted) {
+		p.fail()
+	}
+}
+
+// integer reports whether s is zero, or digits that begin with another one and
+// surely fit int64.
+func integer(s []byte) bool {
+	if s[0] == '0' {
+		return len(s) == 1
+	}
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(s) < 18
+}
+
+// quoted reads a scalar in quotes into p.text, over as many lines as it has.
+func (p *parser) quoted(parent int) {
+	quote := p.data[p.off]
+	start := p.off + 1
+	length := bytes.IndexByte(p.data[start:], quote)
+	if length < 0 {
+		p.fail()
+		return
+	}
+	inside := p.data[start : start+length]
+	p.off = start + length + 1
+	switch {
+	case p.tabs && bytes.IndexByte(inside, '\t') >= 0:
+		p.fail()
+	case bytes.IndexByte(inside, '\n') < 0 && (quote == '\'' && p.data[p.off] != '\'' || quote == '"' && bytes.IndexByte(inside, '\\') < 0):
+		p.text = append(p.text[:0], inside...)
+	default:
+		p.off = p.unquote(start, quote)
+	}
+	if p.bad || !p.rest() {
+		p.fail()
+		return
+	}
+	p.line(p.off)
+	if !p.end && p.col > parent {
+		p.fail()
+	}
+}
+
+// unquote puts what stands between the quotes into p.text, from i on, and
+// returns the offset behind them.
+func (p *parser) unquote(i int, quote byte) int {
+	p.text = p.text[:0]
+	fixed := 0 // blanks before it are not the end of a line
+	for i < len(p.data) {
+		run := i
+		for c := p.data[i]; c != quote && c != '\n' && c != '\t' && (c != '\\' || quote == '\''); c = p.data[i] {
+			i++ // to the last line break at most
+		}
+		p.text = append(p.text, p.data[run:i]...)
+		switch c := p.data[i]; {
+		case c == quote && quote == '\'' && p.data[i+1] == '\'':
+			p.text = append(p.text, '\'')
+			i += 2
+		case c == quote:
+			return i + 1
+		case c == '\\':
+			n := p.escape(i + 1)
+			if n == 0 {
+				p.fail()
+				return i
+			}
+			fixed = len(p.text)
+			i += 1 + n
+		case c == '\n':
+			for len(p.text) > fixed && p.text[len(p.text)-1] == ' ' {
+				p.text = p.text[:len(p.text)-1]
+			}
+			i = p.foldQuoted(i)
+			fixed = len(p.text)
+		default:
+			p.fail()
+		}
+		if p.bad {
 			return i
 		}
 	}
-	if strings.IndexByte("0123456789+-.yYnNtTfFoO<~=", s[0]) < 0 {
-		return s
-	}
-	if strings.HasPrefix(s, "---") || strings.HasPrefix(s, "...") {
-		return p.fail() // by itself it would be a marker
-	}
-	v, ok := p.meaning(s)
-	if !ok {
-		return p.fail()
-	}
-	return v
+	p.fail()
+	return i
 }
 
-// quoted reads a scalar in quotes, over as many lines as it has.
-func (p *parser) quoted(parent int, quote byte) any {
-	var text strings.Builder
-	i := p.off + 1
-	for i < len(p.data) {
-		switch c := p.data[i]; {
-		case c == quote && quote == '\'' && p.data[i+1] == '\'':
-			text.WriteByte('\'')
-			i += 2
-		case c == quote:
-			p.off = i + 1
-			if !p.rest() {
-				return p.fail()
-			}
-			p.line(p.off)
-			if !p.end && p.col > parent {
-				return p.fail()
-			}
-			return text.String()
-		case c == '\\' && quote == '"':
-			n := p.escape(&text, i+1)
-			if n == 0 {
-				return p.fail()
-			}
-			i += 1 + n
-		case c == '\t':
-			return p.fail()
-		case c == '\n':
-			next := p.foldQuoted(&text, i)
-			if next < 0 {
-				return p.fail()
-			}
-			i = next
-		case c == ' ':
-			j := i
-			for p.data[j] == ' ' {
-				j++
-			}
-			if p.data[j] != '\n' {
-				text.Write(p.data[i:j])
-			}
-			i = j
-		default:
-			text.WriteByte(c)
-			i++
-		}
-	}
-	return p.fail()
-}
-
-// foldQuoted writes what stands for the line break at i, and returns the
-// offset of the content that follows.
-func (p *parser) foldQuoted(text *strings.Builder, i int) int {
+// foldQuoted adds what stands for the line break at i, and returns the offset
+// of the content that follows.
+func (p *parser) foldQuoted(i int) int {
 	blank := -1
 	for i < len(p.data) && p.data[i] == '\n' {
 		blank++
@@ -214,24 +296,27 @@ func (p *parser) foldQuoted(text *strings.Builder, i int) int {
 			i++
 		}
 	}
-	if i >= len(p.data) || p.data[i] == '\t' || p.data[i-1] == '\n' && marker(p.data[i:]) {
-		return -1
+	if i >= len(p.data) || p.data[i] == '\t' || p.data[i-1] == '\n' && p.marker(i) {
+		p.fail()
+		return i
 	}
-	fold(text, blank)
+	p.fold(blank)
 	return i
 }
 
-// escape writes what the escape sequence at i, behind the backslash, stands
+// escape adds what the escape sequence at i, behind the backslash, stands
 // for, and returns its length; 0 where it is unknown.
-func (p *parser) escape(text *strings.Builder, i int) int {
+func (p *parser) escape(i int) int {
 	const plain = "\"\\/ abefnrtv0"
 	const meant = "\"\\/ \a\b\x1b\f\n\r\t\v\x00"
 	c := p.data[i]
 	if at := strings.IndexByte(plain, c); at >= 0 {
-		text.WriteByte(meant[at])
+		p.text = append(p.text, meant[at])
 		return 1
 	}
-	if c == '\n' {
+	digits := 0
+	switch c {
+	case '\n':
 		j := i + 1
 		for j < len(p.data) && p.data[j] == ' ' {
 			j++
@@ -240,8 +325,13 @@ func (p *parser) escape(text *strings.Builder, i int) int {
 			return 0
 		}
 		return j - i
+	case 'x':
+		digits = 2
+	case 'u':
+		digits = 4
+	case 'U':
+		digits = 8
 	}
-	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
 	if digits == 0 || i+1+digits > len(p.data) {
 		return 0
 	}
@@ -249,114 +339,6 @@ func (p *parser) escape(text *strings.Builder, i int) int {
 	if err != nil || n > utf8.MaxRune || n >= 0xd800 && n <= 0xdfff {
 		return 0
 	}
-	text.WriteRune(rune(n))
+	p.text = utf8.AppendRune(p.text, rune(n))
 	return 1 + digits
-}
-
-// blockScalar reads a literal or folded block.
-func (p *parser) blockScalar(parent int) any {
-	folded := p.data[p.off] == '>'
-	p.off++
-	chomp, indent, ok := p.blockHeader(parent)
-	if !ok {
-		return p.fail()
-	}
-	at := p.off + 1
-	var lines []string
-	last := 0 // number of lines up to the last that is not blank
-	for at < len(p.data) {
-		end := at + bytes.IndexByte(p.data[at:], '\n')
-		line := p.data[at:end]
-		content := len(line) - len(bytes.TrimLeft(line, " "))
-		switch {
-		case content == len(line):
-			if indent < 0 && content > 0 {
-				return p.fail() // blanks that might set the indentation
-			}
-			lines = append(lines, string(line[min(len(line), max(indent, 0)):]))
-			if indent >= 0 && content > indent {
-				if folded {
-					return p.fail() // blanks that are text
-				}
-				last = len(lines)
-			}
-			at = end + 1
-			continue
-		case indent < 0 && content > parent && content > 0:
-			if line[content] == '\t' {
-				return p.fail()
-			}
-			indent = content
-		}
-		if indent < 0 || content < indent {
-			break
-		}
-		text := string(line[indent:])
-		if folded && (text[0] == ' ' || text[0] == '\t') {
-			return p.fail()
-		}
-		lines = append(lines, text)
-		last = len(lines)
-		at = end + 1
-	}
-	p.line(at)
-	if !p.end && p.col > parent {
-		return p.fail()
-	}
-	return joinBlock(lines, last, folded, chomp)
-}
-
-// blockHeader reads what stands behind the mark of a block: how it ends, and
-// by how much it is indented; the column of the text is -1 where that is not
-// said.
-func (p *parser) blockHeader(parent int) (chomp byte, indent int, ok bool) {
-	indent = -1
-	for range 2 {
-		switch c := p.data[p.off]; {
-		case (c == '-' || c == '+') && chomp == 0:
-			chomp = c
-			p.off++
-		case c >= '1' && c <= '9' && indent < 0:
-			indent = max(parent, 0) + int(c-'0')
-			p.off++
-		}
-	}
-	return chomp, indent, p.data[p.off] == '\n'
-}
-
-// joinBlock puts the lines of a block together; those from last on are blank.
-func joinBlock(lines []string, last int, folded bool, chomp byte) string {
-	var text strings.Builder
-	if !folded {
-		text.WriteString(strings.Join(lines[:last], "\n"))
-	}
-	blank := 0
-	for i, line := range lines[:last] {
-		if !folded {
-			break
-		}
-		if line == "" {
-			blank++
-			continue
-		}
-		if i > 0 {
-			if i == blank { // nothing but blank lines before
-				text.WriteString(strings.Repeat("\n", blank))
-			} else {
-				fold(&text, blank)
-			}
-		}
-		text.WriteString(line)
-		blank = 0
-	}
-	switch {
-	case chomp == '+':
-		if last > 0 {
-			text.WriteByte('\n')
-		}
-		text.WriteString(strings.Repeat("\n", len(lines)-last))
-	case chomp == 0 && last > 0:
-		text.WriteByte('\n')
-	}
-	return text.String()
 }
