@@ -2,137 +2,92 @@ package fbc
 
 import (
 	"bytes"
-	"encoding/json"
-	"maps"
-	"slices"
-	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-	"go.yaml.in/yaml/v3"
-
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // block decodes one document that is in the style that opm writes, whose lines
 // count from offset. It reports false, and has done nothing, where the document
 // is not that plain or not right: then the full parser must read it.
 func (b *builder) block(file string, text []byte, offset int, sel *selector) bool {
-	docs, ok := blockyaml.Decode(text, plainScalar)
-	if !ok || len(docs) != 1 {
+	r := &b.rewriter
+	r.reset()
+	if crowded(text) || !blockyaml.Walk(text, r) || r.odd || len(r.schema) == 0 {
 		return false
 	}
-	root, ok := docs[0].(map[string]any)
-	if !ok {
+	lines := liner{file: file, text: text, line: offset + 1}
+	at := lines.pos(r.at)
+	before := b.mark(r.pkg, sel)
+	if err := b.text(file, at, r.out, sel).object(at, b.intern(r.schema)); err != nil || len(b.faults) > before.faults {
+		b.undo(before, sel)
 		return false
 	}
-	schema, ok := root["schema"].(string)
-	if !ok || schema == "" {
-		return false
-	}
-	at, places := entryPlaces(file, text, offset)
-	entries, _ := root["entries"].([]any)
-	if at.Line == 0 || schema == schemaChannel && len(places) != len(entries) {
-		return false
-	}
-	quoted := appendJSON(nil, root)
-	before := len(b.channels)
-	d := b.text(file, at, quoted, sel)
-	if err := d.object(at, schema); err != nil {
-		b.fault(at, d.syntax(err))
-		return true
-	}
-	if len(b.channels) > before {
-		place(b.channels[before].data.Entries, places)
+	if len(b.channels) > before.channels {
+		entries := b.channels[before.channels].data.Entries
+		for i := range entries {
+			entries[i].Pos = lines.pos(r.entries[i])
+		}
 	}
 	return true
 }
 
-func place(entries []catalog.EntryData, places []diag.Pos) {
-	if len(entries) == len(places) {
-		for i := range entries {
-			entries[i].Pos = places[i]
-		}
+// crowded reports whether a document may hold more values than are allowed.
+func crowded(text []byte) bool {
+	if len(text) < maxNodes/4 {
+		return false
 	}
-}
-
-// plainScalar returns the JSON of a plain scalar that may be no string.
-func plainScalar(text string) (any, bool) {
-	value, err := yamlnode.JSON(&yaml.Node{Kind: yaml.ScalarNode, Value: text})
-	return json.RawMessage(value), err == nil
-}
-
-// appendJSON appends a value that blockyaml returned, with sorted keys.
-func appendJSON(out []byte, v any) []byte {
-	switch v := v.(type) {
-	case map[string]any:
-		out = append(out, '{')
-		for i, k := range slices.Sorted(maps.Keys(v)) {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(appendText(out, k), ':')
-			out = appendJSON(out, v[k])
-		}
-		return append(out, '}')
-	case []any:
-		out = append(out, '[')
-		for i, e := range v {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = appendJSON(out, e)
-		}
-		return append(out, ']')
-	case string:
-		return appendText(out, v)
-	case bool:
-		return strconv.AppendBool(out, v)
-	case int64:
-		return strconv.AppendInt(out, v, 10)
-	case json.RawMessage:
-		return append(out, v...)
-	default:
-		return append(out, "null"...)
+	marks := 0
+	for _, c := range []byte("\n,[{") {
+		marks += bytes.Count(text, []byte{c})
 	}
+	return marks+bytes.Count(text, []byte("- "))+bytes.Count(text, []byte("? ")) >= maxNodes/4
 }
 
-// appendText appends a JSON string. The parser takes valid UTF-8 only, and so
-// nothing can go wrong.
-func appendText(out []byte, s string) []byte {
-	out, _ = jsontext.AppendQuote(out, s)
-	return out
+// liner tells the lines of offsets of a text that ascend.
+type liner struct {
+	file string
+	text []byte
+	line int
+	at   int // the line is of this offset
 }
 
-// entryPlaces returns where a document's mapping begins, and where the items of
-// its "entries" do, or nothing where that takes a full parser. Every line that begins with a dash in their column is one:
-// what is inside an item stands further to the right.
-func entryPlaces(file string, text []byte, offset int) (at diag.Pos, items []diag.Pos) {
-	line, column, inside := offset, -1, false
-	for l := range bytes.Lines(text) {
-		line++
-		l = bytes.TrimRight(l, "\n")
-		content := bytes.TrimLeft(l, " ")
-		indent := len(l) - len(content)
-		switch {
-		case len(content) == 0 || content[0] == '#' || bytes.HasPrefix(l, []byte("---")):
-		case at.Line == 0:
-			at = diag.Pos{File: file, Line: line, Col: indent + 1}
-			inside = bytes.Equal(content, []byte("entries:"))
-		case inside && column < 0 && content[0] == '-':
-			column = indent
-			fallthrough
-		case inside && indent == column && content[0] == '-':
-			rest := bytes.TrimLeft(content[1:], " ")
-			if len(rest) == 0 || rest[0] == '#' {
-				return diag.Pos{}, nil // the item begins in some later line
-			}
-			items = append(items, diag.Pos{File: file, Line: line, Col: len(l) - len(rest) + 1})
-		case indent == at.Col-1:
-			inside = bytes.Equal(content, []byte("entries:")) && items == nil
-		}
+func (l *liner) pos(at int) diag.Pos {
+	l.line += bytes.Count(l.text[l.at:at], []byte{'\n'})
+	l.at = at
+	return diag.Pos{File: l.file, Line: l.line, Col: at - bytes.LastIndexByte(l.text[:at], '\n')}
+}
+
+// mark is how far a builder was at some time.
+type mark struct {
+	packages, channels, bundles, deprecations, faults, objects int
+
+	pkg        string // of the document that comes next
+	deprecated diag.Pos
+	selected   selector
+}
+
+// mark returns how far b is before it reads a document of pkg.
+func (b *builder) mark(pkg []byte, sel *selector) mark {
+	m := mark{
+		packages: len(b.packages), channels: len(b.channels), bundles: len(b.bundles), deprecations: len(b.deprecations),
+		faults: len(b.faults), objects: b.objects, pkg: b.intern(pkg), deprecated: b.deprecated[string(pkg)],
 	}
-	return at, items
+	if sel != nil {
+		m.selected = *sel
+	}
+	return m
+}
+
+// undo takes b back to where it was.
+func (b *builder) undo(m mark, sel *selector) {
+	b.packages, b.channels, b.bundles, b.deprecations = b.packages[:m.packages], b.channels[:m.channels], b.bundles[:m.bundles], b.deprecations[:m.deprecations]
+	b.faults, b.objects = b.faults[:m.faults], m.objects
+	delete(b.deprecated, m.pkg)
+	if !m.deprecated.IsZero() {
+		b.deprecated[m.pkg] = m.deprecated
+	}
+	if sel != nil {
+		*sel = m.selected
+	}
 }

@@ -29,11 +29,13 @@ type builder struct {
 	values map[string][]byte
 
 	// Memory that is used again for every file.
-	window   *window
-	json     *jsontext.Decoder
-	scratch  []byte // an embedded manifest
-	compact  []byte // a property's value
-	unquoted []byte // a string with escapes
+	window    *window
+	documents documents
+	rewriter  rewriter
+	json      *jsontext.Decoder
+	scratch   []byte // an embedded manifest
+	compact   []byte // a property's value
+	unquoted  []byte // a string with escapes
 }
 
 // of is something that belongs to a package.

@@ -10,33 +10,35 @@ import (
 // "\n", no control characters but tabs, which it tells of, and nothing that is
 // not UTF-8.
 func simple(text []byte) (tabs, ok bool) {
-	const (
-		ones = 0x0101010101010101
-		tops = 0x80 * ones
-	)
+	const step = 32
 	ascii := true
 	rest := text
-	for len(rest) >= 8 {
-		w := binary.LittleEndian.Uint64(rest)
-		// A byte below 0x80 has its top bit set by the addition if it is at
-		// least 0x20, if it is not a line break, and if it is not 0x7f.
-		printed := w + 0x60*ones
-		filled := (w ^ '\n'*ones) + 0x7f*ones
-		kept := (w ^ 0x7f*ones) + 0x7f*ones
-		if (w|^((printed|^filled)&kept))&tops != 0 {
-			var high bool
-			if high, tabs, ok = plainBytes(rest[:8], tabs); !ok {
-				return tabs, false
-			}
-			ascii = ascii && !high
+	for ; len(rest) >= step; rest = rest[step:] {
+		some := rest[:step:step]
+		if odd(some)|odd(some[8:])|odd(some[16:])|odd(some[24:]) == 0 {
+			continue
 		}
-		rest = rest[8:]
+		var high bool
+		if high, tabs, ok = plainBytes(some, tabs); !ok {
+			return tabs, false
+		}
+		ascii = ascii && !high
 	}
 	high, tabs, ok := plainBytes(rest, tabs)
 	if !ok || ascii && !high {
 		return tabs, ok
 	}
 	return tabs, utf8.Valid(text) && !special(text)
+}
+
+// odd returns 0 where the first eight bytes are printable ASCII and "\n". To a
+// byte below 0x80, the additions set the top bit: 1 if it is 0x7f, 0x60 if it
+// is at least a blank, 0x7f if it is not 0.
+func odd(text []byte) uint64 {
+	const ones = 0x0101010101010101
+	w := binary.LittleEndian.Uint64(text)
+	other := (w ^ '\n'*ones) + 0x7f*ones
+	return (w | (w + ones) | ^(w+0x60*ones)&other) & (0x80 * ones)
 }
 
 // plainBytes looks at the bytes that are below 0x80, and reports whether there

@@ -1,0 +1,239 @@
+package fbc
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// rewriter is a blockyaml.Sink that writes a document as the JSON that
+// yamlnode.JSON makes of it, but for what is of no use to the decoder.
+type rewriter struct {
+	whole bool // with all that is of no use; for tests
+
+	out     []byte
+	odd     bool // the full parser must read it
+	next    room // of the value that comes next in a mapping
+	around  []frame
+	members []span // of the mappings in around
+	scratch []byte
+
+	at       int    // where the root begins
+	schema   []byte // the root's
+	pkg      []byte
+	metadata bool  // the property around the cursor is an olm.csv.metadata
+	entries  []int // where each of the root's entries begins
+}
+
+// frame is an open mapping or sequence.
+type frame struct {
+	room  room
+	list  bool
+	start int  // behind its brace in out
+	first int  // its first member in members
+	mixed bool // its keys do not ascend
+}
+
+// span is a member of a mapping in out: where it begins, and where its quoted
+// name ends.
+type span struct{ from, name, to int }
+
+// reset makes r ready for the next document, with the memory that it has.
+func (r *rewriter) reset() {
+	*r = rewriter{
+		whole: r.whole, out: r.out[:0], around: r.around[:0], members: r.members[:0], scratch: r.scratch[:0],
+		schema: r.schema[:0], pkg: r.pkg[:0], entries: r.entries[:0], next: roomDocument,
+	}
+	if r.whole {
+		r.next = roomEverything
+	}
+}
+
+// Open implements blockyaml.Sink.
+func (r *rewriter) Open(kind byte, at int) {
+	here := r.value()
+	switch {
+	case len(r.around) == 0:
+		r.at = at
+	case here == roomEntry && kind == '{':
+		r.entries = append(r.entries, at)
+	case here == roomEntry:
+		r.odd = true
+	case here == roomProperty:
+		r.metadata = false
+	}
+	r.out = append(r.out, kind)
+	r.around = append(r.around, frame{room: here, list: kind == '[', start: len(r.out), first: len(r.members)})
+}
+
+// Close implements blockyaml.Sink.
+func (r *rewriter) Close(kind byte) {
+	last := len(r.around) - 1
+	f := r.around[last]
+	if f.mixed {
+		r.sort(f)
+	}
+	r.out = append(r.out, kind)
+	r.around, r.members = r.around[:last], r.members[:f.first]
+}
+
+// Key implements blockyaml.Sink.
+func (r *rewriter) Key(name []byte) bool {
+	f := &r.around[len(r.around)-1]
+	var wanted bool
+	if r.next, wanted = f.room.field(name, r.metadata); !wanted {
+		return false
+	}
+	r.comma()
+	from := len(r.out)
+	r.out = appendText(r.out, name)
+	if len(r.out) != from+len(name)+2 {
+		r.odd = true // escapes sort otherwise
+	}
+	if n := len(r.members); n > f.first && bytes.Compare(r.name(r.members[n-1]), name) > 0 {
+		f.mixed = true
+	}
+	r.members = append(r.members, span{from: from, name: len(r.out)})
+	r.out = append(r.out, ':')
+	return true
+}
+
+// Text implements blockyaml.Sink.
+func (r *rewriter) Text(s []byte, _ int) {
+	switch r.value() {
+	case roomSchema:
+		r.schema = append(r.schema[:0], s...)
+	case roomPackageName:
+		r.pkg = append(r.pkg[:0], s...)
+	case roomPropertyType:
+		r.metadata = string(s) == propertyMetadata
+	case roomEntry:
+		r.odd = true
+	case roomLongText:
+		s = clip(s, longEnough)
+	}
+	r.out = appendText(r.out, s)
+}
+
+// Word implements blockyaml.Sink.
+func (r *rewriter) Word(s []byte, _ int) {
+	r.odd = r.odd || r.value() == roomEntry
+	r.out = append(r.out, s...)
+}
+
+// Plain implements blockyaml.Sink.
+func (r *rewriter) Plain(s []byte, at int, wanted bool) bool {
+	text, err := yamlnode.JSON(&yaml.Node{Kind: yaml.ScalarNode, Value: string(s)})
+	if err != nil {
+		return false
+	}
+	switch {
+	case !wanted:
+	case text[0] == '"':
+		r.Text(s, at)
+	default:
+		r.Word(text, at)
+	}
+	return true
+}
+
+// value begins a value and returns what it is.
+func (r *rewriter) value() room {
+	if len(r.around) == 0 {
+		return r.next
+	}
+	f := r.around[len(r.around)-1]
+	if !f.list {
+		return r.next
+	}
+	r.comma()
+	return f.room.item()
+}
+
+// comma sets off what comes next from what stands before it.
+func (r *rewriter) comma() {
+	switch r.out[len(r.out)-1] {
+	case '{', '[', ':':
+	default:
+		r.out = append(r.out, ',')
+	}
+}
+
+// name returns a member's name.
+func (r *rewriter) name(m span) []byte { return r.out[m.from+1 : m.name-1] }
+
+// sort brings the members of a mapping, which ends where out does, in the order
+// of their names.
+func (r *rewriter) sort(f frame) {
+	members := r.members[f.first:]
+	for i := range members {
+		members[i].to = len(r.out)
+		if i+1 < len(members) {
+			members[i].to = members[i+1].from - 1
+		}
+	}
+	slices.SortFunc(members, func(a, b span) int { return bytes.Compare(r.name(a), r.name(b)) })
+	r.scratch = r.scratch[:0]
+	for i, m := range members {
+		if i > 0 {
+			r.scratch = append(r.scratch, ',')
+		}
+		r.scratch = append(r.scratch, r.out[m.from:m.to]...)
+	}
+	copy(r.out[f.start:], r.scratch)
+}
+
+// clip returns at most limit bytes of s, whole characters.
+func clip(s []byte, limit int) []byte {
+	if len(s) <= limit {
+		return s
+	}
+	for !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+// appendText appends a JSON string, spelled as encoding/json does, though "<",
+// ">" and "&" stand for themselves. s must be UTF-8.
+func appendText(out, s []byte) []byte {
+	const hex = "0123456789abcdef"
+	out = append(out, '"')
+	from := 0
+	for i, c := range s {
+		switch {
+		case c >= ' ' && c != '"' && c != '\\' && c != 0xe2:
+			continue
+		case c == 0xe2 && (s[i+1] != 0x80 || s[i+2]&^1 != 0xa8):
+			continue
+		}
+		out = append(out, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			out = append(out, '\\', c)
+		case '\b':
+			out = append(out, `\b`...)
+		case '\f':
+			out = append(out, `\f`...)
+		case '\n':
+			out = append(out, `\n`...)
+		case '\r':
+			out = append(out, `\r`...)
+		case '\t':
+			out = append(out, `\t`...)
+		case 0xe2:
+			out = append(out, `\u202`...)
+			out = append(out, hex[s[i+2]&15])
+			from = i + 3
+		default:
+			out = append(out, `\u00`...)
+			out = append(out, hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(out, s[from:]...), '"')
+}
