@@ -171,14 +171,14 @@ func TestVendor(t *testing.T) {
 	c := newClient(t)
 	images := []VendoredImage{{Name: srv.Host + "/org/tool:v1", Digest: index}, {Name: ref, Digest: p.Digest()}}
 
-	missing, err := c.Vendor(t.Context(), dir, images, true)
+	missing, err := c.Vendor(t.Context(), dir, images, VendorOptions{Check: true})
 	if err != nil || len(missing.Added) != 9 || !missing.Changed() {
 		t.Errorf("check of nothing: %+v, %v", missing, err)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("a check writes")
 	}
-	got, err := c.Vendor(t.Context(), dir, images, false)
+	got, err := c.Vendor(t.Context(), dir, images, VendorOptions{})
 	if err != nil || len(got.Added) != 9 || got.Kept != 0 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -190,7 +190,7 @@ func TestVendor(t *testing.T) {
 	// From another client, in another order: the same bytes.
 	other := filepath.Join(t.TempDir(), "vendor")
 	slices.Reverse(images)
-	if _, err := newClient(t).Vendor(t.Context(), other, images, false); err != nil {
+	if _, err := newClient(t).Vendor(t.Context(), other, images, VendorOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if d := filetree.Diff(first, tree(t, other)); len(d) > 0 {
@@ -207,14 +207,14 @@ func TestVendor(t *testing.T) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
-	if same, err := alone.Vendor(t.Context(), dir, images, true); err != nil || same.Changed() || same.Kept != 9 {
+	if same, err := alone.Vendor(t.Context(), dir, images, VendorOptions{Check: true}); err != nil || same.Changed() || same.Kept != 9 {
 		t.Errorf("check: %+v, %v", same, err)
 	}
 
 	// Fewer images, and what a killed process left.
 	write(t, filepath.Join(dir, "blobs", "sha256", tempBlob+"123"), "half", 0o600)
 	srv.Requests()
-	less, err := alone.Vendor(t.Context(), dir, images[:1], false)
+	less, err := alone.Vendor(t.Context(), dir, images[:1], VendorOptions{})
 	if err != nil || len(less.Removed) != 5 || cmp.Diff(less.Added, []string{"index.json"}) != "" {
 		t.Errorf("got %+v, %v", less, err)
 	}
@@ -229,7 +229,7 @@ func TestVendorHeals(t *testing.T) {
 	p, ref := pushed(t, srv)
 	dir := filepath.Join(t.TempDir(), "vendor")
 	images := []VendoredImage{{Name: ref, Digest: p.Digest()}}
-	if _, err := newClient(t).Vendor(t.Context(), dir, images, false); err != nil {
+	if _, err := newClient(t).Vendor(t.Context(), dir, images, VendorOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	blob := filepath.Join(dir, "blobs", "sha256", p.layerID[7:])
@@ -245,7 +245,7 @@ func TestVendorHeals(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 	c.Offline = false
-	if got, err := c.Vendor(t.Context(), dir, images, false); err != nil || len(got.Added) != 1 {
+	if got, err := c.Vendor(t.Context(), dir, images, VendorOptions{}); err != nil || len(got.Added) != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := pull(t.Context(), c, ref); err != nil {
@@ -256,7 +256,7 @@ func TestVendorHeals(t *testing.T) {
 func TestVendorRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.go"), "package main", 0o644)
-	if _, err := newClient(t).Vendor(t.Context(), dir, nil, false); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
+	if _, err := newClient(t).Vendor(t.Context(), dir, nil, VendorOptions{}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("got %v", err)
 	}
 	if entries, err := fs.ReadDir(os.DirFS(dir), "."); err != nil || len(entries) != 1 {

@@ -121,29 +121,30 @@ func private(host string) bool {
 
 // fetchManifest gets one manifest by tag or digest.
 func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
-	return c.fetchText(ctx, repo, "manifests", ref)
+	data, _, err := c.fetchText(ctx, repo, "manifests", ref)
+	return data, err
 }
 
 // fetchText gets one manifest, or another list of the same form: what is
-// "manifests" or "referrers".
-func (c *Client) fetchText(ctx context.Context, repo name.Repository, what, ref string) ([]byte, error) {
+// "manifests" or "referrers". The header is the answer's.
+func (c *Client) fetchText(ctx context.Context, repo name.Repository, what, ref string) ([]byte, http.Header, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	res, err := c.get(ctx, repo, what, ref, http.Header{"Accept": {strings.Join(manifestTypes(), ", ")}})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	limit := c.Limits.withDefaults().Manifest
 	body := watch(res.Body, c.Retry.withDefaults().Stall, cancel)
 	defer body.Close()
 	data, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", ref, stalledOr(ctx, err, repo.RegistryStr()))
+		return nil, nil, fmt.Errorf("manifest %s: %w", ref, stalledOr(ctx, err, repo.RegistryStr()))
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("manifest %s: larger than %d bytes", ref, limit)
+		return nil, nil, fmt.Errorf("manifest %s: larger than %d bytes", ref, limit)
 	}
-	return data, nil
+	return data, res.Header, nil
 }
 
 // get sends one request below a repository. Any answer but 200 and 206 is an

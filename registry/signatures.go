@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net/http"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -55,7 +54,7 @@ func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error
 	if c.Offline {
 		return nil, wrap(ref, &OfflineError{Missing: "its signature"})
 	}
-	found, err := up.signatures(ctx, src)
+	found, err := up.signatures(ctx, src, maybeBundle)
 	if err != nil {
 		return nil, wrap(ref, fmt.Errorf("looking for its signatures: %w", err))
 	}
@@ -80,6 +79,39 @@ func (c *Client) remember(ctx context.Context, up *upstream, src Source, found [
 		return nil, err
 	}
 	return out, c.Store.PutRecord(signatureRecords, src.String(), data)
+}
+
+// SignatureImages asks where the signatures of an image by digest stand: what
+// [Client.Signatures] reads, and signatures of other kinds that refer to it, to
+// be copied with it. Nothing of them is read but their manifests.
+func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredImage, error) {
+	up, src, err := c.signed(ref)
+	if err != nil {
+		return nil, wrap(ref, err)
+	}
+	found, err := up.signatures(ctx, src, anySignature)
+	if err != nil {
+		return nil, wrap(ref, fmt.Errorf("looking for its signatures: %w", err))
+	}
+	out := make([]VendoredImage, len(found))
+	for i, m := range found {
+		out[i] = VendoredImage(m)
+	}
+	return out, nil
+}
+
+// VendoredSignatures is [Client.SignatureImages] for what the vendored layout
+// holds.
+func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]VendoredImage, error) {
+	_, src, err := c.signed(ref)
+	if err != nil {
+		return nil, wrap(ref, err)
+	}
+	var out []VendoredImage
+	for _, m := range c.vendoredSignatures(ctx, src) {
+		out = append(out, VendoredImage(m))
+	}
+	return out, nil
 }
 
 // KnownSignatures returns the signatures of an image by digest that the store
@@ -126,10 +158,10 @@ func (c *Client) signed(ref string) (*upstream, Source, error) {
 
 // signatures returns where the signatures stand: in the first of the
 // candidates that has any.
-func (r *upstream) signatures(ctx context.Context, src Source) ([]signatureManifest, error) {
+func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artifactType string) bool) ([]signatureManifest, error) {
 	var errs []error
 	for _, repo := range r.repos {
-		found, err := r.signaturesIn(ctx, repo, src)
+		found, err := r.signaturesIn(ctx, repo, src, wanted)
 		switch {
 		case len(found) > 0 && err == nil:
 			return found, nil
@@ -146,7 +178,7 @@ func (r *upstream) signatures(ctx context.Context, src Source) ([]signatureManif
 }
 
 // signaturesIn looks into one repository.
-func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Source) ([]signatureManifest, error) {
+func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Source, wanted func(artifactType string) bool) ([]signatureManifest, error) {
 	var out []signatureManifest
 	add := func(name string, data []byte) error {
 		digest := store.DigestOf(data)
@@ -154,7 +186,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 		return r.keep(ctx, digest, data)
 	}
 	tag := strings.Replace(src.Digest, ":", "-", 1)
-	switch data, err := r.ask(ctx, repo, "manifests", tag+".sig"); {
+	switch data, _, err := r.ask(ctx, repo, "manifests", tag+".sig"); {
 	case err != nil:
 		return nil, err
 	case data != nil:
@@ -162,12 +194,12 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 			return nil, err
 		}
 	}
-	referrers, err := r.referrers(ctx, repo, src.Digest, tag)
+	referrers, err := r.referrers(ctx, repo, src.Digest, wanted)
 	if err != nil {
 		return nil, err
 	}
 	for _, digest := range referrers {
-		data, err := r.ask(ctx, repo, "manifests", digest)
+		data, _, err := r.ask(ctx, repo, "manifests", digest)
 		if err != nil || data == nil {
 			return nil, errors.Join(err, missing(data, digest))
 		}
@@ -186,60 +218,6 @@ func missing(data []byte, digest string) error {
 		return nil
 	}
 	return fmt.Errorf("manifest %s: listed as a signature, but not there", digest)
-}
-
-// referrers returns the digests of the sigstore bundles that refer to an
-// image. A registry without the API for it has them in an index below a tag.
-func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest, tag string) ([]string, error) {
-	data, err := r.ask(ctx, repo, "referrers", digest)
-	if err != nil {
-		return nil, err
-	}
-	if kind, _ := manifestKind(data); kind != "index" {
-		if data, err = r.ask(ctx, repo, "manifests", tag); err != nil || data == nil {
-			return nil, err
-		}
-	}
-	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("the list of what refers to %s: %w", digest, err)
-	}
-	var out []string
-	for _, d := range index.Manifests {
-		if maybeBundle(d.ArtifactType) && store.ValidDigest(d.Digest.String()) {
-			out = append(out, d.Digest.String())
-		}
-	}
-	if len(out) > maxSignatures {
-		return nil, fmt.Errorf("%d signatures of %s: at most %d are looked at", len(out), digest, maxSignatures)
-	}
-	return out, nil
-}
-
-// maybeBundle reports whether what is listed as of that type can be a sigstore
-// bundle: some registries give the type of the manifest's configuration, which
-// is empty.
-func maybeBundle(artifactType string) bool {
-	return artifactType == "" || artifactType == "application/vnd.oci.empty.v1+json" || strings.HasPrefix(artifactType, bundleType)
-}
-
-// ask gets a manifest or list; nil where the registry says that there is none,
-// or does not know the question.
-func (r *upstream) ask(ctx context.Context, repo name.Repository, what, ref string) ([]byte, error) {
-	data, err := r.client.fetchText(ctx, repo, what, ref)
-	var status *statusError
-	if !errors.As(err, &status) {
-		return data, err
-	}
-	switch status.status {
-	case http.StatusNotFound:
-		return nil, nil
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		if what == "referrers" {
-			return nil, nil
-		}
-	}
-	return nil, err
 }
 
 // readSignatures reads what one manifest holds.
@@ -320,7 +298,7 @@ func (c *Client) vendoredSignatures(ctx context.Context, src Source) []signature
 	if digest := c.vendoredTag(tagged); digest != "" {
 		out = append(out, signatureManifest{Name: tagged.String(), Digest: digest})
 	}
-	index, err := c.vendoredIndex()
+	index, err := c.layoutIndex(c.Vendored)
 	if err != nil {
 		return out
 	}
@@ -340,9 +318,9 @@ func (c *Client) vendoredSignatures(ctx context.Context, src Source) []signature
 	return out
 }
 
-// vendoredIndex reads the vendored layout's list; fs.ErrNotExist without one.
-func (c *Client) vendoredIndex() (*layoutIndex, error) {
-	l, err := c.vendored()
+// layoutIndex reads a layout's list; fs.ErrNotExist without one.
+func (c *Client) layoutIndex(dir string) (*layoutIndex, error) {
+	l, err := c.layoutAt(dir)
 	if err != nil {
 		return nil, err
 	}

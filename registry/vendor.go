@@ -33,6 +33,13 @@ type VendorReport struct {
 	Bytes   int64    // of all files, in the end
 }
 
+// VendorOptions says what a layout is for. The zero value is for what this
+// project reads of images.
+type VendorOptions struct {
+	Check  bool // nothing is written
+	Mirror bool // the images are for others to run: all platforms are kept, what the layout holds already stays, and what passes through the store does not stay there
+}
+
 // Changed reports whether anything differed.
 func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
 
@@ -41,12 +48,16 @@ func (r *VendorReport) Changed() bool { return len(r.Added)+len(r.Removed) > 0 }
 // one image that [Client.Open] takes. What dir holds already is not fetched
 // again; blobs are written before the index that names them, and those that
 // are no longer needed go last. The same images give the same bytes. With
-// check, nothing is written.
-func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage, check bool) (*VendorReport, error) {
-	if err := vendorable(dir); err != nil {
+// VendorOptions.Mirror, several goroutines may add to one layout at once.
+func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage, opt VendorOptions) (*VendorReport, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
 		return nil, err
 	}
-	v := &vendoring{client: c, dir: dir, check: check, need: map[string]bool{}, report: &VendorReport{}}
+	v := &vendoring{VendorOptions: opt, client: c, dir: abs, need: map[string]bool{}, report: &VendorReport{}}
+	if err := v.begin(); err != nil {
+		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
+	}
 	var entries []layoutEntry
 	for _, im := range images {
 		e, err := v.image(ctx, im)
@@ -73,18 +84,30 @@ func vendorable(dir string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err != nil {
-		return fmt.Errorf("%q is not empty and not an OCI layout", dir)
+		return errors.New("the directory is not empty and not an OCI layout")
 	}
 	return nil
 }
 
 // vendoring is the making of one layout.
 type vendoring struct {
+	VendorOptions
 	client *Client
 	dir    string
-	check  bool
 	need   map[string]bool // paths
 	report *VendorReport
+}
+
+// begin makes the directory a layout, so that one which is cut short can be
+// gone on with.
+func (v *vendoring) begin() error {
+	lock := v.client.lockFor("layout " + v.dir)
+	lock.Lock()
+	defer lock.Unlock()
+	if err := vendorable(v.dir); err != nil {
+		return err
+	}
+	return v.file("oci-layout", []byte(layoutVersion))
 }
 
 func (v *vendoring) image(ctx context.Context, im VendoredImage) (layoutEntry, error) {
@@ -100,7 +123,7 @@ func (v *vendoring) image(ctx context.Context, im VendoredImage) (layoutEntry, e
 	if err != nil {
 		return layoutEntry{}, err
 	}
-	parts, err := v.client.parts(ctx, up, im.Digest, data, true)
+	parts, err := v.client.parts(ctx, up, im.Digest, data, !v.Mirror)
 	if err != nil {
 		return layoutEntry{}, err
 	}
@@ -127,25 +150,32 @@ func (v *vendoring) part(ctx context.Context, from origin, p part) error {
 	}
 	v.need[name] = true
 	v.report.Bytes += p.size
+	lock := v.client.lockFor("layout " + v.dir + " " + p.digest)
+	lock.Lock()
+	defer lock.Unlock()
 	path := filepath.Join(v.dir, filepath.FromSlash(name))
 	if intact(path, p.digest) {
 		v.report.Kept++
 		return nil
 	}
 	v.report.Added = append(v.report.Added, name)
-	if v.check {
+	if v.Check {
 		return nil
 	}
 	// What is there and damaged must not be taken for the source.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	held := v.client.Store.Has(p.digest)
 	r, err := whole(ctx, from, p)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }() // only read from
-	return writeBlob(path, r)
+	if err := writeBlob(path, r); err != nil || held || !v.Mirror {
+		return err
+	}
+	return v.client.Store.Remove(p.digest)
 }
 
 // intact reports whether a file has that digest.
@@ -180,6 +210,12 @@ const tempBlob = ".new-"
 
 // finish writes the index and removes what it does not name.
 func (v *vendoring) finish(entries []layoutEntry) error {
+	lock := v.client.lockFor("layout " + v.dir)
+	lock.Lock()
+	defer lock.Unlock()
+	if v.Mirror {
+		entries = append(entries, v.others(entries)...)
+	}
 	slices.SortFunc(entries, func(a, b layoutEntry) int {
 		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
 	})
@@ -193,13 +229,22 @@ func (v *vendoring) finish(entries []layoutEntry) error {
 	if err != nil {
 		return err
 	}
-	if err := v.file("oci-layout", []byte(layoutVersion)); err != nil {
-		return err
-	}
-	if err := v.file("index.json", append(index, '\n')); err != nil {
+	if err := v.file("index.json", append(index, '\n')); err != nil || v.Mirror {
 		return err
 	}
 	return v.prune()
+}
+
+// others returns the entries of the layout whose names are not among those of
+// entries.
+func (v *vendoring) others(entries []layoutEntry) []layoutEntry {
+	index, err := v.client.layoutIndex(v.dir)
+	if err != nil {
+		return nil // nothing that could be read
+	}
+	return slices.DeleteFunc(index.Manifests, func(old layoutEntry) bool {
+		return slices.ContainsFunc(entries, func(e layoutEntry) bool { return e.Annotations[refName] == old.Annotations[refName] })
+	})
 }
 
 // file writes a file of the layout, unless it is there.
@@ -211,7 +256,7 @@ func (v *vendoring) file(name string, data []byte) error {
 		return nil
 	}
 	v.report.Added = append(v.report.Added, name)
-	if v.check {
+	if v.Check {
 		return nil
 	}
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
@@ -232,7 +277,7 @@ func (v *vendoring) prune() error {
 			continue
 		}
 		v.report.Removed = append(v.report.Removed, name)
-		if v.check {
+		if v.Check {
 			continue
 		}
 		if err := os.Remove(filepath.Join(v.dir, filepath.FromSlash(name))); err != nil {
@@ -245,10 +290,15 @@ func (v *vendoring) prune() error {
 // vendored returns the layout that stands beside the store, or nil. The caller
 // closes its files.
 func (c *Client) vendored() (*layout, error) {
-	if c.Vendored == "" {
+	return c.layoutAt(c.Vendored)
+}
+
+// layoutAt returns the layout in a directory, or nil where there is none.
+func (c *Client) layoutAt(path string) (*layout, error) {
+	if path == "" {
 		return nil, nil
 	}
-	dir, err := openDir(c.path(c.Vendored))
+	dir, err := openDir(c.path(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -256,6 +306,16 @@ func (c *Client) vendored() (*layout, error) {
 		return nil, err
 	}
 	return &layout{files: dir, limit: c.Limits.withDefaults().Manifest}, nil
+}
+
+// VendoredDigest returns the digest of what the vendored layout has below a
+// reference by tag, "" where it has nothing.
+func (c *Client) VendoredDigest(ref string) string {
+	src, err := ParseSource(ref)
+	if err != nil || src.Digest != "" {
+		return src.Digest
+	}
+	return c.vendoredTag(src)
 }
 
 // vendoredManifest returns a manifest of the vendored layout; the error is
@@ -294,7 +354,7 @@ func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*
 // vendoredTag returns the digest that the vendored layout has for a reference
 // by tag, "" where it has none.
 func (c *Client) vendoredTag(src Source) string {
-	index, err := c.vendoredIndex()
+	index, err := c.layoutIndex(c.Vendored)
 	if err != nil {
 		return ""
 	}

@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/registry"
 )
 
 // What an image is to a lock.
@@ -82,32 +78,4 @@ func digestIn(ref string) string {
 		return ""
 	}
 	return "sha256:" + hex
-}
-
-// vendored returns the images that resolving and rendering read, with their
-// signatures where these are demanded.
-func (s *space) vendored(ctx context.Context, client *registry.Client, lock *lockfile.File) ([]registry.VendoredImage, error) {
-	var out []registry.VendoredImage
-	for _, im := range lockImages(lock) {
-		if !slices.Contains(im.Roles, roleCatalog) && !slices.Contains(im.Roles, roleBundle) {
-			continue
-		}
-		src, err := registry.ParseSource("image:" + im.Image)
-		if err != nil {
-			return nil, err
-		}
-		digest := cmp.Or(src.Digest, im.Digest)
-		out = append(out, registry.VendoredImage{Name: src.String(), Digest: digest})
-		got, err := s.verified(ctx, client, "image:"+im.Image, catalog.Digest(digest))
-		if err != nil {
-			return nil, err
-		}
-		if got == nil {
-			continue
-		}
-		for _, sig := range got.Signatures {
-			out = append(out, registry.VendoredImage{Name: sig.Name, Digest: sig.Manifest})
-		}
-	}
-	return out, nil
 }

@@ -176,7 +176,7 @@ func (s *space) fileSubject(ctx context.Context, client *registry.Client, ref, p
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(abs)
+	info, err := os.Stat(s.path(path)) // whose error names it as the user does
 	if err != nil {
 		return nil, err
 	}

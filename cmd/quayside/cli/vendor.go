@@ -19,6 +19,9 @@ type vendorOptions struct {
 	output  format
 	check   bool
 	offline bool
+
+	lockedOnly bool
+	refresh    bool
 }
 
 func newVendor(a *app) *cobra.Command {
@@ -27,18 +30,24 @@ func newVendor(a *app) *cobra.Command {
 		Use:   "vendor",
 		Short: "Keep what resolve and render read beside the lock",
 		Long: doc(`
-			Keep every catalog and bundle image that quayside.lock names in quayside.vendor,
-			an OCI layout beside it, so that resolve and render work from the repository
-			alone, without a registry and without a cache. Bundles are looked for embedded in
-			their catalog, in the cache, in quayside.vendor, and in their registry, in this
-			order. Catalogs and bundles that are files of the repository already stay as they
-			are.
+			Keep every bundle image that quayside.lock names, and every catalog image of the
+			workspace, in quayside.vendor, an OCI layout beside the lock, so that resolve and
+			render work from the repository alone, without a registry and without a cache.
+			Bundles are looked for embedded in their catalog, in the cache, in
+			quayside.vendor, and in their registry, in this order. Catalogs and bundles that
+			are files of the repository already stay as they are.
+
+			A catalog that no pin of the lock comes from is kept as well, for a new
+			subscription may need it. Where it is named by tag, it stays the one that is in
+			quayside.vendor until --refresh looks the tag up again. --locked-only leaves such
+			catalogs out: what is left is enough to render, and to resolve what the lock
+			holds.
 
 			The signatures of what spec.trust of quayside.yaml demands to be signed are
 			verified and kept with it.
 
-			Only what is missing is fetched, and what the lock no longer names is removed.
-			The same lock gives the same bytes.
+			Only what is missing is fetched, and what is no longer needed is removed. The
+			same lock and the same catalogs give the same bytes.
 
 			Exit codes: 0 done; 1 with --check, the layout is not what the lock says; 2 an
 			error.`),
@@ -51,6 +60,8 @@ func newVendor(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything is missing or superfluous")
+	cmd.Flags().BoolVar(&o.lockedOnly, "locked-only", false, "leave out the catalogs that no pin of the lock comes from")
+	cmd.Flags().BoolVar(&o.refresh, "refresh", false, "look up the tags of these catalogs again")
 	addOutput(cmd, &o.output)
 	addOffline(cmd, &o.offline)
 	return cmd
@@ -85,15 +96,16 @@ func (o *vendorOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images, err := s.vendored(ctx, client, lock)
+	images, err := o.vendored(ctx, s, client, lock)
+	o.talk.done()
 	if err != nil {
 		return err
 	}
 	if len(images) == 0 && !isLayout(s.path(vendorDir)) {
-		o.talk.note("nothing to keep: every catalog and bundle in %s is in the repository already", lockFile)
+		o.talk.note("nothing to keep: every catalog and bundle is in the repository already")
 		return nil
 	}
-	report, err := client.Vendor(ctx, s.path(vendorDir), images, o.check)
+	report, err := client.Vendor(ctx, s.path(vendorDir), images, registry.VendorOptions{Check: o.check})
 	o.talk.done()
 	if err != nil {
 		return err
