@@ -39,7 +39,8 @@ func (b *builder) read(file string, r io.Reader, sel *selector) error {
 		d := &decoder{file: file, win: w, dec: b.json, b: b, sel: sel}
 		return d.stream()
 	default:
-		return b.readYAML(file, w, sel)
+		ahead := bytes.NewReader(w.buf[w.handed-w.base:])
+		return b.readYAML(file, io.MultiReader(ahead, w.r), w.handed, sel)
 	}
 }
 

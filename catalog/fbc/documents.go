@@ -11,19 +11,19 @@ import (
 // documents cuts a YAML stream at its document markers, which can stand
 // nowhere else at the beginning of a line.
 type documents struct {
-	r     io.Reader // where the window reads from
-	buf   []byte    // what was read
-	from  int       // before it all was given out
-	lines int       // line ends given out so far
-	done  bool      // r has ended
+	r     io.Reader
+	buf   []byte // what was read
+	from  int    // before it all was given out
+	lines int    // line ends given out so far
+	done  bool   // r has ended
 
 	offset, end int64 // where the last document lies in the file
 }
 
-// reset makes d read what w has not given out, with the memory that d has.
-func (d *documents) reset(w *window) {
-	ahead := w.buf[w.handed-w.base:]
-	*d = documents{r: w.r, buf: append(d.buf[:0], ahead...), done: w.done, end: w.mark}
+// reset makes d read from r, which begins at an offset of its file, with the
+// memory that d has.
+func (d *documents) reset(r io.Reader, offset int64) {
+	*d = documents{r: r, buf: d.buf[:0], end: offset}
 }
 
 // next returns the next document, valid until the next call, and the line that

@@ -11,10 +11,11 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// readYAML decodes the documents of a YAML file one at a time.
-func (b *builder) readYAML(file string, w *window, sel *selector) error {
+// readYAML decodes the documents of a YAML file one at a time. r begins at an
+// offset of the file.
+func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector) error {
 	docs := &b.documents
-	docs.reset(w)
+	docs.reset(r, offset)
 	for !sel.done() && !b.full() {
 		text, line, err := docs.next()
 		if errors.Is(err, io.EOF) {
