@@ -32,6 +32,8 @@ func addCompletions(a *app, root *cobra.Command) {
 	}
 	command(root, "why").ValidArgsFunction = first(a.pinned)
 	command(root, "why-not").ValidArgsFunction = first(a.versions)
+	command(root, "status").ValidArgsFunction = a.operators
+	offer(command(root, "status"), "cluster", a.overlays)
 	offer(command(root, "resolve"), "upgrade", a.versions)
 	offer(command(root, "diff"), "upgrade", a.versions)
 	offer(command(root, "render"), "overlay", a.overlays)
@@ -112,6 +114,19 @@ func (a *app) pinned(_ context.Context, prefix string) []string {
 		}
 	}
 	return out
+}
+
+// operators offers the operators of the lock, as many as are wanted.
+func (a *app) operators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return matching(cmd, func(context.Context, string) []string {
+		var out []string
+		for _, p := range a.pins() {
+			if !slices.Contains(args, p.Key()) {
+				out = append(out, p.Key())
+			}
+		}
+		return out
+	}, prefix)
 }
 
 // versions offers the operators of the lock, and behind an @ the versions that

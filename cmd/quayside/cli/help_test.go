@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/report/live/livetest"
 )
 
 // TestHelpExamples runs every example that --help shows, in a copy of the
@@ -29,12 +31,16 @@ func TestHelpExamples(t *testing.T) {
 			if strings.Contains(cmd.Example, "quayside diff") || strings.Contains(cmd.Example, "--branch") {
 				commitAll(t, dir)
 			}
+			env := []string{"XDG_CACHE_HOME=" + t.TempDir()}
+			if strings.Contains(cmd.Example, "quayside status") {
+				env = append(env, "KUBECONFIG="+applied(t, dir))
+			}
 			server := registrytest.New(t)
 			for _, line := range lines {
 				line = strings.ReplaceAll(line, "registry.example.com", server.Host)
 				var stdout, stderr bytes.Buffer
 				args := append(strings.Fields(line)[1:], "-C", dir)
-				if code := Main(args, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+				if code := Main(args, nil, &stdout, &stderr, env); code != exitOK {
 					t.Errorf("%s: exit code %d\n%s", line, code, &stderr)
 				}
 				if stdout.Len() == 0 && stderr.Len() == 0 {
@@ -43,6 +49,28 @@ func TestHelpExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// applied starts an API server that has all that the workspace at dir renders,
+// and returns the name of a kubeconfig for it.
+func applied(t *testing.T, dir string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := Main([]string{"render", "--stdout", "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+		t.Fatal(stderr.String())
+	}
+	objects, err := livetest.Objects(stdout.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := livetest.New(t)
+	server.Put(objects...)
+	server.Settle()
+	name := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(name, []byte(server.Kubeconfig("prod")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // commitAll makes dir a repository with one commit on main.

@@ -37,10 +37,16 @@ func (f *format) Set(s string) error {
 
 // addOutput gives cmd the flag -o with text, json, yaml and more.
 func addOutput(cmd *cobra.Command, f *format, more ...string) {
+	addFormat(cmd, "output", f, more...)
+}
+
+// addFormat is addOutput for a command whose --output names a file: long is what
+// the flag is called in full.
+func addFormat(cmd *cobra.Command, long string, f *format, more ...string) {
 	f.known = append([]string{"text", "json", "yaml"}, more...)
 	f.value = f.known[0]
-	cmd.Flags().VarP(f, "output", "o", "how to print")
-	complete(cmd, "output", f.known)
+	cmd.Flags().VarP(f, long, "o", "how to print")
+	complete(cmd, long, f.known)
 }
 
 // complete offers words for a flag.

@@ -26,6 +26,7 @@ type resolveOptions struct {
 	upgrade        upgradeFlag
 	hops           string
 	from           string
+	observed       string
 	allowDowngrade bool
 	keepGoing      bool
 	offline        bool
@@ -49,8 +50,14 @@ func newResolve(a *app) *cobra.Command {
 			hops that remain. Subscriptions with installPlanApproval: Manual move only when
 			they are named.
 
+			With --observed, an operator stays that a cluster was seen to have and that says
+			it must not be upgraded (its OperatorCondition), that was not healthy, or that had
+			not reached its pin: 'quayside status --output' writes the file. What is new is
+			pinned, and what the file does not name may move.
+
 			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
-			2 an error; 3 the declarations have no solution.`),
+			2 an error; 3 the declarations have no solution; 4 an upgrade asked for by name
+			is one that --observed forbids.`),
 		Example: examples(`
 			# fill in what is missing
 			quayside resolve
@@ -69,6 +76,9 @@ func newResolve(a *app) *cobra.Command {
 			if o.check && (o.proposal.branch != "" || o.accept.any()) {
 				return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
 			}
+			if o.check && o.observed != "" {
+				return usagef(cmd, "--check moves nothing: leave out --observed")
+			}
 			if err := o.proposal.check(cmd); err != nil {
 				return err
 			}
@@ -84,6 +94,7 @@ func newResolve(a *app) *cobra.Command {
 	f.Lookup("upgrade").NoOptDefVal = upgradeAll
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
+	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --output', has as not upgradeable or not healthy")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
 	addOffline(cmd, &o.offline)
@@ -118,12 +129,20 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	observed, err := o.app.observed(o.observed)
+	if err != nil {
+		return err
+	}
 	in, err := s.inputs(ctx, opt, o.upgrade.any(), o.offline)
 	if err != nil {
 		return err
 	}
 	if o.check {
 		return s.checkLock(ctx, in, opt, o.offline)
+	}
+	in.holds = holds(observed, in.read)
+	if err := hold(&opt, in.holds); err != nil {
+		return err
 	}
 	return o.resolve(ctx, s, in, opt)
 }
@@ -135,6 +154,7 @@ type inputs struct {
 	prev  *lockfile.File   // nil where there is none
 	read  *lockfile.File   // prev as it was read: before refreshed
 	stale []resolve.Reason // what refreshed changed
+	holds []observedHold   // what a cluster holds back
 }
 
 // inputs reads the declarations, the lock, and of the catalogs what resolving
@@ -216,6 +236,7 @@ func (o *resolveOptions) resolve(ctx context.Context, s *space, in *inputs, opt 
 	if errors.As(failed, &input) {
 		res.Warnings = slices.DeleteFunc(res.Warnings, func(w diag.Warning) bool { return w.Code == "broken-catalog" })
 	}
+	res.Warnings = diag.SortWarnings(append(res.Warnings, heldBack(in.holds, res.Warnings)...))
 	o.talk.warn(in.set.Warnings)
 	o.talk.warn(res.Warnings)
 	var lock *lockfile.File

@@ -17,8 +17,9 @@ func newRoot(a *app) *cobra.Command {
 			OperatorGroup, CatalogSource, ClusterExtension), resolves them into a lock
 			file, and renders the lock into plain manifests that Argo CD or Flux applies.
 
-			Exit codes: 0 done, in step, no differences; 1 something differs or is out of
-			step; 2 an error; 3 the declarations have no solution; 4 a policy said no.`),
+			Exit codes: 0 done, in step, no differences; 1 something differs, is out of step
+			or is not healthy; 2 an error; 3 the declarations have no solution; 4 a policy
+			said no.`),
 		Example: examples(`
 			# find an operator, and declare it in subscriptions/
 			quayside catalog search database
@@ -49,6 +50,7 @@ func newRoot(a *app) *cobra.Command {
 		newRender(a),
 		newDiff(a),
 		newVerify(a),
+		newStatus(a),
 		newCatalog(a),
 		newOutdated(a),
 		newTree(a),
@@ -71,7 +73,7 @@ func newRoot(a *app) *cobra.Command {
 // addGroups sorts the commands by what they are for.
 func addGroups(root *cobra.Command) {
 	for _, g := range []struct{ id, title, commands string }{
-		{"daily", "From declarations to manifests:", "resolve render diff verify"},
+		{"daily", "From declarations to manifests:", "resolve render diff verify status"},
 		{"explain", "Find and explain:", "catalog feed outdated tree why why-not"},
 		{"airgap", "Without the public registries:", "images mirror vendor"},
 		{"authors", "For authors of operators:", "bundle"},

@@ -49,6 +49,7 @@ func ruler(run func(args []string) error) {
 //	alone program args...   run a program without a network, where that is allowed
 //	steps file script       write the commands of a file in examples/ci into a script
 //	fill file...            put the values of variables in the place of ${NAME}
+//	cluster file...         start an API server that has these objects
 //
 // $REGISTRY is a registry on loopback, the same for all scripts.
 func TestScripts(t *testing.T) {
@@ -74,6 +75,7 @@ func TestScripts(t *testing.T) {
 			"fill":       fill,
 			"alone":      alone,
 			"steps":      steps,
+			"cluster":    cluster(t),
 		},
 	})
 }

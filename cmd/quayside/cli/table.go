@@ -11,8 +11,9 @@ import (
 // the last column is cut where the line ends; elsewhere there is no heading
 // and a tab between columns, so that cut and awk have an easy time.
 type table struct {
-	head []string
-	rows [][]string
+	head   []string
+	rows   [][]string
+	colors map[int]string // of rows, where there are colours
 }
 
 // add appends a row. Control characters, which come from strangers' catalogs,
@@ -22,6 +23,14 @@ func (t *table) add(cells ...string) {
 		cells[i] = oneLine(c)
 	}
 	t.rows = append(t.rows, cells)
+}
+
+// paint gives the last row a colour.
+func (t *table) paint(color string) {
+	if t.colors == nil {
+		t.colors = map[int]string{}
+	}
+	t.colors[len(t.rows)-1] = color
 }
 
 // oneLine replaces line breaks and other control characters by blanks.
@@ -52,8 +61,12 @@ func (t *table) write(term *terminal) error {
 	if _, err := io.WriteString(term, term.paint(bold, aligned(head, widths, term.width))+"\n"); err != nil {
 		return err
 	}
-	for _, row := range t.rows {
-		if _, err := io.WriteString(term, aligned(row, widths, term.width)+"\n"); err != nil {
+	for i, row := range t.rows {
+		line := aligned(row, widths, term.width)
+		if color, ok := t.colors[i]; ok {
+			line = term.paint(color, line)
+		}
+		if _, err := io.WriteString(term, line+"\n"); err != nil {
 			return err
 		}
 	}

@@ -54,20 +54,25 @@ func New(t testing.TB) *Server {
 // Close stops the server before the test ends.
 func (s *Server) Close() { s.server.Close() }
 
-// Kubeconfig returns a kubeconfig with one context, named test.
-func (s *Server) Kubeconfig() string {
+// Kubeconfig returns a kubeconfig with the current context test, and further
+// ones of these names for the same login.
+func (s *Server) Kubeconfig(more ...string) string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
-	return KubeconfigOf(s.URL, ca, Token)
+	return KubeconfigOf(s.URL, ca, Token, more...)
 }
 
-// KubeconfigOf returns a kubeconfig with one context, named test. Without ca the
-// machine's own certificates are trusted.
-func KubeconfigOf(server string, ca []byte, token string) string {
+// KubeconfigOf is Kubeconfig for any server and login. Without ca the machine's
+// own certificates are trusted.
+func KubeconfigOf(server string, ca []byte, token string, more ...string) string {
+	contexts := []any{}
+	for _, name := range append([]string{"test"}, more...) {
+		contexts = append(contexts, Object{"name": name, "context": Object{"cluster": "test", "user": "test"}})
+	}
 	config := Object{
 		"apiVersion": "v1", "kind": "Config", "current-context": "test",
 		"clusters": []any{Object{"name": "test", "cluster": Object{"server": server, "certificate-authority-data": ca}}},
 		"users":    []any{Object{"name": "test", "user": Object{"token": token}}},
-		"contexts": []any{Object{"name": "test", "context": Object{"cluster": "test", "user": "test"}}},
+		"contexts": contexts,
 	}
 	text, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {

@@ -1,0 +1,81 @@
+package cli_test
+
+import (
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quayside/quayside/report/live/livetest"
+)
+
+// faultsFile says, line by line, what the API server of a script refuses:
+// "403 /apis/apps/v1/" refuses every address that begins so.
+const faultsFile = "faults"
+
+// cluster starts an API server for a script that has the objects of the files
+// named as if their controllers had done their work, and writes a kubeconfig for
+// it:
+//
+//	cluster file...                     start; $CLUSTER is its address
+//	cluster delete kind namespace name  remove an object
+//	cluster put file...                 add or replace objects, as they stand there
+//	cluster stop
+func cluster(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	servers := map[string]*livetest.Server{} // by address
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		s := servers[ts.Getenv("CLUSTER")]
+		switch {
+		case args[0] == "delete":
+			s.Delete(args[1], strings.Trim(args[2], "-"), args[3])
+		case args[0] == "stop":
+			s.Close()
+		case args[0] == "put":
+			s.Put(documents(ts, args[1:])...)
+		default:
+			s := livetest.New(t)
+			s.Put(documents(ts, args)...)
+			s.Settle()
+			faults := ts.MkAbs(faultsFile)
+			s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if code := faultAt(faults, r.URL.Path); code != 0 {
+					livetest.Refuse(w, code, http.StatusText(code), strings.ToLower(http.StatusText(code)))
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
+			servers[s.URL] = s
+			ts.Setenv("CLUSTER", s.URL)
+			ts.Setenv("KUBECONFIG", ts.MkAbs("kubeconfig"))
+			ts.Check(os.WriteFile(ts.MkAbs("kubeconfig"), []byte(s.Kubeconfig()), 0o600))
+		}
+	}
+}
+
+func faultAt(file, path string) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		code, prefix, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.Atoi(code); err == nil && strings.HasPrefix(path, prefix) {
+			return n
+		}
+	}
+	return 0
+}
+
+// documents returns the objects of files.
+func documents(ts *testscript.TestScript, names []string) []livetest.Object {
+	var out []livetest.Object
+	for _, name := range names {
+		objects, err := livetest.Objects([]byte(ts.ReadFile(name)))
+		ts.Check(err)
+		out = append(out, objects...)
+	}
+	return out
+}
