@@ -1,15 +1,13 @@
 package fbc
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/strictjson"
 )
 
 // builder collects the objects of a catalog, in whatever order they come.
@@ -29,13 +27,13 @@ type builder struct {
 	values map[string][]byte
 
 	// Memory that is used again for every file.
-	window    *window
+	file      *strictjson.Scanner
+	inner     *strictjson.Scanner // reads embedded manifests
 	documents documents
 	rewriter  rewriter
-	json      *jsontext.Decoder
 	scratch   []byte // an embedded manifest
 	compact   []byte // a property's value
-	unquoted  []byte // a string with escapes
+	unquoted  []byte // a string without its escapes
 }
 
 // of is something that belongs to a package.
@@ -47,7 +45,7 @@ type of[T any] struct {
 func newBuilder() *builder {
 	return &builder{
 		deprecated: map[string]diag.Pos{}, texts: map[string]string{}, values: map[string][]byte{},
-		window: &window{}, json: jsontext.NewDecoder(bytes.NewReader(nil)),
+		file: &strictjson.Scanner{}, inner: &strictjson.Scanner{},
 	}
 }
 

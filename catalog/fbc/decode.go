@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/strictjson"
 )
 
 // Decode reads the catalog in r: JSON objects one after the other, or YAML
@@ -26,168 +25,152 @@ func Decode(file string, r io.Reader) (catalog.Content, error) {
 // read decodes one file into b. With a selector it looks for one bundle's
 // manifests and stops when it has them.
 func (b *builder) read(file string, r io.Reader, sel *selector) error {
-	w := b.window
-	w.reset(file, r)
-	first, err := w.peek()
+	in := b.file
+	in.Reset(r)
+	first, err := peek(in)
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading: %w", err)
 	case first == '{':
-		b.json.Reset(w)
-		d := &decoder{file: file, win: w, dec: b.json, b: b, sel: sel}
+		d := &decoder{file: file, in: in, b: b, sel: sel}
 		return d.stream()
 	default:
-		ahead := bytes.NewReader(w.buf[w.handed-w.base:])
-		return b.readYAML(file, io.MultiReader(ahead, w.r), w.handed, sel)
+		return b.readYAML(file, io.MultiReader(bytes.NewReader(in.Window()), r), in.Offset(), sel)
 	}
 }
 
-// peek returns the first byte that is not blank, without giving it out. A byte
-// order mark before it is passed over.
-func (w *window) peek() (byte, error) {
-	for i := 0; ; {
-		if mark := []byte("\uFEFF"); i == 0 && bytes.HasPrefix(w.buf, mark) {
-			i = len(mark)
-			w.handed, w.mark = int64(i), int64(i)
+// peek returns the first byte that is not blank, and passes over nothing but a
+// byte order mark before it. The error is io.EOF where there is no such byte.
+func peek(in *strictjson.Scanner) (byte, error) {
+	const mark, enough = "\uFEFF", 64 << 10
+	for marked := false; ; {
+		w := in.Window()
+		if !marked && len(w) >= len(mark) && string(w[:len(mark)]) == mark {
+			in.Discard(len(mark))
+			marked = true
+			continue
 		}
-		for ; i < len(w.buf); i++ {
-			if bytes.IndexByte([]byte(" \t\r\n"), w.buf[i]) < 0 {
-				return w.buf[i], nil
-			}
-		}
-		if len(w.buf) == cap(w.buf) {
-			return ' ', nil // a window of blanks: no JSON that anyone wrote
-		}
-		if err := w.fill(); err != nil {
-			return 0, err
+		i := len(w) - len(bytes.TrimLeft(w, " \t\r\n"))
+		unsure := !marked && len(w) < len(mark) && bytes.HasPrefix([]byte(mark), w)
+		switch {
+		case i < len(w) && !unsure:
+			return w[i], nil
+		case i >= enough:
+			return ' ', nil // so many blanks: no JSON that anyone wrote
+		case in.Fill():
+		case in.Err() != nil:
+			return 0, in.Err()
+		case i < len(w):
+			return w[i], nil
+		default:
+			return 0, io.EOF
 		}
 	}
 }
 
-// decoder turns the objects of one file into what b collects.
+// decoder turns the objects of one file into what b collects. An error of in
+// stops it; what is wrong with the objects otherwise becomes a fault of b.
 type decoder struct {
-	file string
-	win  *window  // nil where the tokens were made from YAML
-	base diag.Pos // the object's position where win is nil
-	from int64    // offset of the object
-	dec  *jsontext.Decoder
-	b    *builder
-	sel  *selector
+	file  string
+	in    *strictjson.Scanner
+	whole bool     // all of in is at base
+	base  diag.Pos // the object's position where whole
+	from  int64    // offset of the object
+	b     *builder
+	sel   *selector
 }
 
 // text returns a decoder of one JSON value in memory, all of which is at base.
 func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) *decoder {
-	return &decoder{file: file, base: base, dec: jsontext.NewDecoder(bytes.NewBuffer(value)), b: b, sel: sel}
+	in := &strictjson.Scanner{}
+	in.ResetBytes(value)
+	return &decoder{file: file, in: in, whole: true, base: base, b: b, sel: sel}
 }
 
 // stream decodes objects until the input ends. What stops it early is returned
 // as a fault with its position.
 func (d *decoder) stream() error {
-	for {
-		pos := d.pos()
-		d.from = d.dec.InputOffset()
-		d.win.budget = d.from + maxObject
-		switch kind := d.dec.PeekKind(); kind {
+	for !d.sel.done() && !d.b.full() {
+		d.in.Limit(maxObject)
+		switch kind := d.in.Kind(); kind {
 		case '{':
-		case jsontext.KindInvalid:
-			_, err := d.dec.ReadToken()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return d.syntax(err)
-		default:
-			d.b.faults.Addf(pos, "want a JSON object, have %s", kindName(kind))
-			if err := d.dec.SkipValue(); err != nil {
+			d.from = d.in.Offset()
+			if err := d.object(d.here(), ""); err != nil {
 				return d.syntax(err)
 			}
-			continue
-		}
-		if err := d.object(pos, ""); err != nil {
-			return d.syntax(err)
-		}
-		if d.sel.done() || d.b.full() {
+		case '[', '"', '0', 't', 'f', 'n':
+			d.b.faults.Addf(d.here(), "want a JSON object, have %s", kindName(kind))
+			d.in.Skip()
+		case strictjson.End:
+			if err := d.in.Err(); err != nil {
+				return d.syntax(err)
+			}
 			return nil
+		default:
+			d.in.Skip() // which says what is wrong with it
 		}
 	}
+	return nil
 }
 
-// pos returns where the next value or name begins.
-func (d *decoder) pos() diag.Pos {
-	if d.win == nil {
-		return d.base
-	}
-	d.dec.PeekKind() // so that it is in the buffer
-	rest := d.dec.UnreadBuffer()
-	blank := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,:"))
-	return d.win.pos(d.dec.InputOffset() + int64(blank))
-}
-
-// syntax gives an error of the JSON decoder its position.
-func (d *decoder) syntax(err error) error {
-	var fault *diag.Error
-	if errors.As(err, &fault) {
-		return err
-	}
-	var syn *jsontext.SyntacticError
-	if !errors.As(err, &syn) {
-		return diag.Errorf(d.here(), "reading: %w", err)
-	}
-	if errors.Is(syn.Err, io.ErrUnexpectedEOF) {
-		return diag.Errorf(d.at(syn.ByteOffset), "malformed JSON: the file ends inside an object")
-	}
-	if errors.Is(syn.Err, jsontext.ErrDuplicateName) {
-		return diag.Errorf(d.at(syn.ByteOffset), "malformed JSON: name %q stands twice in one object", syn.JSONPointer.LastToken())
-	}
-	return diag.Errorf(d.at(syn.ByteOffset), "malformed JSON: %w", syn.Err)
-}
-
-func (d *decoder) here() diag.Pos { return d.at(d.dec.InputOffset()) }
+// here returns where the next value begins, once its kind was asked for.
+func (d *decoder) here() diag.Pos { return d.at(d.in.Offset()) }
 
 func (d *decoder) at(offset int64) diag.Pos {
-	if d.win == nil {
+	if d.whole {
 		return d.base
 	}
-	return d.win.pos(offset)
+	line, col := d.in.Pos(offset)
+	return diag.Pos{File: d.file, Line: line, Col: col}
+}
+
+// syntax gives an error of the scanner its position.
+func (d *decoder) syntax(err error) error {
+	var fault *diag.Error
+	var syn *strictjson.SyntaxError
+	var large *strictjson.LimitError
+	switch {
+	case errors.As(err, &fault):
+		return err
+	case errors.As(err, &large):
+		return diag.Errorf(d.here(), "object of more than %d MiB", large.Bytes>>20)
+	case !errors.As(err, &syn):
+		return diag.Errorf(d.here(), "reading: %w", err)
+	case syn.Cut:
+		return diag.Errorf(d.at(syn.Offset), "malformed JSON: the file ends inside an object")
+	case syn.Twice:
+		return diag.Errorf(d.at(syn.Offset), "malformed JSON: name %q stands twice in one object", syn.Name)
+	default:
+		return diag.Errorf(d.at(syn.Offset), "malformed JSON: %w", syn)
+	}
 }
 
 // member is one field of an object that came before the schema.
 type member struct {
 	name string
-	raw  jsontext.Value
+	raw  []byte
 }
 
 // object decodes one object at pos. schema is given where it is known already.
 func (d *decoder) object(pos diag.Pos, schema string) error {
 	o := &object{pos: pos, schema: schema}
-	if _, err := d.dec.ReadToken(); err != nil {
-		return err
-	}
 	var early []member
-	for d.dec.PeekKind() != '}' {
-		name, err := d.quoted()
-		if err != nil {
-			return err
-		}
+	for d.in.Enter(); d.in.More(); {
+		name := d.in.Name()
 		switch {
-		case name == "schema":
-			if o.schema, err = d.text("schema", maxName); err != nil {
-				return err
-			}
+		case string(name) == "schema":
+			o.schema = d.text(field{name: "schema"}, maxName)
 		case o.schema == "":
-			raw, err := d.dec.ReadValue()
-			if err != nil {
-				return err
-			}
-			early = append(early, member{name, bytes.Clone(raw)})
+			m := member{name: string(name)} // before the name is gone
+			m.raw = bytes.Clone(d.in.Raw())
+			early = append(early, m)
 		default:
-			if err := d.member(o, name); err != nil {
-				return err
-			}
+			d.member(o, name)
 		}
 	}
-	if _, err := d.dec.ReadToken(); err != nil {
+	if err := d.in.Err(); err != nil {
 		return err
 	}
 	o.span = d.span()
@@ -198,12 +181,12 @@ func (d *decoder) object(pos diag.Pos, schema string) error {
 	return nil
 }
 
-// span returns where the object that was just read lies, and blanks before it.
+// span returns where the object that was just read lies.
 func (d *decoder) span() catalog.Span {
-	if d.win == nil {
+	if d.whole {
 		return d.b.document
 	}
-	return catalog.Span{Offset: d.win.mark + d.from, Size: d.dec.InputOffset() - d.from}
+	return catalog.Span{Offset: d.from, Size: d.in.Offset() - d.from}
 }
 
 // early decodes the fields that came before the schema.
@@ -212,121 +195,97 @@ func (d *decoder) early(o *object, members []member) error {
 		return nil
 	}
 	for _, m := range members {
-		if err := d.b.text(d.file, o.pos, m.raw, d.sel).member(o, m.name); err != nil {
-			return err
+		sub := d.b.text(d.file, o.pos, m.raw, d.sel)
+		if sub.member(o, []byte(m.name)); sub.in.Err() != nil {
+			return sub.in.Err()
 		}
 	}
 	return nil
+}
+
+// field says what a value is of, for faults: "image", "entries[3].name".
+type field struct {
+	list string // the list that the value is in, or ""
+	n    int    // and its place there
+	name string
+}
+
+// String returns the field as a user would write it.
+func (f field) String() string {
+	switch {
+	case f.list == "":
+		return f.name
+	case f.name == "":
+		return fmt.Sprintf("%s[%d]", f.list, f.n)
+	default:
+		return fmt.Sprintf("%s[%d].%s", f.list, f.n, f.name)
+	}
 }
 
 // text reads a string of at most limit bytes. Null is "". Anything else is a
 // fault, and "".
-func (d *decoder) text(field string, limit int) (string, error) {
-	switch d.dec.PeekKind() {
+func (d *decoder) text(f field, limit int) string {
+	switch d.in.Kind() {
 	case '"':
-		pos := d.pos()
-		s, err := d.quoted()
-		if len(s) > limit {
-			d.b.faults.Addf(pos, "%s of %d bytes: want at most %d", field, len(s), limit)
-			return "", nil
+		at := d.in.Offset()
+		text := d.in.Text()
+		if len(text) > limit {
+			d.b.faults.Addf(d.at(at), "%s of %d bytes: want at most %d", f, len(text), limit)
+			return ""
 		}
-		return s, err
+		return d.b.intern(text)
 	case 'n':
-		_, err := d.dec.ReadToken()
-		return "", err
+		d.in.Skip()
+		return ""
 	default:
-		return "", d.wrong(field, "a string")
+		d.wrong(f, "a string")
+		return ""
 	}
-}
-
-// quoted reads a string, or an object's next name.
-func (d *decoder) quoted() (string, error) {
-	raw, err := d.dec.ReadValue()
-	if err != nil {
-		return "", err
-	}
-	text := raw[1 : len(raw)-1]
-	if bytes.IndexByte(text, '\\') >= 0 {
-		if d.b.unquoted, err = jsontext.AppendUnquote(d.b.unquoted[:0], raw); err != nil {
-			return "", err
-		}
-		text = d.b.unquoted
-	}
-	return d.b.intern(text), nil
-}
-
-// skip passes over the next value. Inside a property, where values are small,
-// it is faster to have it whole than to go through its tokens.
-func (d *decoder) skip() error {
-	_, err := d.dec.ReadValue()
-	return err
 }
 
 // wrong reports the next value and skips it.
-func (d *decoder) wrong(field, want string) error {
-	pos := d.pos()
-	kind := d.dec.PeekKind()
-	if err := d.dec.SkipValue(); err != nil {
-		return err
+func (d *decoder) wrong(f field, want string) {
+	kind := d.in.Kind()
+	pos := d.here()
+	if d.in.Skip(); d.in.Err() == nil {
+		d.b.faults.Addf(pos, "%s: want %s, have %s", f, want, kindName(kind))
 	}
-	d.b.faults.Addf(pos, "%s: want %s, have %s", field, want, kindName(kind))
-	return nil
 }
 
-// list calls each for every element of the next value, which must be an array
-// or null, of at most limit elements.
-func (d *decoder) list(field string, limit int, each func() error) error {
-	return d.nested(field, '[', "an array", func() error {
-		for n := 0; d.dec.PeekKind() != ']'; n++ {
-			if n == limit {
-				return diag.Errorf(d.pos(), "%s: more than %d elements", field, limit)
-			}
-			if err := each(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+// list goes into the next value, which must be an array or null, and reports
+// whether it did.
+func (d *decoder) list(f field) bool { return d.enter(f, '[', "an array") }
 
-// fields calls each for every field of the next value, which must be an object
-// or null. each must read or skip the field's value.
-func (d *decoder) fields(field string, each func(name string) error) error {
-	return d.nested(field, '{', "an object", func() error {
-		for d.dec.PeekKind() != '}' {
-			name, err := d.quoted()
-			if err != nil {
-				return err
-			}
-			if err := each(name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+// fields goes into the next value, which must be an object or null, and reports
+// whether it did.
+func (d *decoder) fields(f field) bool { return d.enter(f, '{', "an object") }
 
-func (d *decoder) nested(field string, open jsontext.Kind, want string, inside func() error) error {
-	switch d.dec.PeekKind() {
+func (d *decoder) enter(f field, open byte, want string) bool {
+	switch d.in.Kind() {
 	case open:
+		d.in.Enter()
+		return true
 	case 'n':
-		_, err := d.dec.ReadToken()
-		return err
+		d.in.Skip()
 	default:
-		return d.wrong(field, want)
+		d.wrong(f, want)
 	}
-	if _, err := d.dec.ReadToken(); err != nil {
-		return err
-	}
-	if err := inside(); err != nil {
-		return err
-	}
-	_, err := d.dec.ReadToken()
-	return err
+	return false
 }
 
-func kindName(k jsontext.Kind) string {
-	switch k {
+// element goes to the nth element of a list of at most limit.
+func (d *decoder) element(f field, n, limit int) bool {
+	if !d.in.More() {
+		return false
+	}
+	if n == limit {
+		d.in.Fail(diag.Errorf(d.here(), "%s: more than %d elements", f, limit))
+	}
+	return n < limit
+}
+
+func kindName(kind byte) string {
+	switch kind {
 	case '{':
 		return "an object"
 	case '[':

@@ -8,6 +8,11 @@ import (
 	"slices"
 )
 
+const (
+	readAtLeast = 64 << 10 // room for one read
+	growBy      = 256 << 10
+)
+
 // documents cuts a YAML stream at its document markers, which can stand
 // nowhere else at the beginning of a line.
 type documents struct {
@@ -53,12 +58,12 @@ func (d *documents) next() ([]byte, int, error) {
 
 // fill reads more, or finds that there is no more.
 func (d *documents) fill() error {
-	if cap(d.buf)-len(d.buf) < windowKeep {
+	if cap(d.buf)-len(d.buf) < readAtLeast {
 		d.buf = append(d.buf[:0], d.buf[d.from:]...)
 		d.from = 0
 	}
-	if cap(d.buf)-len(d.buf) < windowKeep {
-		d.buf = slices.Grow(d.buf, max(windowSize, len(d.buf)))
+	if cap(d.buf)-len(d.buf) < readAtLeast {
+		d.buf = slices.Grow(d.buf, max(growBy, len(d.buf)))
 	}
 	for range 100 {
 		n, err := d.r.Read(d.buf[len(d.buf):cap(d.buf)])

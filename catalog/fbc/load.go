@@ -28,7 +28,7 @@ func (b *builder) walk(fsys fs.FS, sel *selector) {
 		if t.files > maxFiles {
 			return diag.Errorf(diag.Pos{File: name}, "more than %d files", maxFiles)
 		}
-		if err := b.file(fsys, name, t, sel); err != nil {
+		if err := b.open(fsys, name, t, sel); err != nil {
 			b.fault(diag.Pos{File: name}, err)
 		}
 		if t.bytes > maxTotal {
@@ -44,7 +44,7 @@ func (b *builder) walk(fsys fs.FS, sel *selector) {
 	}
 }
 
-func (b *builder) file(fsys fs.FS, name string, t *tally, sel *selector) (err error) {
+func (b *builder) open(fsys fs.FS, name string, t *tally, sel *selector) (err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return plain(err)

@@ -2,24 +2,15 @@ package fbc
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"slices"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"unicode/utf8"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/strictjson"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// form says which of two objects holds the metadata.
-type form int
-
-const (
-	csvMetadata form = iota // the value of olm.csv.metadata
-	wholeCSV                // a ClusterServiceVersion
-)
+const kindCSV = "ClusterServiceVersion"
 
 const (
 	maxAnnotation  = 1 << 10
@@ -28,204 +19,256 @@ const (
 	maxOwned       = 10_000
 )
 
-// metadata reads what an olm.csv.metadata, or a ClusterServiceVersion, says of
-// the bundle. It is for searching and for checks that can do without: fields of
-// a wrong type count as absent.
-func (d *decoder) metadata(f form) (catalog.Metadata, error) {
-	m := catalog.Metadata{Known: true}
-	r := &metadataReader{d: d, m: &m}
-	var err error
-	if f == wholeCSV {
-		err = r.csv()
-	} else {
-		err = r.fields(r.specField)
+// metadata reads what an olm.csv.metadata says of the bundle. It is for
+// searching and for checks that can do without: fields of a wrong type count as
+// absent.
+func (d *decoder) metadata() catalog.Metadata {
+	r := &metadataReader{in: d.in, b: d.b, m: &catalog.Metadata{Known: true}}
+	if r.enter('{') {
+		r.spec()
 	}
 	r.finish()
-	return m, err
+	return *r.m
 }
 
-// metadataReader reads leniently: each method skips a value of a wrong type.
+// metadataReader reads what a bundle says of itself, leniently: each method skips a value of a wrong type.
 type metadataReader struct {
-	d     *decoder
+	in    *strictjson.Scanner
+	b     *builder
 	m     *catalog.Metadata
+	kind  string // of a ClusterServiceVersion, once it was read
 	modes map[catalog.InstallMode]bool
 	short bool // Description comes from the annotation
 }
 
-func (r *metadataReader) csv() error {
-	return r.fields(func(name string) error {
-		switch name {
+func (r *metadataReader) csv() {
+	if !r.enter('{') {
+		return
+	}
+	for r.in.More() {
+		switch string(r.in.Name()) {
+		case "kind":
+			r.text(&r.kind, maxName)
+			if r.kind != kindCSV {
+				return
+			}
 		case "metadata":
-			return r.fields(func(name string) error {
-				if name == "annotations" {
-					return r.fields(r.annotation)
+			if r.enter('{') {
+				for r.in.More() {
+					if string(r.in.Name()) == "annotations" {
+						r.annotations()
+					} else {
+						r.in.Skip()
+					}
 				}
-				return r.d.skip()
-			})
+			}
 		case "spec":
-			return r.fields(r.specField)
+			if r.enter('{') {
+				r.spec()
+			}
 		default:
-			return r.d.skip()
+			r.in.Skip()
 		}
-	})
-}
-
-// specField reads one field of a CSV's spec, or of olm.csv.metadata, which has
-// the same fields but for two names.
-func (r *metadataReader) specField(name string) error {
-	switch name {
-	case "annotations":
-		return r.fields(r.annotation)
-	case "displayName":
-		return r.text(&r.m.DisplayName, maxText)
-	case "description":
-		return r.longDescription()
-	case "minKubeVersion":
-		return r.text(&r.m.MinKubeVersion, maxName)
-	case "maturity":
-		return r.text(&r.m.Maturity, maxName)
-	case "provider":
-		return r.fields(func(name string) error {
-			if name == "name" {
-				return r.text(&r.m.Provider, maxName)
-			}
-			return r.d.skip()
-		})
-	case "keywords":
-		return r.list(func() error { return r.appendText(&r.m.Keywords, maxKeywords) })
-	case "installModes":
-		r.modes = map[catalog.InstallMode]bool{}
-		return r.list(r.installMode)
-	case "crdDescriptions", "customresourcedefinitions":
-		return r.fields(func(name string) error {
-			if name == "owned" {
-				return r.list(r.ownedCRD)
-			}
-			return r.d.skip()
-		})
-	default:
-		return r.d.skip()
 	}
 }
 
-func (r *metadataReader) installMode() error {
-	var mode string
-	supported := false
-	err := r.fields(func(name string) error {
+// spec reads the fields of a CSV's spec, or of olm.csv.metadata, which has the
+// same ones but for two names.
+func (r *metadataReader) spec() {
+	for r.in.More() {
+		switch string(r.in.Name()) {
+		case "annotations":
+			r.annotations()
+		case "displayName":
+			r.text(&r.m.DisplayName, maxText)
+		case "description":
+			r.longDescription()
+		case "minKubeVersion":
+			r.text(&r.m.MinKubeVersion, maxName)
+		case "maturity":
+			r.text(&r.m.Maturity, maxName)
+		case "provider":
+			r.provider()
+		case "keywords":
+			if r.enter('[') {
+				for r.in.More() {
+					r.appendText(&r.m.Keywords, maxKeywords)
+				}
+			}
+		case "installModes":
+			r.installModes()
+		case "crdDescriptions", "customresourcedefinitions":
+			r.definitions()
+		default:
+			r.in.Skip()
+		}
+	}
+}
+
+func (r *metadataReader) provider() {
+	if !r.enter('{') {
+		return
+	}
+	for r.in.More() {
+		if string(r.in.Name()) == "name" {
+			r.text(&r.m.Provider, maxName)
+		} else {
+			r.in.Skip()
+		}
+	}
+}
+
+func (r *metadataReader) installModes() {
+	r.modes = map[catalog.InstallMode]bool{}
+	if !r.enter('[') {
+		return
+	}
+	for r.in.More() {
+		if !r.enter('{') {
+			continue
+		}
+		var mode string
+		supported := false
+		for r.in.More() {
+			switch name := r.in.Name(); {
+			case string(name) == "type":
+				r.text(&mode, maxName)
+			case string(name) == "supported" && r.in.Kind() == 't':
+				supported = true
+				r.in.Skip()
+			default:
+				r.in.Skip()
+			}
+		}
+		if supported {
+			r.modes[catalog.InstallMode(mode)] = true
+		}
+	}
+}
+
+// definitions reads the names of the owned CRDs.
+func (r *metadataReader) definitions() {
+	if !r.enter('{') {
+		return
+	}
+	for r.in.More() {
+		if string(r.in.Name()) != "owned" {
+			r.in.Skip()
+			continue
+		}
+		if !r.enter('[') {
+			continue
+		}
+		for r.in.More() {
+			if !r.enter('{') {
+				continue
+			}
+			for r.in.More() {
+				if string(r.in.Name()) == "name" {
+					r.appendText(&r.m.Owned, maxOwned)
+				} else {
+					r.in.Skip()
+				}
+			}
+		}
+	}
+}
+
+// annotations keeps those that catalog.KeepsAnnotation names.
+func (r *metadataReader) annotations() {
+	if !r.enter('{') {
+		return
+	}
+	for r.in.More() {
+		name := r.b.intern(r.in.Name())
+		if name != "description" && !catalog.KeepsAnnotation(name) {
+			r.in.Skip()
+			continue
+		}
+		var s string
+		r.text(&s, maxText)
 		switch {
-		case name == "type":
-			return r.text(&mode, maxName)
-		case name == "supported" && r.d.dec.PeekKind() == 't':
-			supported = true
+		case name == "description":
+			if s = catalog.ShortDescription(s); s != "" {
+				r.m.Description, r.short = s, true
+			}
+		case len(s) < maxAnnotation && len(r.m.Annotations) < maxAnnotations:
+			if r.m.Annotations == nil {
+				r.m.Annotations = map[string]string{}
+			}
+			r.m.Annotations[name] = s
 		}
-		return r.d.skip()
-	})
-	if supported {
-		r.modes[catalog.InstallMode(mode)] = true
 	}
-	return err
-}
-
-func (r *metadataReader) ownedCRD() error {
-	return r.fields(func(name string) error {
-		if name == "name" {
-			return r.appendText(&r.m.Owned, maxOwned)
-		}
-		return r.d.skip()
-	})
-}
-
-// annotation keeps what catalog.KeepsAnnotation names.
-func (r *metadataReader) annotation(name string) error {
-	if name != "description" && !catalog.KeepsAnnotation(name) {
-		return r.d.skip()
-	}
-	var s string
-	if err := r.text(&s, maxText); err != nil {
-		return err
-	}
-	switch {
-	case name == "description":
-		if s = catalog.ShortDescription(s); s != "" {
-			r.m.Description, r.short = s, true
-		}
-	case len(s) < maxAnnotation && len(r.m.Annotations) < maxAnnotations:
-		if r.m.Annotations == nil {
-			r.m.Annotations = map[string]string{}
-		}
-		r.m.Annotations[name] = s
-	}
-	return nil
 }
 
 // longDescription takes the first line of a CSV's description, which may be
 // very long, unless an annotation gave a short one.
-func (r *metadataReader) longDescription() error {
-	if r.d.dec.PeekKind() != '"' {
-		return r.d.skip()
+func (r *metadataReader) longDescription() {
+	if r.in.Kind() != '"' || r.short {
+		r.in.Skip()
+		return
 	}
-	raw, err := r.d.dec.ReadValue()
-	if err != nil || r.short {
-		return err
+	if raw := r.in.Raw(); r.in.Err() == nil {
+		r.m.Description = r.b.intern([]byte(r.b.firstLine(raw[1 : len(raw)-1])))
 	}
-	// Cut at a place where the string may end: not inside an escape.
+}
+
+// firstLine returns the first line of a JSON string that says something, as
+// catalog.ShortDescription has it, from what stands between the quotes. It
+// looks at no more than that takes.
+func (b *builder) firstLine(text []byte) string {
 	const look = 4096
-	part := raw
-	if len(raw) > look {
-		cut := raw[:look]
-		if i := bytes.LastIndexByte(cut, ' '); i > 0 {
-			cut = cut[:i]
+	for from, i := 0, 0; ; {
+		size := bytes.IndexByte(text[i:], '\\')
+		if size < 0 || i+size > look {
+			end := min(len(text), max(i, look))
+			for end > from && end < len(text) && !utf8.RuneStart(text[end]) {
+				end--
+			}
+			return b.shortDescription(text[from:end])
 		}
-		part = append(slices.Clone(cut), '"')
+		i += size
+		if text[i+1] == 'n' {
+			if line := b.shortDescription(text[from:i]); line != "" {
+				return line
+			}
+			from = i + 2
+		}
+		i += 2
 	}
-	text, err := jsontext.AppendUnquote(nil, part)
-	if err == nil {
-		r.m.Description = r.d.b.intern([]byte(catalog.ShortDescription(string(text))))
-	}
-	return nil
 }
 
-func (r *metadataReader) text(into *string, limit int) error {
-	if r.d.dec.PeekKind() != '"' {
-		return r.d.skip()
-	}
-	s, err := r.d.quoted()
-	if len(s) <= limit {
-		*into = s
-	}
-	return err
+func (b *builder) shortDescription(text []byte) string {
+	b.unquoted = strictjson.AppendUnescaped(b.unquoted[:0], text)
+	return catalog.ShortDescription(string(b.unquoted))
 }
 
-func (r *metadataReader) appendText(into *[]string, most int) error {
+func (r *metadataReader) text(into *string, limit int) {
+	if r.in.Kind() != '"' {
+		r.in.Skip()
+		return
+	}
+	if s := r.in.Text(); len(s) <= limit {
+		*into = r.b.intern(s)
+	}
+}
+
+func (r *metadataReader) appendText(into *[]string, most int) {
 	var s string
-	err := r.text(&s, maxName)
+	r.text(&s, maxName)
 	if s != "" && len(*into) < most {
 		*into = append(*into, s)
 	}
-	return err
 }
 
-func (r *metadataReader) fields(each func(name string) error) error {
-	if r.d.dec.PeekKind() != '{' {
-		return r.d.skip()
+// enter goes into the next value if it is of that kind.
+func (r *metadataReader) enter(open byte) bool {
+	if r.in.Kind() != open {
+		r.in.Skip()
+		return false
 	}
-	return r.d.fields("", each)
-}
-
-func (r *metadataReader) list(each func() error) error {
-	if r.d.dec.PeekKind() != '[' {
-		return r.d.skip()
-	}
-	if _, err := r.d.dec.ReadToken(); err != nil {
-		return err
-	}
-	for r.d.dec.PeekKind() != ']' {
-		if err := each(); err != nil {
-			return err
-		}
-	}
-	_, err := r.d.dec.ReadToken()
-	return err
+	r.in.Enter()
+	return true
 }
 
 func (r *metadataReader) finish() {
@@ -257,31 +300,9 @@ func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 			return catalog.Metadata{}, false
 		}
 	}
-	if !isCSV(text) {
-		return catalog.Metadata{}, false
-	}
-	m, err := b.text("", diag.Pos{}, text, nil).metadata(wholeCSV)
-	return m, err == nil
-}
-
-// isCSV reports whether the object's own kind is ClusterServiceVersion.
-func isCSV(text []byte) bool {
-	dec := jsontext.NewDecoder(bytes.NewReader(text))
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
-		return false
-	}
-	for dec.PeekKind() == '"' {
-		tok, err := dec.ReadToken()
-		if err != nil {
-			return false
-		}
-		if tok.String() == "kind" {
-			tok, err := dec.ReadToken()
-			return (err == nil || errors.Is(err, io.EOF)) && tok.Kind() == '"' && tok.String() == "ClusterServiceVersion"
-		}
-		if dec.SkipValue() != nil {
-			return false
-		}
-	}
-	return false
+	b.inner.ResetBytes(text)
+	r := &metadataReader{in: b.inner, b: b, m: &catalog.Metadata{Known: true}}
+	r.csv()
+	r.finish()
+	return *r.m, r.kind == kindCSV && r.in.Err() == nil
 }

@@ -1,8 +1,6 @@
 package fbc
 
 import (
-	"fmt"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 )
@@ -38,106 +36,187 @@ type manifest struct {
 }
 
 // member reads the value of one field of o.
-func (d *decoder) member(o *object, name string) (err error) {
+func (d *decoder) member(o *object, name []byte) {
 	switch o.schema {
-	case schemaPackage, schemaChannel, schemaBundle, schemaDeprecations:
+	case schemaPackage:
+		d.packageField(o, name)
+	case schemaChannel:
+		d.channelField(o, name)
+	case schemaBundle:
+		d.bundleField(o, name)
+	case schemaDeprecations:
+		d.deprecationsField(o, name)
 	default:
-		return d.dec.SkipValue()
+		d.in.Skip()
 	}
-	switch {
-	case name == "name":
-		o.name, err = d.text(name, maxName)
-	case name == "package" && o.schema != schemaPackage:
-		o.pkg, err = d.text(name, maxName)
-	case name == "defaultChannel" && o.schema == schemaPackage:
-		o.defaultChannel, err = d.text(name, maxName)
-	case name == "description" && o.schema == schemaPackage:
-		o.description, err = d.text(name, maxText)
-	case name == "entries" && o.schema == schemaChannel:
-		return d.list(name, maxEntries, func() error { return d.entry(o) })
-	case name == "entries" && o.schema == schemaDeprecations:
-		return d.list(name, maxEntries, func() error { return d.deprecation(o) })
-	case name == "image" && o.schema == schemaBundle:
-		o.bundle.Image, err = d.text(name, maxText)
-	case name == "properties" && o.schema == schemaBundle:
-		return d.list(name, maxProperties, func() error { return d.property(o) })
-	case name == "relatedImages" && o.schema == schemaBundle:
-		return d.list(name, maxImages, func() error { return d.relatedImage(o) })
-	default:
-		return d.dec.SkipValue()
-	}
-	return err
 }
 
-// entry reads one entry of an olm.channel.
-func (d *decoder) entry(o *object) error {
-	e := catalog.EntryData{Pos: d.pos()}
-	at := fmt.Sprintf("entries[%d]", len(o.entries))
-	err := d.fields(at, func(name string) (err error) {
-		switch name {
+func (d *decoder) packageField(o *object, name []byte) {
+	switch string(name) {
+	case "name":
+		o.name = d.text(field{name: "name"}, maxName)
+	case "defaultChannel":
+		o.defaultChannel = d.text(field{name: "defaultChannel"}, maxName)
+	case "description":
+		o.description = d.text(field{name: "description"}, maxText)
+	default:
+		d.in.Skip()
+	}
+}
+
+// commonField reads what belongs to a package has.
+func (d *decoder) commonField(o *object, name []byte) {
+	switch string(name) {
+	case "name":
+		o.name = d.text(field{name: "name"}, maxName)
+	case "package":
+		o.pkg = d.text(field{name: "package"}, maxName)
+	default:
+		d.in.Skip()
+	}
+}
+
+func (d *decoder) channelField(o *object, name []byte) {
+	if string(name) != "entries" {
+		d.commonField(o, name)
+		return
+	}
+	f := field{name: "entries"}
+	if d.list(f) {
+		for n := 0; d.element(f, n, maxEntries); n++ {
+			o.entries = append(o.entries, d.entry(len(o.entries)))
+		}
+	}
+}
+
+func (d *decoder) deprecationsField(o *object, name []byte) {
+	if string(name) != "entries" {
+		d.commonField(o, name)
+		return
+	}
+	f := field{name: "entries"}
+	if d.list(f) {
+		for n := 0; d.element(f, n, maxEntries); n++ {
+			o.deprecations = append(o.deprecations, d.deprecation(len(o.deprecations)))
+		}
+	}
+}
+
+func (d *decoder) bundleField(o *object, name []byte) {
+	switch string(name) {
+	case "image":
+		o.bundle.Image = d.text(field{name: "image"}, maxText)
+	case "properties":
+		f := field{name: "properties"}
+		if d.list(f) {
+			for n := 0; d.element(f, n, maxProperties); n++ {
+				d.property(o)
+			}
+		}
+	case "relatedImages":
+		f := field{name: "relatedImages"}
+		if d.list(f) {
+			for n := 0; d.element(f, n, maxImages); n++ {
+				o.bundle.RelatedImages = append(o.bundle.RelatedImages, d.relatedImage())
+			}
+		}
+	default:
+		d.commonField(o, name)
+	}
+}
+
+// entry reads the nth entry of an olm.channel.
+func (d *decoder) entry(n int) catalog.EntryData {
+	e := catalog.EntryData{Pos: d.here()}
+	f := field{list: "entries", n: n}
+	if !d.fields(f) {
+		return e
+	}
+	for d.in.More() {
+		switch string(d.in.Name()) {
 		case "name":
-			e.Name, err = d.text(at+".name", maxName)
+			f.name = "name"
+			e.Name = d.text(f, maxName)
 		case "replaces":
-			e.Replaces, err = d.text(at+".replaces", maxName)
+			f.name = "replaces"
+			e.Replaces = d.text(f, maxName)
 		case "skipRange":
-			e.SkipRange, err = d.text(at+".skipRange", maxText)
+			f.name = "skipRange"
+			e.SkipRange = d.text(f, maxText)
 		case "skips":
-			return d.list(at+".skips", maxEntries, func() error {
-				s, err := d.text(at+".skips", maxName)
-				e.Skips = append(e.Skips, s)
-				return err
-			})
+			f.name = "skips"
+			e.Skips = d.texts(f, e.Skips)
 		default:
-			return d.dec.SkipValue()
+			d.in.Skip()
 		}
-		return err
-	})
-	o.entries = append(o.entries, e)
-	return err
+	}
+	return e
 }
 
-// deprecation reads one entry of an olm.deprecations.
-func (d *decoder) deprecation(o *object) error {
-	e := catalog.DeprecationData{Pos: d.pos()}
-	at := fmt.Sprintf("entries[%d]", len(o.deprecations))
-	err := d.fields(at, func(name string) (err error) {
-		switch name {
+// texts appends the strings of a list.
+func (d *decoder) texts(f field, out []string) []string {
+	if d.list(f) {
+		for n := 0; d.element(f, n, maxEntries); n++ {
+			out = append(out, d.text(f, maxName))
+		}
+	}
+	return out
+}
+
+// deprecation reads the nth entry of an olm.deprecations.
+func (d *decoder) deprecation(n int) catalog.DeprecationData {
+	e := catalog.DeprecationData{Pos: d.here()}
+	f := field{list: "entries", n: n}
+	if !d.fields(f) {
+		return e
+	}
+	for d.in.More() {
+		switch string(d.in.Name()) {
 		case "message":
-			e.Message, err = d.text(at+".message", maxText)
-			return err
+			f.name = "message"
+			e.Message = d.text(f, maxText)
 		case "reference":
-			return d.fields(at+".reference", func(name string) (err error) {
-				switch name {
-				case "schema":
-					e.Schema, err = d.text(at+".reference.schema", maxName)
-				case "name":
-					e.Name, err = d.text(at+".reference.name", maxName)
-				default:
-					return d.dec.SkipValue()
-				}
-				return err
-			})
+			f.name = "reference"
+			d.reference(f, &e)
 		default:
-			return d.dec.SkipValue()
+			d.in.Skip()
 		}
-	})
-	o.deprecations = append(o.deprecations, e)
-	return err
+	}
+	return e
 }
 
-func (d *decoder) relatedImage(o *object) error {
-	var img catalog.RelatedImage
-	err := d.fields("relatedImages", func(name string) (err error) {
-		switch name {
+func (d *decoder) reference(f field, e *catalog.DeprecationData) {
+	if !d.fields(f) {
+		return
+	}
+	for d.in.More() {
+		switch string(d.in.Name()) {
+		case "schema":
+			f.name = "reference.schema"
+			e.Schema = d.text(f, maxName)
 		case "name":
-			img.Name, err = d.text("relatedImages.name", maxName)
-		case "image":
-			img.Image, err = d.text("relatedImages.image", maxText)
+			f.name = "reference.name"
+			e.Name = d.text(f, maxName)
 		default:
-			return d.dec.SkipValue()
+			d.in.Skip()
 		}
-		return err
-	})
-	o.bundle.RelatedImages = append(o.bundle.RelatedImages, img)
-	return err
+	}
+}
+
+func (d *decoder) relatedImage() catalog.RelatedImage {
+	var img catalog.RelatedImage
+	if !d.fields(field{name: "relatedImages"}) {
+		return img
+	}
+	for d.in.More() {
+		switch string(d.in.Name()) {
+		case "name":
+			img.Name = d.text(field{name: "relatedImages.name"}, maxName)
+		case "image":
+			img.Image = d.text(field{name: "relatedImages.image"}, maxText)
+		default:
+			d.in.Skip()
+		}
+	}
+	return img
 }

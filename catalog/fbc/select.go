@@ -115,7 +115,7 @@ func (s *selector) search(fsys fs.FS) error {
 	t := &tally{}
 	b := newBuilder()
 	for _, name := range names {
-		if err := b.file(fsys, name, t, s); err != nil {
+		if err := b.open(fsys, name, t, s); err != nil {
 			b.fault(diag.Pos{File: name}, err)
 		}
 		if s.found {

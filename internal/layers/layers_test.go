@@ -66,6 +66,7 @@ func table() map[string]rule {
 		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
 		"internal/store":      {level: 0, outside: []string{"os", "context", "time", "crypto/rand", "syscall"}},
 		"internal/blockyaml":  {level: 0},
+		"internal/strictjson": {level: 0},
 		"internal/stamp":      {level: 0, outside: []string{"time", "syscall"}},
 		"internal/jsonschema": {level: 0},
 		"internal/layers":     {level: 0},
