@@ -43,6 +43,9 @@ func (t *tree) clusters(namespaces []string) error {
 	if len(names) > 1 {
 		return nil // the same objects several times over, which no kustomization can hold
 	}
+	if t.opt.Reporter != nil {
+		names = append(names, path.Join(names[0], reporterDir))
+	}
 	return t.kustomization("clusters", names)
 }
 

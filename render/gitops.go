@@ -68,10 +68,14 @@ func (t *tree) applications(g *GitOps) ([]Object, error) {
 			return nil, err
 		}
 	}
-	parts := []struct {
+	type part struct {
 		name string
 		wave int
-	}{{"crds", -1}, {"operators", 0}}
+	}
+	parts := []part{{"crds", -1}, {"operators", 0}}
+	if t.opt.Reporter != nil {
+		parts = append(parts, part{reporterDir, 1})
+	}
 	var out []Object
 	for _, part := range parts {
 		if len(t.opt.Clusters) > 1 {
@@ -111,8 +115,11 @@ func (t *tree) applicationSet(g *GitOps, part string, wave int) Object {
 // applicationSpec returns the spec of one part's Application of a cluster.
 func (t *tree) applicationSpec(g *GitOps, part, cluster, server string) map[string]any {
 	source := map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, "clusters", cluster)}
-	if part == "crds" {
+	switch part {
+	case "crds":
 		source["path"], source["directory"] = path.Join(g.Path, "crds"), map[string]any{"recurse": true}
+	case reporterDir:
+		source["path"] = path.Join(g.Path, "clusters", cluster, reporterDir)
 	}
 	spec := map[string]any{
 		"project": g.Project, "source": source, "destination": map[string]any{"server": server},
@@ -127,6 +134,9 @@ func (t *tree) applicationSpec(g *GitOps, part, cluster, server string) map[stri
 // ignoredDifferences names the fields that a controller fills in with a CA.
 func (t *tree) ignoredDifferences(part string) []any {
 	var out []any
+	if part == reporterDir {
+		return nil
+	}
 	for _, r := range t.objects {
 		o := r.Object
 		if isCRD(o) != (part == "crds") || !injected(o) {
@@ -163,8 +173,27 @@ func (t *tree) fluxKustomizations(g *GitOps) ([]Object, error) {
 			spec["healthCheckExprs"] = t.healthExpressions()
 		}
 		out = append(out, crds, operators)
+		if t.opt.Reporter != nil {
+			out = append(out, t.fluxReporter(g, c, crds.Name()))
+		}
 	}
 	return out, nil
+}
+
+// fluxReporter returns the Kustomization of the reporter. It waits for no
+// operator, for the reporter is there to say why one is not ready, and nothing
+// waits for it. Of its own it asks only that the program runs: an Installation
+// is ready when its operator is. Before the operators' namespaces are there it
+// cannot be applied, so it tries again soon.
+func (t *tree) fluxReporter(g *GitOps, c Cluster, crds string) Object {
+	o := t.fluxKustomization(g, c, reporterDir, path.Join(g.Path, "clusters", c.Name, reporterDir))
+	spec := sub(o, "spec")
+	spec["wait"], spec["retryInterval"] = false, "30s"
+	spec["dependsOn"] = []any{map[string]any{"name": crds}}
+	spec["healthChecks"] = []any{map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "name": reporterName, "namespace": t.opt.Reporter.Namespace,
+	}}
+	return o
 }
 
 func (t *tree) fluxKustomization(g *GitOps, c Cluster, part, dir string) Object {

@@ -3,7 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -20,92 +20,102 @@ type Installation struct {
 // Installations returns what a cluster gets, by namespace and package, whether
 // or not the reporter is rendered. Its images are those of the cluster, mirrors
 // and its own config included; what the user's overlay changes is not in it.
+// The caller may modify it.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
-	all, ok := r.installations[cluster]
-	if !ok {
-		return nil, fmt.Errorf("no cluster %q (have %s)", cluster, strings.Join(slices.Sorted(maps.Keys(r.installations)), ", "))
+	var names []string
+	for _, c := range r.tree.opt.Clusters {
+		if c.Name == cluster {
+			return r.tree.inOverlay(c)
+		}
+		names = append(names, c.Name)
 	}
-	return all, nil
+	return nil, fmt.Errorf("no cluster %q (have %s)", cluster, strings.Join(names, ", "))
 }
 
-// expect gathers the Installations of every cluster.
-func (t *tree) expect() error {
-	t.installations = map[string][]Installation{}
-	for _, c := range t.opt.Clusters {
-		cfg, err := parseConfig(c.Config)
-		if err != nil {
-			return err
-		}
-		installs, err := t.chosen(c)
-		if err != nil {
-			return err
-		}
-		var out []Installation
-		there := map[Key]bool{} // what the cluster gets
-		for _, in := range installs {
-			for _, o := range in.objects {
-				there[o.Key()] = true
-			}
-		}
-		for _, in := range installs {
-			out = append(out, t.installation(in, cfg, there))
-		}
-		t.installations[c.Name] = out
+// inOverlay returns the Installations of a cluster.
+func (t *tree) inOverlay(c Cluster) ([]Installation, error) {
+	cfg, err := parseConfig(c.Config)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	installs, err := t.chosen(c)
+	if err != nil {
+		return nil, err
+	}
+	return t.expected(installs, func(o Object) Object { return t.inCluster(cfg, o) }), nil
 }
 
-// installation returns what a cluster gets of one install.
-func (t *tree) installation(in *opened, cfg config, there map[Key]bool) Installation {
-	spec := v1alpha1.InstallationSpec{
-		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
+// inBase returns the Installations of the base: all of them, without what the
+// clusters change.
+func (t *tree) inBase() []Installation {
+	all := make([]*opened, len(t.installs))
+	for i := range t.installs {
+		all[i] = &t.installs[i]
 	}
-	for _, o := range in.objects {
-		ref := reference(in, o)
-		ref.Images = templateImages(t.inCluster(cfg, o))
-		spec.Objects = append(spec.Objects, ref)
-		if o.Is(conditionGroup, "OperatorCondition") && o.Namespace() == in.pin.Namespace {
-			spec.OperatorCondition = o.Name()
-		}
-	}
-	for _, o := range in.others {
-		if there[o.Key()] {
-			ref := reference(in, o)
-			ref.Version = ""
-			spec.Objects = append(spec.Objects, ref)
+	return t.expected(all, func(o Object) Object { return o })
+}
+
+// expected returns the Installations of installs that stand together, with
+// their objects as adapt has them.
+func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Installation {
+	there := map[Key]Object{} // outside of the operators' directories, or in the directory of another
+	for _, in := range installs {
+		for _, o := range in.objects {
+			there[o.Key()] = o
 		}
 	}
 	for _, r := range t.objects {
-		if t.belongs(in, r.Object, spec.OperatorCondition) {
-			spec.Objects = append(spec.Objects, reference(in, r.Object))
+		if isCRD(r.Object) || path.Dir(r.Path) == "namespaces" {
+			there[r.Object.Key()] = r.Object
+		}
+	}
+	var out []Installation
+	for _, in := range installs {
+		out = append(out, in.installation(adapt, there))
+	}
+	return out
+}
+
+// installation returns what a cluster gets of an install: what lies in its
+// directory; and of what is there beside it, its Namespace, the CRDs and other
+// objects that it ships though another install provides them, and the CRD that
+// its OperatorCondition needs.
+func (in *opened) installation(adapt func(Object) Object, there map[Key]Object) Installation {
+	spec := v1alpha1.InstallationSpec{
+		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
+	}
+	beside := []Key{newObject("v1", "Namespace", "", in.pin.Namespace).Key()}
+	own := map[Key]bool{}
+	for _, o := range in.objects {
+		own[o.Key()] = true
+		ref := in.reference(o)
+		ref.Images = templateImages(adapt(o))
+		spec.Objects = append(spec.Objects, ref)
+		if o.Is(conditionGroup, "OperatorCondition") && o.Namespace() == in.pin.Namespace {
+			spec.OperatorCondition = o.Name()
+			beside = append(beside, operatorConditionCRD().Key())
+		}
+	}
+	for _, o := range slices.Concat(in.crds, in.others) {
+		beside = append(beside, o.Key())
+	}
+	for _, key := range beside {
+		if o, ok := there[key]; ok && !own[key] {
+			own[key] = true
+			spec.Objects = append(spec.Objects, in.reference(o))
 		}
 	}
 	slices.SortFunc(spec.Objects, compareReferences)
 	return Installation{Namespace: in.pin.Namespace, Name: fit(in.pin.Package, maxSubdomain), Spec: spec}
 }
 
-// belongs reports whether an object that lies outside the install's directory
-// is part of it: its Namespace, the CRDs that it ships whoever provides them,
-// and the one that its OperatorCondition needs.
-func (t *tree) belongs(in *opened, o Object, operatorCondition string) bool {
-	switch {
-	case o.Is("", "Namespace"):
-		return o.Name() == in.pin.Namespace && !slices.ContainsFunc(in.objects, func(own Object) bool { return own.Key() == o.Key() })
-	case !isCRD(o):
-		return false
-	case o.Name() == conditionCRD && operatorCondition != "":
-		return true
-	default:
-		return slices.ContainsFunc(in.crds, func(own Object) bool { return own.Name() == o.Name() })
-	}
-}
-
 // reference returns what an install expects of an object. The version of what
 // another install provides is not the install's to say.
-func reference(in *opened, o Object) v1alpha1.ObjectReference {
+func (in *opened) reference(o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 	labels := sub(o, "metadata", "labels")
-	if version := labelValue(in.pin.Version); str(labels, labelPackage) == labelValue(in.pin.Package) && str(labels, labelVersion) == version {
+	ours := str(labels, labelPackage) == labelValue(in.pin.Package) && (isCRD(o) || str(labels, labelNamespace) == in.pin.Namespace)
+	if version := labelValue(in.pin.Version); ours && str(labels, labelVersion) == version {
 		ref.Version = version
 	}
 	return ref

@@ -39,10 +39,11 @@ type Options struct {
 	GitOps            *GitOps // nil: no Application and no Flux Kustomization
 	Proxy             Proxy
 	Mirrors           []Mirror
-	ImagePullSecrets  []string // names, for every ServiceAccount
-	Namespaces        []string // declared elsewhere: not rendered
-	CSVAnnotations    bool     // put every annotation of the CSV on the pod templates, as OLM does
-	HealthChecks      bool     // health snippets for the provided APIs
+	ImagePullSecrets  []string  // names, for every ServiceAccount
+	Namespaces        []string  // declared elsewhere: not rendered
+	CSVAnnotations    bool      // put every annotation of the CSV on the pod templates, as OLM does
+	HealthChecks      bool      // health snippets for the provided APIs
+	Reporter          *Reporter // nil: none
 }
 
 // Cluster is one overlay.

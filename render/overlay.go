@@ -15,17 +15,25 @@ import (
 )
 
 // StreamOverlay returns what a cluster gets as one multi-document YAML, in
-// apply order: the CRDs, which no overlay transforms, and the overlay as
-// kustomize builds it. disk is the tree as it stands, from which the user's
+// apply order: the CRDs, which no overlay transforms, and the overlays of the
+// operators and of the reporter as kustomize builds them. disk is the tree as it stands, from which the user's
 // own files are taken; nil where there is none.
 func StreamOverlay(r *Result, disk *filetree.Tree, cluster string) ([]byte, error) {
 	dir := path.Join("clusters", cluster)
 	if _, ok := r.Tree.Get(path.Join(dir, "generated", kustomizationFile)); !ok {
 		return nil, fmt.Errorf("no cluster %q (have %s)", cluster, strings.Join(overlays(r.Tree), ", "))
 	}
-	docs, err := build(withUserFiles(r.Tree, disk), dir)
+	files := withUserFiles(r.Tree, disk)
+	docs, err := build(files, dir)
 	if err != nil {
 		return nil, fmt.Errorf("building cluster %q: %w", cluster, err)
+	}
+	if _, ok := r.Tree.Get(path.Join(dir, reporterDir, kustomizationFile)); ok {
+		more, err := build(files, path.Join(dir, reporterDir))
+		if err != nil {
+			return nil, fmt.Errorf("building the reporter of cluster %q: %w", cluster, err)
+		}
+		docs = append(docs, more...)
 	}
 	for _, o := range r.Objects {
 		if isCRD(o.Object) {
@@ -47,8 +55,9 @@ func StreamOverlay(r *Result, disk *filetree.Tree, cluster string) ([]byte, erro
 func overlays(t *filetree.Tree) []string {
 	var names []string
 	for name := range t.All() {
-		if c, ok := strings.CutSuffix(name, "/generated/"+kustomizationFile); ok {
-			names = append(names, strings.TrimPrefix(c, "clusters/"))
+		c, ok := strings.CutSuffix(strings.TrimPrefix(name, "clusters/"), "/generated/"+kustomizationFile)
+		if ok && !strings.Contains(c, "/") {
+			names = append(names, c)
 		}
 	}
 	return names

@@ -56,7 +56,12 @@ func (in *install) accounts() map[string]bool {
 // pullSecrets adds the workspace's pull secrets to a ServiceAccount that does
 // not name them.
 func (in *install) pullSecrets(account Object) Object {
-	if len(in.opt.ImagePullSecrets) == 0 {
+	return pulling(account, in.opt.ImagePullSecrets)
+}
+
+// pulling adds pull secrets to a ServiceAccount that does not name them.
+func pulling(account Object, secrets []string) Object {
+	if len(secrets) == 0 {
 		return account
 	}
 	var refs []any
@@ -64,7 +69,7 @@ func (in *install) pullSecrets(account Object) Object {
 	for _, ref := range items(account, "imagePullSecrets") {
 		refs, have[str(ref, "name")] = append(refs, ref), true
 	}
-	for _, name := range in.opt.ImagePullSecrets {
+	for _, name := range secrets {
 		if !have[name] {
 			refs = append(refs, map[string]any{"name": name})
 		}

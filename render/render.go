@@ -44,7 +44,7 @@ type Result struct {
 	Objects  []Rendered     // those of the tree's base, in the order of Path
 	Warnings []diag.Warning // sorted
 
-	installations map[string][]Installation // by cluster
+	tree *tree // for Installations
 }
 
 // Rendered is one object of the tree's base.
@@ -119,7 +119,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		return nil, err
 	}
 	slices.SortFunc(t.objects, func(a, b Rendered) int { return strings.Compare(a.Path, b.Path) })
-	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), installations: t.installations}, nil
+	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
 }
 
 // openAll loads every bundle, in the order of namespace and package.

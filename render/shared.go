@@ -12,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // crds writes each CRD once, from the newest bundle that provides it, and
@@ -35,9 +36,11 @@ func (t *tree) crds() ([]string, error) {
 		}
 		paths = append(paths, path.Join(dir, file))
 	}
-	if _, provided := providers[conditionCRD]; !provided {
-		o := shared(operatorConditionCRD(), "")
-		dir, file := path.Join("crds", sharedPackage), "customresourcedefinition-"+conditionCRD+".yaml"
+	for _, o := range t.sharedCRDs() {
+		if _, provided := providers[o.Name()]; provided {
+			continue
+		}
+		dir, file := path.Join("crds", sharedPackage), fileName("customresourcedefinition-"+o.Name())+".yaml"
 		if err := t.add(dir, file, Rendered{Object: o, Package: sharedPackage}); err != nil {
 			return nil, err
 		}
@@ -45,6 +48,15 @@ func (t *tree) crds() ([]string, error) {
 	}
 	slices.Sort(paths)
 	return paths, errors.Join(errs...)
+}
+
+// sharedCRDs returns the CRDs that no operator brings.
+func (t *tree) sharedCRDs() []Object {
+	out := []Object{shared(operatorConditionCRD(), "")}
+	if t.opt.Reporter != nil {
+		out = append(out, shared(Object(v1alpha1.CRD()), ""))
+	}
+	return out
 }
 
 // provider is an install with one of its CRDs.

@@ -21,15 +21,13 @@ type tree struct {
 	files    *filetree.Tree
 	objects  []Rendered
 	warnings []diag.Warning
-
-	installations map[string][]Installation // by cluster
 }
 
 // build fills the tree: CRDs, Namespaces, operators, one overlay a cluster,
 // what the GitOps tool needs, and the kustomization of everything.
 func (t *tree) build() error {
 	if len(t.installs) == 0 {
-		return errors.Join(t.expect(), t.kustomization(".", nil))
+		return t.kustomization(".", nil)
 	}
 	crds, err := t.crds()
 	if err != nil {
@@ -48,8 +46,10 @@ func (t *tree) build() error {
 	if err := t.clusters(namespaces); err != nil {
 		return err
 	}
-	if err := t.expect(); err != nil {
-		return err
+	if t.opt.Reporter != nil {
+		if err := t.reporter(); err != nil {
+			return err
+		}
 	}
 	if err := t.gitops(); err != nil {
 		return err
@@ -58,7 +58,11 @@ func (t *tree) build() error {
 	if len(namespaces) > 0 {
 		resources = append(resources, "namespaces")
 	}
-	return t.kustomization(".", append(resources, "operators"))
+	resources = append(resources, "operators")
+	if t.opt.Reporter != nil {
+		resources = append(resources, reporterDir)
+	}
+	return t.kustomization(".", resources)
 }
 
 // add writes an object of the base to dir/file.

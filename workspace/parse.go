@@ -116,6 +116,7 @@ func (v validator) all() {
 	v.clusters()
 	v.gitops()
 	v.certificateSecret()
+	v.reporter()
 	for i, name := range w.ImagePullSecrets {
 		v.name(index("spec.imagePullSecrets", i), name)
 	}
@@ -264,6 +265,18 @@ func (v validator) certificateSecret() {
 	ns, name, _ := strings.Cut(c.CASecret, "/")
 	if !yamlnode.IsDNS1123Label(ns) || !yamlnode.IsDNS1123Subdomain(name) {
 		v.addf(field+".caSecret", "%q is not namespace/name", c.CASecret)
+	}
+}
+
+func (v validator) reporter() {
+	const field = "spec.reporter"
+	r := v.w.Reporter
+	v.label(field+".namespace", r.Namespace)
+	switch {
+	case r.Enabled && r.Image == "":
+		v.addf(field+".image", "missing: there is no image that would do for everyone; build one with make image and push it to your registry")
+	case strings.ContainsFunc(r.Image, func(c rune) bool { return c <= ' ' || c == 0x7f }) || strings.Contains(r.Image, "://"):
+		v.addf(field+".image", "%q is not the reference of an image, such as registry.example.com/quayside-report@sha256:…", r.Image)
 	}
 }
 

@@ -117,7 +117,10 @@ type Cluster struct {
 
 // Reporter is the in-cluster reporter.
 type Reporter struct {
-	Enabled bool `json:"enabled" default:"false" doc:"Whether the reporter is rendered."`
+	Enabled        bool   `json:"enabled" default:"false" doc:"Whether the reporter is rendered."`
+	Image          string `json:"image" doc:"Image of the reporter, best by digest. Needed where it is enabled."`
+	Namespace      string `json:"namespace" default:"\"quayside-system\"" form:"nonempty" doc:"Namespace that the reporter runs in."`
+	LeaderElection bool   `json:"leaderElection" default:"false" doc:"Whether the reporter waits for a Lease before it writes, so that a new one may start beside the old."`
 }
 
 // Policy says which findings of a diff are refused.
@@ -150,7 +153,7 @@ func Default() *Workspace {
 	return &Workspace{
 		Declarations: []string{"subscriptions"}, Requirements: "enforce", SharedDependencies: true, Output: "rendered",
 		Profile: "argocd", Certificates: "cert-manager", Clusters: []Cluster{{Name: "default", Operators: []string{"*"}}},
-		Policy: Policy{FailOn: "high"},
+		Reporter: Reporter{Namespace: "quayside-system"}, Policy: Policy{FailOn: "high"},
 	}
 }
 

@@ -75,7 +75,7 @@ spec:
   clusters:
   - {name: prod, server: "https://kubernetes.default.svc", kubernetesVersion: "1.33", operators: ["a/*"], config: {nodeSelector: {b: c}}}
   - {name: stage}
-  reporter: {enabled: true}
+  reporter: {enabled: true, image: registry.example.com/quayside-report:1.0.0, namespace: ops, leaderElection: true}
   policy: {failOn: medium, waivers: [{rule: rbac.wildcard, operator: ns/pkg, reason: known, expires: 2027-01-01}]}
 `
 
@@ -105,7 +105,7 @@ func TestParse(t *testing.T) {
 			{Name: "prod", Server: "https://kubernetes.default.svc", KubernetesVersion: "1.33", Operators: []string{"a/*"}, Config: []byte(`{"nodeSelector":{"b":"c"}}`)},
 			{Name: "stage", Operators: []string{"*"}},
 		},
-		Reporter: workspace.Reporter{Enabled: true},
+		Reporter: workspace.Reporter{Enabled: true, Image: "registry.example.com/quayside-report:1.0.0", Namespace: "ops", LeaderElection: true},
 		Policy:   workspace.Policy{FailOn: "medium", Waivers: []workspace.Waiver{{Rule: "rbac.wildcard", Operator: "ns/pkg", Reason: "known", Expires: "2027-01-01"}}},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(workspace.Workspace{}, "File", "Fields")); d != "" {
@@ -141,6 +141,8 @@ func TestErrors(t *testing.T) {
 		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" stands twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: want a mapping"},
 		"argo without":   {head + "  gitops: {}\n", `quayside.yaml:4:11: spec.gitops.repoURL: missing: the argocd profile needs it to render an Application`},
 		"flux without":   {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket"},
+		"reporter":       {head + "  reporter: {enabled: true, namespace: A_b}\n", "quayside.yaml:4:13: spec.reporter.image: missing: there is no image that would do for everyone; build one with make image and push it to your registry\nquayside.yaml:4:40: spec.reporter.namespace: \"A_b\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
+		"reporter image": {head + "  reporter: {enabled: true, image: https://x/y, namespace: ''}\n", "quayside.yaml:4:36: spec.reporter.image: \"https://x/y\" is not the reference of an image, such as registry.example.com/quayside-report@sha256:…\nquayside.yaml:4:60: spec.reporter.namespace: \"\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
 		"waivers":        {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
 		"trust": {
 			head + "  trust:\n  - {keys: [/cosign.pub]}\n  - {match: quay.io/a, keys: [k], issuer: i}\n  - {match: quay.io/*, identity: a, identityRegexp: '('}\n  - {match: quay.io/b}\n  - {match: 'quay.io/c:v1', keys: [k]}\n  - {match: busybox, keys: [k]}\n  - {match: 'q*y.io/*', keys: [k]}\n",

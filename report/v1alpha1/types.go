@@ -45,7 +45,7 @@ type ObjectReference struct {
 	Kind       string           `json:"kind" doc:"Kind."`
 	Namespace  string           `json:"namespace,omitempty" doc:"Namespace. Empty for what is cluster-wide."`
 	Name       string           `json:"name" doc:"Name."`
-	Version    string           `json:"version,omitempty" doc:"What the object's label quayside.dev/version has to say. Empty: it is not looked at."`
+	Version    string           `json:"version,omitempty" doc:"What the label that names the version has to say. Empty: it is not looked at."`
 	Images     []ContainerImage `json:"images,omitempty" doc:"Images of a workload's containers, init containers first."`
 }
 

@@ -181,9 +181,6 @@ func (s *space) renderOptions() (render.Options, error) {
 		return render.Options{}, err
 	}
 	w := s.ws
-	if w.Reporter.Enabled {
-		return render.Options{}, diag.Errorf(w.At("spec.reporter.enabled"), "spec.reporter.enabled: the reporter is not supported yet: leave it out")
-	}
 	mirrors, err := s.mirrors()
 	if err != nil {
 		return render.Options{}, err
@@ -212,6 +209,9 @@ func (s *space) renderOptions() (render.Options, error) {
 		opt.Clusters = append(opt.Clusters, render.Cluster{
 			Name: c.Name, Server: c.Server, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
 		})
+	}
+	if r := w.Reporter; r.Enabled {
+		opt.Reporter = &render.Reporter{Image: r.Image, Namespace: r.Namespace, LeaderElection: r.LeaderElection}
 	}
 	for _, n := range set.Namespaces {
 		opt.Namespaces = append(opt.Namespaces, n.Name)

@@ -1,0 +1,179 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// Reporter is the program that says in the cluster whether what was rendered
+// is there and healthy.
+type Reporter struct {
+	Image          string // "registry.example.com/quayside-report@sha256:…"
+	Namespace      string // "quayside-system"
+	LeaderElection bool
+}
+
+const (
+	reporterName   = "quayside-reporter" // of its objects, its package and its Lease
+	reporterDir    = "reporter"
+	reporterSystem = "system"        // the program
+	reporterPins   = "installations" // what it is to look at, and may
+)
+
+// reporterStarter is the part of the reporter's overlay that is the user's own.
+const reporterStarter = `# This file is yours: quayside wrote it once and leaves it alone from now on.
+# The reporter as it is rendered for this cluster is in generated/; put your own
+# patches here or beside this file. What the reporter does never changes how an
+# operator is applied.
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- generated
+`
+
+// reporter writes the reporter: its base, and an overlay a cluster that is no
+// part of the operators' overlay, so that nothing of an operator ever waits for
+// the reporter.
+func (t *tree) reporter() error {
+	r := t.opt.Reporter
+	if r.Image == "" || r.Namespace == "" {
+		return errors.New("spec.reporter: image and namespace are needed to render it")
+	}
+	system, err := t.reporterObjects(*r)
+	if err != nil {
+		return err
+	}
+	pins := t.reported(t.inBase())
+	for _, part := range []struct {
+		dir     string
+		objects []Object
+	}{{reporterSystem, system}, {reporterPins, pins}} {
+		dir := path.Join(reporterDir, part.dir)
+		names := reporterFiles(part.objects)
+		for i, o := range part.objects {
+			if err := t.add(dir, names[i], Rendered{Object: o, Namespace: r.Namespace, Package: reporterName}); err != nil {
+				return err
+			}
+		}
+		if err := t.kustomization(dir, slices.Sorted(slices.Values(names))); err != nil {
+			return err
+		}
+	}
+	if err := t.kustomization(reporterDir, []string{reporterSystem, reporterPins}); err != nil {
+		return err
+	}
+	for _, c := range t.opt.Clusters {
+		dir := path.Join("clusters", c.Name, reporterDir)
+		if err := t.files.AddStarter(path.Join(dir, kustomizationFile), []byte(reporterStarter)); err != nil {
+			return err
+		}
+		own, err := t.inOverlay(c)
+		if err != nil {
+			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+		}
+		if err := t.reporterOverlay(path.Join(dir, "generated"), pins, t.reported(own)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reporterOverlay writes the generated part of a cluster's overlay: the base,
+// or where the cluster expects something else, files of its own.
+func (t *tree) reporterOverlay(dir string, base, own []Object) error {
+	const up = "../../../../" + reporterDir
+	if slices.EqualFunc(base, own, func(a, b Object) bool { return equal(map[string]any(a), map[string]any(b)) }) {
+		return t.kustomization(dir, []string{up})
+	}
+	names := reporterFiles(own)
+	for i, o := range own {
+		if err := t.files.Add(path.Join(dir, names[i]), Encode(map[string]any(t.opt.profiled(o)))); err != nil {
+			return err
+		}
+	}
+	return t.kustomization(dir, append([]string{path.Join(up, reporterSystem)}, slices.Sorted(slices.Values(names))...))
+}
+
+// reporterFiles returns the names of files: the same package may be installed
+// in two namespaces.
+func reporterFiles(objects []Object) []string {
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		name := o.Kind() + "-" + o.Name()
+		if o.Is(v1alpha1.Group, v1alpha1.Kind) {
+			name = o.Kind() + "-" + o.Namespace() + "." + o.Name()
+		}
+		names[i] = fit(fileName(name), 200) + ".yaml"
+	}
+	return names
+}
+
+// reported returns the objects of the installations: one Installation each,
+// and the right to read what they name.
+func (t *tree) reported(all []Installation) []Object {
+	var out []Object
+	for _, in := range all {
+		spec := in.Spec.DeepCopy()
+		spec.Objects = slices.DeleteFunc(spec.Objects, secret)
+		o := newObject(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
+		o["spec"] = specFields(spec)
+		owner := map[string]any{
+			labelPackage: labelValue(spec.Package), labelVersion: labelValue(spec.Version), labelNamespace: in.Namespace,
+		}
+		// Argo CD is to have them there before the reporter, which is no reason
+		// for them to wait.
+		if t.opt.Profile == ArgoCD {
+			o = annotate(o, map[string]string{argoWave: "-1"})
+		}
+		out = append(out, owned(o, owner).withVersion(spec.Version))
+	}
+	return append(out, t.ownReporter(t.reporterRole(all)))
+}
+
+// secret reports whether an object is a Secret: the right to see that it is
+// there would be the right to read every one of the cluster.
+func secret(ref v1alpha1.ObjectReference) bool { return ref.APIVersion == "v1" && ref.Kind == "Secret" }
+
+// specFields returns a spec as an object's fields.
+func specFields(spec v1alpha1.InstallationSpec) map[string]any {
+	var objects []any
+	for _, ref := range spec.Objects {
+		o := texted("apiVersion", ref.APIVersion, "kind", ref.Kind, "namespace", ref.Namespace, "name", ref.Name, "version", ref.Version)
+		var images []any
+		for _, image := range ref.Images {
+			images = append(images, texted("container", image.Container, "image", image.Image))
+		}
+		if images != nil {
+			o["images"] = images
+		}
+		objects = append(objects, o)
+	}
+	out := texted("package", spec.Package, "version", spec.Version, "bundle", spec.Bundle, "channel", spec.Channel,
+		"pin", spec.Pin, "operatorCondition", spec.OperatorCondition)
+	if objects != nil {
+		out["objects"] = objects
+	}
+	return out
+}
+
+// texted returns the pairs of names and values whose value is not empty.
+func texted(pairs ...string) map[string]any {
+	out := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			out[pairs[i]] = pairs[i+1]
+		}
+	}
+	return out
+}
+
+// ownReporter returns o with the labels of the reporter.
+func (t *tree) ownReporter(o Object) Object {
+	return owned(o, map[string]any{
+		labelPackage: reporterName, labelVersion: sharedVersion, labelNamespace: t.opt.Reporter.Namespace,
+	}).withVersion(sharedVersion)
+}

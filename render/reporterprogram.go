@@ -1,0 +1,103 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+)
+
+// reporterNamespace returns the reporter's Namespace, nil where the cluster or
+// the declarations have it. One that comes and goes with an operator will not
+// do.
+func (t *tree) reporterNamespace(name string) (Object, error) {
+	for _, r := range t.objects {
+		if r.Object.Is("", "Namespace") && r.Object.Name() == name {
+			return nil, fmt.Errorf("spec.reporter.namespace: %q is an operator's: the reporter needs a namespace of its own", name)
+		}
+	}
+	if reservedNamespace(name) || slices.Contains(t.opt.Namespaces, name) {
+		return nil, nil
+	}
+	return label(newObject("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
+}
+
+// reporterObjects returns what runs the reporter, sorted.
+func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
+	account := newObject("v1", "ServiceAccount", r.Namespace, reporterName)
+	account["automountServiceAccountToken"] = false // the pod asks for its own
+	account = pulling(account, t.opt.ImagePullSecrets)
+	service := newObject("v1", "Service", r.Namespace, reporterName)
+	service["spec"] = map[string]any{
+		"selector": map[string]any{"app.kubernetes.io/name": reporterName},
+		"ports":    []any{map[string]any{"name": "metrics", "port": int64(8080), "targetPort": "metrics", "protocol": "TCP"}},
+	}
+	out := []Object{account, service, reporterBinding("ClusterRole", "", r.Namespace), t.reporterDeployment(r)}
+	namespace, err := t.reporterNamespace(r.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if namespace != nil {
+		out = append(out, namespace)
+	}
+	if r.LeaderElection {
+		lease := newObject(rbacGroup+"/v1", "Role", r.Namespace, reporterName)
+		leases := apiRule("coordination.k8s.io", "leases", "", []string{"create"})
+		own := apiRule("coordination.k8s.io", "leases", reporterName, []string{"get", "update", "patch"})
+		lease["rules"] = []any{leases, own}
+		out = append(out, lease, reporterBinding("Role", r.Namespace, r.Namespace))
+	}
+	for i, o := range out {
+		out[i] = t.ownReporter(o)
+	}
+	slices.SortFunc(out, func(a, b Object) int { return a.Key().Compare(b.Key()) })
+	return out, nil
+}
+
+// reporterBinding gives the reporter's account the role of its name.
+func reporterBinding(kind, namespace, home string) Object {
+	o := newObject(rbacGroup+"/v1", kind+"Binding", namespace, reporterName)
+	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": reporterName}
+	o["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": reporterName, "namespace": home}}
+	return o
+}
+
+func (t *tree) reporterDeployment(r Reporter) Object {
+	args := texts("--metrics-bind-address=:8080", "--health-probe-bind-address=:8081")
+	strategy := map[string]any{"type": "Recreate"} // never two that write
+	if r.LeaderElection {
+		args = append(args, "--leader-elect", "--leader-election-namespace="+r.Namespace)
+		strategy = map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": int64(0), "maxSurge": int64(1)}}
+	}
+	probe := func(at string) map[string]any {
+		return map[string]any{"httpGet": map[string]any{"path": at, "port": "health"}, "periodSeconds": int64(10)}
+	}
+	container := map[string]any{
+		"name": "reporter", "image": mirrored(r.Image, t.opt.Mirrors), "args": args,
+		"ports": []any{
+			map[string]any{"name": "metrics", "containerPort": int64(8080), "protocol": "TCP"},
+			map[string]any{"name": "health", "containerPort": int64(8081), "protocol": "TCP"},
+		},
+		"livenessProbe": probe("/healthz"), "readinessProbe": probe("/readyz"),
+		"resources": map[string]any{
+			"requests": map[string]any{"cpu": "10m", "memory": "32Mi"}, "limits": map[string]any{"memory": "128Mi"},
+		},
+		"securityContext": map[string]any{
+			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": texts("ALL")},
+		},
+	}
+	labels := map[string]any{"app.kubernetes.io/name": reporterName}
+	o := newObject("apps/v1", "Deployment", r.Namespace, reporterName)
+	o["spec"] = map[string]any{
+		"replicas": int64(1), "strategy": strategy,
+		"selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec": map[string]any{
+				"serviceAccountName": reporterName, "automountServiceAccountToken": true, "enableServiceLinks": false,
+				"securityContext": map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+				"nodeSelector":    map[string]any{"kubernetes.io/os": "linux"},
+				"containers":      []any{container},
+			},
+		},
+	}
+	return o
+}
