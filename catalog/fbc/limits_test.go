@@ -74,6 +74,21 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestLargeYAML reads a file that is larger than any document may be, and knows
+// the last line.
+func TestLargeYAML(t *testing.T) {
+	if testing.Short() {
+		t.Skip("more than 128 MiB of YAML")
+	}
+	doc := "---\nschema: other\nname: " + strings.Repeat("x", 1<<20) + "\n"
+	const count = 140
+	_, err := Decode("f", io.MultiReader(io.LimitReader(&endless{text: doc}, count*int64(len(doc))), strings.NewReader("name: [\n")))
+	want := fmt.Sprintf("f:%d: malformed YAML: did not find expected node content", count*3+2)
+	if err == nil || err.Error() != want {
+		t.Errorf("got %.300v, want %s", err, want)
+	}
+}
+
 // TestEmbedded finds the metadata of CSVs that are embedded in several ways.
 func TestEmbedded(t *testing.T) {
 	json := `{"kind":"ClusterServiceVersion","apiVersion":"operators.coreos.com/v1alpha1","spec":{"displayName":"D \"q\" \u00fc","customresourcedefinitions":{"owned":[{"name":"x"}]}}}`

@@ -58,8 +58,10 @@ func program(b *testing.B) string {
 	return name
 }
 
-// measure runs one command again and again.
-func measure(b *testing.B, name string, yardstick time.Duration, run func() spent) {
+// measure runs one command again and again, and returns what it took of the
+// processor each time.
+func measure(b *testing.B, name string, yardstick time.Duration, run func() spent) (each time.Duration) {
+	b.Helper()
 	b.Run(name, func(b *testing.B) {
 		var cpu time.Duration
 		var rss int64
@@ -68,7 +70,7 @@ func measure(b *testing.B, name string, yardstick time.Duration, run func() spen
 			one := run()
 			cpu, rss, n = cpu+one.cpu, max(rss, one.rss), n+1
 		}
-		each := cpu / time.Duration(n)
+		each = cpu / time.Duration(n)
 		b.ReportMetric(each.Seconds()*1000, "cpu-ms/op")
 		b.ReportMetric(float64(rss)/(1<<20), "peak-MB")
 		if yardstick > 0 {
@@ -76,6 +78,7 @@ func measure(b *testing.B, name string, yardstick time.Duration, run func() spen
 		}
 		b.ReportMetric(0, "ns/op") // the wall clock says how busy the machine is
 	})
+	return each
 }
 
 // fullSlim unpacks the full-size catalog of the corpus.
@@ -142,38 +145,46 @@ func BenchmarkCatalog(b *testing.B) {
 		_ = os.Remove(filepath.Join(space, "quayside.lock"))
 		return child(b, cache, exe, "-C", space, "resolve", "--offline")
 	})
-	few, asYAML := someYAML(b, dir, 60)
-	measure(b, "cold-60-as-json", 0, cold(shopOf(b, few)))
-	measure(b, "cold-60-as-yaml", 0, cold(shopOf(b, asYAML)))
 }
 
-// someYAML copies every nth package so that most packages are in no copy, as
-// they are, and as YAML in the form that opm writes.
-func someYAML(b *testing.B, dir string, packages int) (asJSON, asYAML string) {
+// BenchmarkYAML reads the full-size catalog as JSON and as YAML. The yardstick
+// is the JSON.
+func BenchmarkYAML(b *testing.B) {
+	exe, dir, cache := program(b), fullSlim(b), b.TempDir()
+	cold := func(space string) func() spent {
+		return func() spent {
+			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
+			return child(b, cache, exe, "-C", space, "catalog", "list")
+		}
+	}
+	asYAML := shopOf(b, inYAML(b, dir))
+	ruler := measure(b, "json", 0, cold(shopOf(b, dir)))
+	measure(b, "yaml", ruler, cold(asYAML))
+}
+
+// inYAML copies a catalog as YAML in the form that opm writes.
+func inYAML(b *testing.B, dir string) string {
 	b.Helper()
-	asJSON, asYAML = b.TempDir(), b.TempDir()
+	out := b.TempDir()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "catalog.json"))
 	check(b, err)
-	for i := 0; i < len(files); i += max(1, len(files)/packages) {
-		data := read(b, filepath.Dir(files[i]), "catalog.json")
-		name := filepath.Base(filepath.Dir(files[i]))
-		put(b, asJSON, name+"/catalog.json", data)
-		var out strings.Builder
-		for dec := json.NewDecoder(strings.NewReader(data)); ; {
+	for _, file := range files {
+		var text strings.Builder
+		for dec := json.NewDecoder(strings.NewReader(read(b, filepath.Dir(file), "catalog.json"))); ; {
 			var object json.RawMessage
 			err := dec.Decode(&object)
 			if errors.Is(err, io.EOF) {
 				break
 			}
 			check(b, err)
-			text, err := yaml.JSONToYAML(object)
+			doc, err := yaml.JSONToYAML(object)
 			check(b, err)
-			out.WriteString("---\n")
-			out.Write(text)
+			text.WriteString("---\n")
+			text.Write(doc)
 		}
-		put(b, asYAML, name+"/catalog.yaml", out.String())
+		put(b, out, filepath.Base(filepath.Dir(file))+"/catalog.yaml", text.String())
 	}
-	return asJSON, asYAML
+	return out
 }
 
 // BenchmarkFat reads a catalog of 1.7 GB that embeds every manifest.
