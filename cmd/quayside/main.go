@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	_ "github.com/quayside/quayside/cmd/quayside/garbage"
 )
 
 func main() {
