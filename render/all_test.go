@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -195,6 +196,49 @@ func TestNoPins(t *testing.T) {
 	res, err := All(&lockfile.File{}, Options{}, nil)
 	if err != nil || len(res.Objects) != 0 || len(Stream(res)) != 0 {
 		t.Errorf("got %d objects, %v", len(res.Objects), err)
+	}
+}
+
+// TestNoPinsAnyMore wants every level that a GitOps tool or a user's overlay
+// names to be there, empty, once the last operator went.
+func TestNoPinsAnyMore(t *testing.T) {
+	for profile, dir := range map[Profile]string{Plain: "operators", Flux: "flux", ArgoCD: "argocd"} {
+		opt := Options{Profile: profile, HealthChecks: true, Clusters: []Cluster{{Name: "lab"}}, GitOps: &GitOps{
+			RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
+			SourceKind: "GitRepository", SourceName: "fleet",
+		}}
+		res, err := All(&lockfile.File{}, opt, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", profile, err)
+		}
+		if _, kept := res.Tree.Get("crds/README.md"); kept != (profile != Plain) {
+			t.Errorf("%s: the CRDs' directory is kept: %v", profile, kept)
+		}
+		files := withUserFiles(res.Tree, nil)
+		for _, level := range []string{".", "operators", "clusters", "clusters/lab", "clusters/lab/generated"} {
+			if docs, err := build(files, level); err != nil || len(docs) > 0 {
+				t.Errorf("%s: %s builds %d objects, %v; want none", profile, level, len(docs), err)
+			}
+		}
+		docs, err := build(files, dir)
+		if want := map[Profile]int{Flux: 2, ArgoCD: 2}[profile]; err != nil || len(docs) != want {
+			t.Errorf("%s: %s builds %d objects, %v; want %d", profile, dir, len(docs), err, want)
+		}
+		for _, d := range docs {
+			if bytes.Contains(d.text, []byte("null")) {
+				t.Errorf("%s: an empty field:\n%s", profile, d.text)
+			}
+		}
+		if stream, err := StreamOverlay(res, nil, "lab"); err != nil || len(stream) > 0 {
+			t.Errorf("%s: got stream %q, %v", profile, stream, err)
+		}
+		opt.Reporter = &Reporter{Image: "registry.example.com/quayside-report:v1", Namespace: "quayside-system"}
+		if res, err = All(&lockfile.File{}, opt, nil); err != nil {
+			t.Fatalf("%s: with the reporter: %v", profile, err)
+		}
+		if docs, err := build(withUserFiles(res.Tree, nil), "."); err != nil || len(docs) == 0 {
+			t.Errorf("%s: with the reporter: %d objects, %v", profile, len(docs), err)
+		}
 	}
 }
 

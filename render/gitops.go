@@ -28,6 +28,11 @@ func (t *tree) gitops() error {
 	if err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(t.objects, func(r Rendered) bool { return isCRD(r.Object) }) {
+		if err := t.files.Add("crds/README.md", []byte(noDefinitions)); err != nil {
+			return err
+		}
+	}
 	dir := string(t.opt.Profile)
 	var files []string
 	for _, o := range objects {
@@ -41,6 +46,10 @@ func (t *tree) gitops() error {
 	slices.Sort(files)
 	return t.kustomization(dir, files)
 }
+
+// noDefinitions keeps a directory, which Git would not do, for the GitOps tool:
+// it prunes nothing of a directory that is not there.
+const noDefinitions = "No operator is installed, so there is no custom resource definition here.\n"
 
 // needed refuses a GitOps setting that the profile cannot do without.
 func needed(fields ...string) error {
@@ -169,8 +178,8 @@ func (t *tree) fluxKustomizations(g *GitOps) ([]Object, error) {
 		operators := t.fluxKustomization(g, c, "operators", path.Join(g.Path, "clusters", c.Name))
 		spec := sub(operators, "spec")
 		spec["dependsOn"] = []any{map[string]any{"name": crds.Name()}}
-		if t.opt.HealthChecks {
-			spec["healthCheckExprs"] = t.healthExpressions()
+		if expressions := t.healthExpressions(); t.opt.HealthChecks && len(expressions) > 0 {
+			spec["healthCheckExprs"] = expressions
 		}
 		out = append(out, crds, operators)
 		if t.opt.Reporter != nil {

@@ -52,7 +52,10 @@ func (t *tree) crds() ([]string, error) {
 
 // sharedCRDs returns the CRDs that no operator brings.
 func (t *tree) sharedCRDs() []Object {
-	out := []Object{shared(operatorConditionCRD(), "")}
+	var out []Object
+	if len(t.installs) > 0 {
+		out = append(out, shared(operatorConditionCRD(), ""))
+	}
 	if t.opt.Reporter != nil {
 		out = append(out, shared(Object(v1alpha1.CRD()), ""))
 	}

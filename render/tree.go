@@ -25,10 +25,10 @@ type tree struct {
 
 // build fills the tree: CRDs, Namespaces, operators, one overlay a cluster,
 // what the GitOps tool needs, and the kustomization of everything.
+//
+// The levels are there even where nothing is installed: overlays of the user's
+// own and the GitOps tool go on naming them when the last operator goes.
 func (t *tree) build() error {
-	if len(t.installs) == 0 {
-		return t.kustomization(".", nil)
-	}
 	crds, err := t.crds()
 	if err != nil {
 		return err
