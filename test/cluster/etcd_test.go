@@ -1,0 +1,211 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/test/cluster/binaries"
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// introduction is what OLM's introduction has its reader write to install etcd.
+const introduction = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: my-etcd}
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: operatorgroup, namespace: my-etcd}
+spec:
+  targetNamespaces: [my-etcd]
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: etcd, namespace: my-etcd}
+spec:
+  channel: singlenamespace-alpha
+  name: etcd
+  source: operatorhubio-catalog
+  sourceNamespace: olm
+  startingCSV: etcdoperator.v0.9.2
+`
+
+// example is the cluster that the introduction asks its operator for.
+const example = `
+apiVersion: etcd.database.coreos.com/v1beta2
+kind: EtcdCluster
+metadata: {name: example, namespace: my-etcd}
+spec: {size: 3, version: 3.2.13}
+`
+
+// TestEtcd goes through OLM's introduction without OLM: once with the etcd
+// operator of the project's own example, once with the real one.
+func TestEtcd(t *testing.T) {
+	cluster := harness.Start(t, harness.Options{})
+	program := build(t)
+	root, err := binaries.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("example", func(t *testing.T) {
+		walk(t, cluster, program, "bundles:"+filepath.Join(root, "..", "..", "examples", "quickstart", "catalog-src", "etcd"))
+	})
+	t.Run("real", func(t *testing.T) {
+		corpus := os.Getenv("QUAYSIDE_CORPUS")
+		if corpus == "" {
+			t.Skip("QUAYSIDE_CORPUS is not set: no real etcd operator to install")
+		}
+		walk(t, cluster, program, "package-manifests:"+filepath.Join(corpus, "package-manifests", "etcd"))
+	})
+}
+
+// etcd is the walk through one installation.
+type etcd struct {
+	quayside
+	cluster *harness.Cluster
+	applier *harness.Applier
+}
+
+func walk(t *testing.T, cluster *harness.Cluster, program, catalog string) {
+	w := etcd{cluster: cluster, applier: applier(t, cluster), quayside: newWorkspace(t, program, map[string]string{
+		"quayside.yaml": fmt.Sprintf(`
+apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  catalogs: [{name: operatorhubio-catalog, namespace: olm, source: %q}]
+  kubernetesVersion: "1.36"
+`, catalog),
+		"subscriptions/etcd.yaml": introduction,
+	})}
+	namespace := only(objects(t, introduction), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
+	w.must(t, "resolve", "--offline")
+	rendered := append(namespace, w.rendered(t)...)
+	t.Cleanup(func() { w.remove(t, rendered) })
+
+	w.says(t, 1, "my-etcd/etcd\t0.9.2\t-\tMissing\t-\tthe cluster has nothing of it")
+	w.apply(t, rendered)
+	w.must(t, w.status("--wait", "--timeout", "30s")...)
+	w.apply(t, objects(t, example))
+	w.says(t, 0,
+		"my-etcd/etcd\t0.9.2\t0.9.2\tReady\t-\t",
+		"etcd-operator\tmy-etcd\tDeployment\tCurrent\t",
+		"EtcdCluster\t1 resource\t\t\t",
+		"EtcdCluster\texample\tmy-etcd\tCurrent\t",
+	)
+	w.breaks(t, rendered)
+	w.holdsBack(t, rendered)
+	w.isRefused(t)
+}
+
+func (w etcd) status(args ...string) []string {
+	return append([]string{"status", "--offline", "--kubeconfig", w.cluster.Kubeconfig}, args...)
+}
+
+// says runs quayside status, which must exit with code and print these lines.
+func (w etcd) says(t *testing.T, code int, lines ...string) {
+	t.Helper()
+	stdout, stderr, got := w.run(t, w.status()...)
+	if got != code {
+		t.Errorf("quayside status: exit code %d, want %d\n%s%s", got, code, stdout, stderr)
+	}
+	for _, line := range lines {
+		if !strings.Contains("\n"+stdout, "\n"+line) {
+			t.Errorf("quayside status does not print %q:\n%s", line, stdout)
+		}
+	}
+}
+
+func (w etcd) apply(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	done, err := w.applier.Apply(within(t, time.Minute), objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range done {
+		if len(a.Warnings) > 0 {
+			t.Errorf("%s: %q", harness.Name(a.Object), a.Warnings)
+		}
+	}
+}
+
+func (w etcd) remove(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	for _, o := range objects {
+		if err := w.applier.Delete(ctx, o); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := w.applier.AwaitGone(ctx, objects); err != nil {
+		t.Error(err)
+	}
+}
+
+// breaks runs another image, then takes the service account away, and puts both
+// right again.
+func (w etcd) breaks(t *testing.T, rendered []*unstructured.Unstructured) {
+	other := only(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })[0].DeepCopy()
+	containers, _, _ := unstructured.NestedSlice(other.Object, "spec", "template", "spec", "containers")
+	containers[0].(map[string]any)["image"] = "example.com/other:latest"
+	if err := unstructured.SetNestedSlice(other.Object, containers, "spec", "template", "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(t, []*unstructured.Unstructured{other})
+	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tFailed\t-\tDeployment my-etcd/etcd-operator: container \"etcd-operator\" runs image \"example.com/other:latest\", the lock says ")
+	w.apply(t, rendered)
+	w.must(t, w.status("--wait", "--timeout", "30s")...)
+
+	accounts := only(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ServiceAccount" })
+	if err := w.applier.Delete(within(t, time.Minute), accounts[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tProgressing\t-\tServiceAccount my-etcd/"+accounts[0].GetName()+": it does not exist",
+		accounts[0].GetName()+"\tmy-etcd\tServiceAccount\tNotFound\tit does not exist")
+	w.apply(t, rendered)
+	w.must(t, w.status("--wait", "--timeout", "30s")...)
+}
+
+// holdsBack has the operator say that it must not be upgraded: resolve leaves
+// it where it is until it says otherwise.
+func (w etcd) holdsBack(t *testing.T, rendered []*unstructured.Unstructured) {
+	condition := only(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == "OperatorCondition" })[0].DeepCopy()
+	for _, said := range []string{"False", "True"} {
+		condition.Object["spec"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "Upgradeable", "status": said, "reason": "Migration", "message": "members are being replaced", "lastTransitionTime": "2026-01-01T00:00:00Z",
+		}}}
+		w.apply(t, []*unstructured.Unstructured{condition})
+		w.must(t, w.status("--output", "observed.yaml")...)
+		stdout, stderr, code := w.run(t, "resolve", "--offline", "--upgrade", "--observed", "observed.yaml")
+		held := strings.Contains(stderr, "held: it says Upgradeable=False: members are being replaced")
+		if moved := strings.Contains(stdout, "my-etcd/etcd 0.9.2 → 0.9.4"); code != 0 || moved != (said == "True") || held == moved {
+			t.Errorf("with Upgradeable=%s: exit code %d\n%s%s", said, code, stdout, stderr)
+		}
+	}
+	w.says(t, 1, "my-etcd/etcd\t0.9.4\t0.9.2\tOutOfStep\tTrue\tbehind: the cluster has 0.9.2, the lock 0.9.4")
+}
+
+// isRefused looks with the rights of a user that has none.
+func (w etcd) isRefused(t *testing.T) {
+	config, err := w.cluster.User("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := w.cluster.WriteKubeconfig("nobody", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := w.run(t, "status", "--offline", "--kubeconfig", file)
+	want := `serviceaccounts "etcd-operator" is forbidden: User "nobody" cannot get resource "serviceaccounts"`
+	if code != 1 || !strings.Contains(stdout, "my-etcd/etcd\t0.9.4\t-\tUnknown\t") || !strings.Contains(stdout, want) {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
