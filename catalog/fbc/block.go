@@ -3,7 +3,6 @@ package fbc
 import (
 	"bytes"
 
-	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -13,7 +12,7 @@ import (
 func (b *builder) block(file string, text []byte, offset int, sel *selector) bool {
 	r := &b.rewriter
 	r.reset()
-	if crowded(text) || !blockyaml.Walk(text, r) || r.odd || len(r.schema) == 0 {
+	if crowded(text) || !b.walker.Walk(text, r) || r.odd || len(r.schema) == 0 {
 		return false
 	}
 	lines := liner{file: file, text: text, line: offset + 1}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/strictjson"
 )
@@ -30,6 +31,7 @@ type builder struct {
 	file      *strictjson.Scanner
 	inner     *strictjson.Scanner // reads embedded manifests
 	documents documents
+	walker    blockyaml.Walker
 	rewriter  rewriter
 	scratch   []byte // an embedded manifest
 	compact   []byte // a property's value

@@ -27,8 +27,8 @@ func sameJSON(t tester, text []byte) bool {
 	t.Helper()
 	all := rewriter{whole: true}
 	all.reset()
-	taken := blockyaml.Walk(text, &all)
-	if some := (passer{}); blockyaml.Walk(text, some) != taken {
+	taken := new(blockyaml.Walker).Walk(text, &all)
+	if some := (passer{}); new(blockyaml.Walker).Walk(text, some) != taken {
 		t.Errorf("taken: %t, and without its fields: %t\n%.2000s", taken, !taken, text)
 	}
 	if !taken || all.odd || all.out[0] != '{' {
@@ -125,7 +125,7 @@ properties:
 		`{"type":"other","value":{"links":[]}}],"schema":"olm.bundle"}`
 	var r rewriter
 	r.reset()
-	if !blockyaml.Walk([]byte(strings.Replace(text, "[ ]", "[]", 1)), &r) || r.odd {
+	if !new(blockyaml.Walker).Walk([]byte(strings.Replace(text, "[ ]", "[]", 1)), &r) || r.odd {
 		t.Fatal("not taken")
 	}
 	if d := cmp.Diff(want, string(r.out)); d != "" {

@@ -39,7 +39,7 @@ func TestWalk(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got teller
-			if !Walk([]byte(tt.text), &got) {
+			if !new(Walker).Walk([]byte(tt.text), &got) {
 				t.Fatal("beyond the parser")
 			}
 			if d := cmp.Diff(tt.want, got.String()); d != "" {
@@ -64,13 +64,13 @@ func TestWalkGivesUp(t *testing.T) {
 			below = "x:\n  " + strings.Join(lines, "  ")
 		}
 		for _, text := range []string{text, below} {
-			if Walk([]byte(text), &teller{}) {
+			if new(Walker).Walk([]byte(text), &teller{}) {
 				t.Errorf("takes %q", text)
 			}
 		}
 	}
 	for _, text := range []string{"", "\n", "# a\n", "---\n", "a: \"\n---\n  \"\n", "%YAML 1.1\n---\na: b\n", "a: b\n---\n", "a: b\n...\n", "--- a\n"} {
-		if Walk([]byte(text), &teller{}) {
+		if new(Walker).Walk([]byte(text), &teller{}) {
 			t.Errorf("takes %q", text)
 		}
 	}
@@ -83,11 +83,11 @@ func TestManyKeys(t *testing.T) {
 		for i := range n {
 			fmt.Fprintf(&text, "k%d:\n  a: b\n", n-i)
 		}
-		if !Walk([]byte(text.String()), &teller{}) {
+		if !new(Walker).Walk([]byte(text.String()), &teller{}) {
 			t.Errorf("%d keys are beyond the parser", n)
 		}
 		for _, k := range []int{1, n/2 + 1, n} {
-			if Walk([]byte(text.String()+fmt.Sprintf("k%d: c\n", k)), &teller{}) {
+			if new(Walker).Walk([]byte(text.String()+fmt.Sprintf("k%d: c\n", k)), &teller{}) {
 				t.Errorf("of %d keys, k%d stands twice", n, k)
 			}
 		}
@@ -150,7 +150,7 @@ func FuzzWalk(f *testing.F) {
 			}
 		}
 		values, all := Decode(text, func(s string) (any, bool) { return s, s != ".nan" })
-		taken := Walk(text, &teller{})
+		taken := new(Walker).Walk(text, &teller{})
 		if all != taken && (all || taken) && !(all && len(values) == 0) {
 			t.Errorf("Decode: %t, %v; Walk: %t", all, values, taken)
 		}

@@ -4,8 +4,8 @@
 // is beyond it: then it gives up, and a full parser must read the whole. Its
 // users prove both with tests of their own.
 //
-// Start from [Walk], which says what a document holds as it goes, and [Decode],
-// which returns it.
+// Start from [Walker], which says what a document holds as it goes, and
+// [Decode], which returns it.
 package blockyaml
 
 import "bytes"
@@ -30,17 +30,21 @@ type Sink interface {
 	// JSON spells it.
 	Word(s []byte, at int)
 	// Plain takes any other plain scalar that may be something else than a
-	// string. It reports false for what it does not understand, and Walk then
-	// gives up.
+	// string. It reports false for what it does not understand, and the walk
+	// ends.
 	Plain(s []byte, at int, wanted bool) bool
 }
+
+// Walker reads documents. The zero value is ready; it keeps memory from one to
+// the next.
+type Walker struct{ p parser }
 
 // Walk reads the one document in text, with or without the marker that begins
 // it, and reports whether there is one and all of it was told. It is false where
 // the text is empty, beyond this parser, or wrong; the sink then knows a part.
-func Walk(text []byte, sink Sink) bool {
-	p := &parser{sink: sink}
-	return p.document(text, skipMarker(text)) && !p.empty
+func (w *Walker) Walk(text []byte, sink Sink) bool {
+	w.p.sink = sink
+	return w.p.document(text, skipMarker(text)) && !w.p.empty
 }
 
 // skipMarker returns the offset behind the line "---" that text begins with,
@@ -94,7 +98,7 @@ func (p *parser) document(text []byte, from int) bool {
 	if p.tabs, ok = simple(text); !ok {
 		return false
 	}
-	p.data, p.end, p.bad, p.empty, p.added = text, false, false, false, false
+	*p = parser{data: text, sink: p.sink, tabs: p.tabs, keys: p.keys[:0], text: p.text[:0]}
 	if len(text) == 0 || text[len(text)-1] != '\n' {
 		p.data, p.added = append(bytes.Clone(text), '\n'), true
 	}
