@@ -65,7 +65,7 @@ func (o *feedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	in, behind, err := s.ages(cmd.Context(), o.offline)
+	in, behind, err := s.ages(cmd.Context(), nil, o.offline)
 	if err != nil {
 		return err
 	}

@@ -22,11 +22,11 @@ type observedHold struct {
 	pos diag.Pos // in the observed file
 }
 
-// observed reads a file that `quayside status --output` wrote. No name is no
-// file.
+// observed reads a file that `quayside status --output` wrote; nil where no name
+// is given.
 func (a *app) observed(name string) (*report.ObservedFile, error) {
 	if name == "" {
-		return &report.ObservedFile{}, nil
+		return nil, nil
 	}
 	data, err := readFile(a.argPath(name))
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *app) observed(name string) (*report.ObservedFile, error) {
 // holds returns which operators of the lock must not move, by namespace and
 // package. An operator that the file does not name may.
 func holds(file *report.ObservedFile, lock *lockfile.File) []observedHold {
-	if lock == nil {
+	if file == nil || lock == nil {
 		return nil
 	}
 	var out []observedHold

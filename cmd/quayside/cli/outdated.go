@@ -7,12 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
 )
 
 type outdatedOptions struct {
 	explainOptions
-	all bool
+	all      bool
+	observed string
 }
 
 func newOutdated(a *app) *cobra.Command {
@@ -26,11 +28,16 @@ func newOutdated(a *app) *cobra.Command {
 			catalogs are looked up again. Nothing is written.`),
 		Example: examples(`
 			quayside outdated
-			quayside outdated --all -o json`),
+			quayside outdated --all -o json
+
+			# with what a cluster holds back
+			quayside status --output observed.yaml
+			quayside outdated --observed observed.yaml`),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "list the operators at the head of their channel too")
+	cmd.Flags().StringVar(&o.observed, "observed", "", "say what `FILE`, written by 'quayside status --output', has against moving")
 	addOutput(cmd, &o.output)
 	addOffline(cmd, &o.offline)
 	return cmd
@@ -41,7 +48,11 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	_, behind, err := s.ages(cmd.Context(), o.offline)
+	observed, err := o.app.observed(o.observed)
+	if err != nil {
+		return err
+	}
+	_, behind, err := s.ages(cmd.Context(), observed, o.offline)
 	if err != nil {
 		return err
 	}
@@ -58,8 +69,8 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 }
 
 // ages looks the catalogs up again and returns what was read, and how far behind
-// every pin is.
-func (s *space) ages(ctx context.Context, offline bool) (*inputs, []resolve.Age, error) {
+// every pin is; observed says what holds pins back, nil for nothing.
+func (s *space) ages(ctx context.Context, observed *report.ObservedFile, offline bool) (*inputs, []resolve.Age, error) {
 	lock, err := s.needLock()
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +82,11 @@ func (s *space) ages(ctx context.Context, offline bool) (*inputs, []resolve.Age,
 	if err := brokenOnes(s.app, in.index); err != nil {
 		return nil, nil, err
 	}
-	return in, resolve.Outdated(in.index, in.set, lock, s.resolveOptions()), nil
+	opt := s.resolveOptions()
+	for _, h := range holds(observed, lock) {
+		opt.Held = append(opt.Held, h.Hold)
+	}
+	return in, resolve.Outdated(in.index, in.set, lock, opt), nil
 }
 
 // ageTable lists ages, with what is worth knowing in the last column.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/v1alpha1"
@@ -27,28 +26,34 @@ type customKind struct {
 	Message    string                  `json:"message,omitempty"` // why they could not be listed
 }
 
-// custom counts the custom resources of the kinds that the operator provides.
-func (l *looker) custom(ctx context.Context, in render.Installation, got []v1alpha1.Observed, now time.Time) ([]customKind, error) {
+// custom counts the custom resources of the kinds that the operators provide. got
+// is what was found of their objects, in the order of the installations.
+func (l *looker) custom(ctx context.Context, got []v1alpha1.Observed, out *seen, now time.Time) error {
 	var lists []live.ListOptions
-	for _, o := range got {
-		if o.Ref.Kind != "CustomResourceDefinition" || o.Ref.Version == "" || o.Object == nil {
-			continue // absent, or another operator provides it
-		}
-		if opt, ok := servedBy(o.Object); ok {
-			lists = append(lists, opt)
+	var of []*seenOperator
+	for _, in := range l.want.installations {
+		own := got[:len(in.Spec.Objects)]
+		got = got[len(in.Spec.Objects):]
+		for _, o := range own {
+			if o.Ref.Kind != "CustomResourceDefinition" || o.Ref.Version == "" || o.Object == nil {
+				continue // absent, or another operator provides it
+			}
+			if opt, ok := servedBy(o.Object); ok {
+				lists = append(lists, opt)
+				of = append(of, out.operators[in.Namespace+"/"+in.Spec.Package])
+			}
 		}
 	}
 	found, err := l.c.Lists(ctx, lists)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := []customKind{}
 	for i, f := range found {
 		k := customKind{APIVersion: lists[i].APIVersion, Kind: lists[i].Kind, Message: f.Message, Count: len(f.Objects), AtLeast: f.More > 0}
 		k.Resources, k.NotReady = judged(f.Objects, now)
-		out = append(out, k)
+		of[i].custom = append(of[i].custom, k)
 	}
-	return out, nil
+	return nil
 }
 
 // servedBy returns how to list what a definition defines: in the version that

@@ -83,29 +83,30 @@ type seenOperator struct {
 }
 
 // look looks at the cluster, with --wait until all is well or the time is over.
-// A cluster that gives no answer meanwhile may come back.
+// A cluster that has answered once may be away for a while.
 func (o *statusOptions) look(ctx context.Context, c *live.Cluster, want *expected) (*seen, error) {
 	l := &looker{c: c, want: want}
-	if !o.wait {
-		o.talk.progress("reading cluster %s", c.Server)
-		return l.look(ctx, o.custom)
+	o.talk.progress("reading cluster %s", c.Server)
+	got, err := l.look(ctx, o.custom && !o.wait)
+	if err != nil || !o.wait {
+		return got, err
 	}
 	limit := time.Now().Add(o.timeout)
 	for pause := time.Second; ; pause = min(2*pause, 15*time.Second) {
-		got, err := l.look(ctx, false)
-		var unreachable *live.Unreachable
-		if err != nil && !errors.As(err, &unreachable) {
-			return nil, err
-		}
 		left := time.Until(limit)
 		if err == nil && got.summary.Well() || left <= 0 {
-			if err != nil {
-				return nil, err
-			}
 			return l.look(ctx, o.custom)
 		}
 		o.talk.progress("%s", waiting(got, err))
-		time.Sleep(min(pause, left))
+		select {
+		case <-time.After(min(pause, left)):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		var unreachable *live.Unreachable
+		if got, err = l.look(ctx, false); err != nil && !errors.As(err, &unreachable) {
+			return nil, err
+		}
 	}
 }
 
@@ -151,7 +152,7 @@ func (l *looker) look(ctx context.Context, custom bool) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now, all := time.Now(), got
 	out := &seen{operators: map[string]*seenOperator{}}
 	var found []report.Operator
 	for _, in := range l.want.installations {
@@ -166,12 +167,12 @@ func (l *looker) look(ctx context.Context, custom bool) (*seen, error) {
 		found = append(found, op)
 		one := &seenOperator{objects: report.Objects(in.Spec, own, now), notes: pods.faults[in.Namespace]}
 		one.reporter = there.says(inst, op.Status)
-		if custom {
-			if one.custom, err = l.custom(ctx, in, own, now); err != nil {
-				return nil, err
-			}
-		}
 		out.operators[in.Namespace+"/"+in.Spec.Package] = one
+	}
+	if custom {
+		if err := l.custom(ctx, all, out, now); err != nil {
+			return nil, err
+		}
 	}
 	if l.want.all {
 		found = append(found, there.others(l.want.installations)...)

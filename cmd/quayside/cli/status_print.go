@@ -127,7 +127,7 @@ func (v *statusView) write(term *terminal) error {
 }
 
 func (v *statusView) operators() *table {
-	t := &table{head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
+	t := &table{uncut: true, head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
 	for _, op := range v.Operators {
 		t.add(op.Operator, dash(op.Version), dash(strings.Join(op.Applied, ",")), string(op.State), dash(op.Upgradeable), op.Message)
 		if color := stateColor(op.State); color != "" {
@@ -139,7 +139,7 @@ func (v *statusView) operators() *table {
 
 // remarks are what else is to be said of an operator.
 func (v *statusView) remarks() *table {
-	t := &table{head: []string{"operator", "note"}}
+	t := &table{uncut: true, head: []string{"operator", "note"}}
 	for _, op := range v.Operators {
 		if op.Upgradeable != "" && op.Upgradeable != string(metav1.ConditionTrue) {
 			t.add(op.Operator, fmt.Sprintf("Upgradeable=%s: %s", op.Upgradeable, op.UpgradeMessage))
@@ -159,7 +159,7 @@ func (v *statusView) remarks() *table {
 
 // objects lists every object once, those that are not well first.
 func (v *statusView) objects() *table {
-	t := &table{head: []string{"name", "namespace", "kind", "status", "message"}}
+	t := &table{uncut: true, head: []string{"name", "namespace", "kind", "status", "message"}}
 	told := map[[4]string]bool{}
 	for _, well := range []bool{false, true} {
 		for _, op := range v.Operators {
@@ -179,7 +179,7 @@ func (v *statusView) objects() *table {
 }
 
 func (v *statusView) images() *table {
-	t := &table{head: []string{"operator", "workload", "container", "image", "running"}}
+	t := &table{uncut: true, head: []string{"operator", "workload", "container", "image", "running"}}
 	for _, op := range v.Operators {
 		for _, im := range op.Images {
 			var digests []string
@@ -196,7 +196,7 @@ func (v *statusView) images() *table {
 // custom lists the operators' own kinds, each with the resources that are
 // worth naming.
 func (v *statusView) custom() *table {
-	t := &table{head: []string{"kind", "name", "namespace", "status", "message"}}
+	t := &table{uncut: true, head: []string{"kind", "name", "namespace", "status", "message"}}
 	for _, op := range v.Operators {
 		for _, k := range op.CustomResources {
 			if k.Count == 0 && k.Message == "" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ type table struct {
 	head   []string
 	rows   [][]string
 	colors map[int]string // of rows, where there are colours
+	uncut  bool           // long lines go on: their end is what matters
 }
 
 // add appends a row. Control characters, which come from strangers' catalogs,
@@ -58,11 +60,15 @@ func (t *table) write(term *terminal) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
-	if _, err := io.WriteString(term, term.paint(bold, aligned(head, widths, term.width))+"\n"); err != nil {
+	limit := term.width
+	if t.uncut {
+		limit = math.MaxInt
+	}
+	if _, err := io.WriteString(term, term.paint(bold, aligned(head, widths, limit))+"\n"); err != nil {
 		return err
 	}
 	for i, row := range t.rows {
-		line := aligned(row, widths, term.width)
+		line := aligned(row, widths, limit)
 		if color, ok := t.colors[i]; ok {
 			line = term.paint(color, line)
 		}

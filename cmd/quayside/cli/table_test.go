@@ -35,6 +35,21 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestTableRows(t *testing.T) {
+	tbl := &table{uncut: true, head: []string{"operator", "message"}}
+	tbl.add("etcd", "all is well")
+	tbl.add("vault", "a long story")
+	tbl.paint(red)
+	var b bytes.Buffer
+	if err := tbl.write(&terminal{Writer: &b, tty: true, width: 14, color: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := "\x1b[1mOPERATOR  MESSAGE\x1b[0m\netcd      all is well\n\x1b[31mvault     a long story\x1b[0m\n"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
 func TestProgressOnlyOnTerminals(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		var b bytes.Buffer
