@@ -70,7 +70,7 @@ func (im *images) condition() (metav1.Condition, bool) {
 			c.Message += fmt.Sprintf("; and %d more", more)
 		}
 	case im.waiting > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotReported", fmt.Sprintf("%d of %d containers report no digest yet", im.waiting, im.waiting+im.same)
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotReported", fmt.Sprintf("%d of %d containers cannot be compared yet", im.waiting, im.waiting+im.same)
 	case im.same > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Same", "pods run the digests of the lock"
 	default:

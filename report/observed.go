@@ -50,7 +50,7 @@ func (f *ObservedFile) Operator(namespace, pkg string) (ObservedOperator, bool) 
 func FormatObserved(s Summary) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Written by quayside status, for quayside resolve --observed.\n")
-	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nobservedAt: %s\n", APIVersion, Kind, yamlnode.Quote(s.At.UTC().Format(time.RFC3339)))
+	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nobservedAt: %q\n", APIVersion, Kind, s.At.UTC().Format(time.RFC3339))
 	if len(s.Operators) == 0 {
 		b.WriteString("operators: []\n")
 		return b.Bytes()
