@@ -25,13 +25,7 @@ func TestCorpus(t *testing.T) {
 	cluster := harness.Start(t, harness.Options{})
 	program := build(t)
 	effective := buildIn(t, "effective", "test/cluster/cmd/effective/main.go")
-	var prerequisites []*unstructured.Unstructured
-	for _, pkg := range []string{"cert-manager", "prometheus"} {
-		prerequisites = append(prerequisites, only(alone(t, program, corpus, pkg), isCRD)...)
-	}
-	if _, err := applier(t, cluster).Apply(within(t, time.Minute), prerequisites); err != nil {
-		t.Fatal(err)
-	}
+	prerequisites := prerequisites(t, cluster, program, corpus)
 	dirs, err := filepath.Glob(filepath.Join(corpus, "bundles", "*"))
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no bundles in %q: %v", corpus, err)

@@ -94,13 +94,14 @@ func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier,
 	slices.Sort(want)
 	want = slices.Compact(want)
 	for {
-		live, err := applier.List(ctx, "quayside.dev/package")
+		live, err := applier.ListMetadata(ctx, "quayside.dev/package")
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Controllers copy a Service's labels to its endpoints.
+		// Controllers copy a Service's labels to its endpoints. What is being
+		// deleted is no longer part of anything.
 		got := names(slices.DeleteFunc(live, func(o *unstructured.Unstructured) bool {
-			return strings.HasPrefix(o.GetKind(), "Endpoint")
+			return strings.HasPrefix(o.GetKind(), "Endpoint") || o.GetDeletionTimestamp() != nil
 		}))
 		slices.Sort(got)
 		difference := cmp.Diff(want, got)

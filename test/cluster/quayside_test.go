@@ -48,16 +48,23 @@ func buildIn(t *testing.T, name, path string) string {
 func newWorkspace(t *testing.T, program string, files map[string]string) quayside {
 	t.Helper()
 	q := quayside{program: program, dir: t.TempDir()}
+	q.write(t, ".gitignore", ".cache/\n")
 	for name, text := range files {
-		file := filepath.Join(q.dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		q.write(t, name, text)
 	}
 	return q
+}
+
+// write writes a file of the workspace.
+func (q quayside) write(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join(q.dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // run runs a command in the workspace and returns what it said and its exit

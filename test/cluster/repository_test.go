@@ -10,8 +10,20 @@ import (
 	"testing"
 )
 
-// repository is a Git repository that is served over HTTP.
+// repository is a Git repository. Where it is bare, it is served over HTTP.
 type repository struct{ dir, url string }
+
+// inWorkspace makes the workspace's directory the work tree of a new
+// repository.
+func inWorkspace(t *testing.T, q quayside) repository {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed: it keeps the workspace")
+	}
+	r := repository{dir: filepath.Join(q.dir, ".git")}
+	r.git(t, "", "init", "--quiet", "--initial-branch=main", q.dir)
+	return r
+}
 
 // newRepository serves an empty repository for the length of the test.
 func newRepository(t *testing.T) repository {
@@ -31,11 +43,11 @@ func newRepository(t *testing.T) repository {
 	return r
 }
 
-// commit makes the directory's rendered tree the next commit on main and
-// returns its hash.
+// commit makes the workspace in dir the next commit on main and returns its
+// hash.
 func (r repository) commit(t *testing.T, dir, message string) string {
 	t.Helper()
-	r.git(t, dir, "add", "--all", "rendered")
+	r.git(t, dir, "add", "--all")
 	r.git(t, dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--allow-empty", "-m", message)
 	return r.git(t, dir, "rev-parse", "HEAD")
 }

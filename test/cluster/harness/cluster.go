@@ -39,6 +39,7 @@ type Options struct {
 	APIOnly         bool   // etcd and kube-apiserver alone: no controllers, no nodes
 	EmulatedVersion string // "1.34": serve the APIs of an older Kubernetes
 	Nodes           int    // simulated nodes; 0 is one, unless APIOnly
+	NoWebhooks      bool   // call no admission webhook: nothing runs that could answer
 }
 
 // Cluster is a control plane that runs.

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 )
@@ -26,14 +27,7 @@ func (a *Applier) ListGroup(ctx context.Context, group string) ([]*unstructured.
 }
 
 func (a *Applier) list(ctx context.Context, wanted func(schema.GroupVersionResource) bool, selector string) ([]*unstructured.Unstructured, error) {
-	a.mapper.Reset()
-	// A group whose own server is away is left out; the others are complete.
-	lists, err := discovery.ServerPreferredResources(a.discovery)
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, err
-	}
-	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
-	kinds, err := discovery.GroupVersionResources(lists)
+	kinds, err := a.resources()
 	if err != nil {
 		return nil, err
 	}
@@ -53,15 +47,70 @@ func (a *Applier) list(ctx context.Context, wanted func(schema.GroupVersionResou
 			found = append(found, &of.Items[i])
 		}
 	}
-	slices.SortFunc(found, func(x, y *unstructured.Unstructured) int { return strings.Compare(Name(x), Name(y)) })
+	sortByName(found)
 	return found, nil
+}
+
+// ListMetadata returns of what [Applier.List] returns the kind and the metadata
+// alone, which is far less for definitions of custom resources.
+func (a *Applier) ListMetadata(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
+	resources, err := a.resources()
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	for resource, kind := range resources {
+		of, err := a.metadata.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+		}
+		for i := range of.Items {
+			of.Items[i].SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&of.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, &unstructured.Unstructured{Object: fields})
+		}
+	}
+	sortByName(found)
+	return found, nil
+}
+
+// resources returns the kind of every resource that can be listed and
+// deleted, each in the version that its group prefers. A group whose own server
+// is away is left out.
+func (a *Applier) resources() (map[schema.GroupVersionResource]string, error) {
+	a.mapper.Reset()
+	lists, err := discovery.ServerPreferredResources(a.discovery)
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, err
+	}
+	kinds := map[schema.GroupVersionResource]string{}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			kinds[version.WithResource(r.Name)] = r.Kind
+		}
+	}
+	return kinds, nil
+}
+
+func sortByName(list []*unstructured.Unstructured) {
+	slices.SortFunc(list, func(x, y *unstructured.Unstructured) int { return strings.Compare(Name(x), Name(y)) })
 }
 
 // Prune deletes what the selector matches and keep does not hold, and returns
 // it, sorted by [Name]. Two objects are the same when group, kind, namespace
 // and name are.
 func (a *Applier) Prune(ctx context.Context, selector string, keep []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	found, err := a.List(ctx, selector)
+	found, err := a.ListMetadata(ctx, selector)
 	if err != nil {
 		return nil, err
 	}

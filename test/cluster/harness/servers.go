@@ -88,6 +88,9 @@ func (c *Cluster) apiFlags() []string {
 	if c.opt.EmulatedVersion != "" {
 		flags = append(flags, "--emulated-version="+c.opt.EmulatedVersion)
 	}
+	if c.opt.NoWebhooks {
+		flags = append(flags, "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook")
+	}
 	return flags
 }
 

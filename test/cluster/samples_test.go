@@ -1,0 +1,276 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// finding mirrors what `quayside diff -o json` prints of one.
+type finding struct {
+	Rule, Severity, Field, Message string
+	Object                         struct{ Group, Kind, Namespace, Name string }
+}
+
+type findings []finding
+
+// diff returns what `quayside diff` says. That a policy refuses it is no
+// error.
+func (q quayside) diff(t *testing.T, args ...string) findings {
+	t.Helper()
+	stdout, stderr, code := q.run(t, append([]string{"diff", "--offline", "--exit-zero", "-o", "json"}, args...)...)
+	if code != 0 && code != 4 {
+		t.Fatalf("quayside diff %s: exit code %d\n%s", strings.Join(args, " "), code, stderr)
+	}
+	var report struct{ Findings findings }
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	return report.Findings
+}
+
+func (l findings) by(rule string) findings {
+	return slices.DeleteFunc(slices.Clone(l), func(f finding) bool { return f.Rule != rule })
+}
+
+// of returns what is said of one object.
+func (l findings) of(o *unstructured.Unstructured) findings {
+	return slices.DeleteFunc(slices.Clone(l), func(f finding) bool {
+		return f.Object.Group != o.GroupVersionKind().Group || f.Object.Kind != o.GetKind() ||
+			f.Object.Namespace != o.GetNamespace() || f.Object.Name != o.GetName()
+	})
+}
+
+// impossible returns the rules that say that the API server refuses a step.
+func impossible() []string {
+	return []string{
+		"api.removed", "crd.kind-changed", "crd.scope-changed", "crd.stored-version-removed",
+		"immutable.field-changed", "resources.schema-invalid",
+	}
+}
+
+// breaking returns the rules that say that a custom resource can no longer be
+// applied as it is written.
+func breaking() []string {
+	return []string{"resources.rejected", "resources.field-dropped", "resources.version-not-served"}
+}
+
+// sample is a custom resource as the operator's author wrote it.
+type sample struct {
+	object *unstructured.Unstructured
+	made   *unstructured.Unstructured // as the cluster made it; nil where it refused to
+	judged bool                       // whether there was a definition to judge it by
+	valid  bool                       // whether that definition takes all of it
+}
+
+// samples returns those that the ClusterServiceVersion in dir shows.
+func samples(t *testing.T, dir string) []*sample {
+	t.Helper()
+	var list []*sample
+	for _, o := range manifests(t, dir) {
+		text := o.GetAnnotations()["alm-examples"]
+		if o.GetKind() != "ClusterServiceVersion" || text == "" {
+			continue
+		}
+		var examples []map[string]any
+		if err := yaml.Unmarshal([]byte(text), &examples); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range examples {
+			list = append(list, &sample{object: &unstructured.Unstructured{Object: e}})
+		}
+	}
+	return list
+}
+
+// create makes the samples in the cluster and writes them into the repository.
+// Those in a version that is not stored would need a running operator to be
+// converted: they are left out.
+func (l *life) create(ctx context.Context, t *testing.T) {
+	t.Helper()
+	l.data = slices.DeleteFunc(l.data, func(s *sample) bool {
+		crd := l.definition(s.object)
+		return crd == nil || storageVersion(crd) != s.object.GroupVersionKind().Version
+	})
+	made := 0
+	for i, s := range l.data {
+		if scope, _, _ := unstructured.NestedString(l.definition(s.object).Object, "spec", "scope"); scope == "Namespaced" {
+			s.object.SetNamespace(l.pkg)
+		}
+		text, err := yaml.Marshal(s.object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.write(t, fmt.Sprintf("uses/%02d-%s.yaml", i, strings.ToLower(s.object.GetKind())), string(text))
+		if refusal := l.refusal(ctx, t, s); refusal != nil {
+			t.Logf("the sample %s does not fit its own definition: %v", harness.Name(s.object), refusal)
+		} else {
+			s.valid = true
+		}
+		s.judged = true
+		s.made, err = l.applier.Create(ctx, s.object)
+		if apierrors.IsInvalid(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		made++
+	}
+	if made == 0 {
+		t.Errorf("none of %d samples could be made", len(l.data))
+	}
+}
+
+// definition returns the CRD of the object's kind that is rendered now; nil
+// where none is.
+func (l *life) definition(o *unstructured.Unstructured) *unstructured.Unstructured {
+	for _, crd := range only(l.now, isCRD) {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		if group == o.GroupVersionKind().Group && kind == o.GetKind() {
+			return crd
+		}
+	}
+	return nil
+}
+
+// announced wants the diff to have said of each definition and Namespace that
+// went with this step that it goes, and of no other.
+func (l *life) announced(t *testing.T, said findings, before []*unstructured.Unstructured) {
+	t.Helper()
+	went := only(l.held, func(o *unstructured.Unstructured) bool { return !slices.Contains(names(before), harness.Name(o)) })
+	for _, o := range went {
+		if len(said.of(o).by("data.crd-removed"))+len(said.of(o).by("data.namespace-removed")) == 0 {
+			t.Errorf("%s went, and the diff did not say so", harness.Name(o))
+		}
+	}
+	if got := len(said.by("data.crd-removed")) + len(said.by("data.namespace-removed")); got != len(went) {
+		t.Errorf("the diff says that %d definitions and Namespaces go, want %v", got, names(went))
+	}
+}
+
+// compare wants every custom resource to be there still, served and whole, and
+// what the diff said of it to be what the API server finds.
+func (l *life) compare(ctx context.Context, t *testing.T, said findings) {
+	t.Helper()
+	for _, s := range l.data {
+		crd := l.definition(s.object)
+		if s.made != nil {
+			l.survives(ctx, t, s, said)
+		}
+		was, judged := s.valid, s.judged
+		s.judged = crd != nil
+		if crd == nil {
+			if len(said.by("data.crd-removed")) > 0 && len(said.of(s.object).by("data.resource-orphaned")) == 0 {
+				t.Errorf("the diff does not say that %s loses its definition", harness.Name(s.object))
+			}
+			continue
+		}
+		refusal := l.refusal(ctx, t, s)
+		s.valid = refusal == nil
+		about := said.of(s.object)
+		breaks := slices.ContainsFunc(about, func(f finding) bool { return slices.Contains(breaking(), f.Rule) })
+		switch {
+		case !judged:
+		case was && !s.valid && !breaks:
+			t.Errorf("the diff does not say that %s is refused now: %v", harness.Name(s.object), refusal)
+		case was && s.valid && breaks:
+			t.Errorf("the API server takes %s, of which the diff says: %+v", harness.Name(s.object), about)
+		case !was && !s.valid && apierrors.IsInvalid(refusal) && len(about.by("resources.already-rejected")) == 0:
+			t.Errorf("the diff does not say that %s is refused as before: %v; it says: %+v", harness.Name(s.object), refusal, about)
+		}
+	}
+}
+
+// refusal returns why the API server would not make the sample anew, as it is
+// written and under another name; nil where it would.
+func (l *life) refusal(ctx context.Context, t *testing.T, s *sample) error {
+	t.Helper()
+	again := s.object.DeepCopy()
+	again.SetName(again.GetName() + "-again")
+	err := l.applier.TryCreate(ctx, again)
+	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+		t.Fatal(err)
+	}
+	return err
+}
+
+// survives wants the object to be the one that was made, to hold what it was
+// made with, and, unless the diff warned of its definition, to be valid.
+func (l *life) survives(ctx context.Context, t *testing.T, s *sample, said findings) {
+	t.Helper()
+	live, err := l.applier.Get(ctx, s.object)
+	if err != nil {
+		t.Errorf("a custom resource is lost: %v", err)
+		return
+	}
+	if live.GetUID() != s.made.GetUID() {
+		t.Errorf("%s was made anew", harness.Name(live))
+	}
+	if lost := missing(s.made.Object["spec"], live.Object["spec"], "spec"); lost != "" && len(said.of(s.object).by("resources.field-dropped")) == 0 {
+		t.Errorf("%s lost %s, and the diff did not say so", harness.Name(live), lost)
+	}
+	crd := l.definition(s.object)
+	if crd == nil {
+		return
+	}
+	var warned []string
+	for _, f := range said.of(crd) {
+		if f.Severity == "high" || f.Severity == "critical" {
+			warned = append(warned, f.Rule+" "+f.Field)
+		}
+	}
+	err = l.applier.TryUpdate(ctx, live)
+	switch {
+	case err != nil && len(warned) == 0:
+		t.Errorf("the diff warns of nothing, but what is stored is refused: %v", err)
+	case len(warned) > 0:
+		t.Logf("%s: the diff warns of %q; writing what is stored: %v", harness.Name(live), warned, err)
+	}
+}
+
+// missing returns the first field of want that got does not hold as it is; ""
+// where it holds them all. Lists are compared whole.
+func missing(want, got any, at string) string {
+	fields, ok := want.(map[string]any)
+	if !ok {
+		if reflect.DeepEqual(normal(want), normal(got)) {
+			return ""
+		}
+		return at
+	}
+	have, ok := got.(map[string]any)
+	if !ok {
+		return at
+	}
+	for key, value := range fields {
+		if lost := missing(value, have[key], at+"."+key); lost != "" {
+			return lost
+		}
+	}
+	return ""
+}
+
+// normal returns v with every number in the one form that JSON has for it.
+func normal(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return v
+	}
+	var out any
+	if err := json.Unmarshal(text, &out); err != nil {
+		return v
+	}
+	return out
+}
