@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +141,9 @@ func (l *layout) manifest(_ context.Context, digest string) ([]byte, error) {
 		return nil, err
 	}
 	data, err := l.read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("manifest %s: the layout does not hold it", digest)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", digest, err)
 	}

@@ -14,9 +14,13 @@ import (
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
-// referrer is what a list tells of what refers to an image.
-func referrer(kind string, i int) map[string]any {
-	text := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{},"layers":[],"annotations":{"n":"%d"}}`, i)
+// referrer is what a list tells of what refers to the example.
+func referrer(t *testing.T, kind string, i int) map[string]any {
+	return about(example(t).digest, kind, i)
+}
+
+func about(subject, kind string, i int) map[string]any {
+	text := fmt.Sprintf(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{},"layers":[],"subject":{"digest":%q},"annotations":{"n":"%d"}}`, subject, i)
 	return map[string]any{
 		"mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": kind,
 		"digest": store.DigestOf([]byte(text)), "size": len(text), "text": text,
@@ -53,16 +57,16 @@ func TestReferrersPages(t *testing.T) {
 	const bundle = bundleType + ".v0.3+json"
 	var many [][]map[string]any
 	for i := range maxPages + 1 {
-		many = append(many, []map[string]any{referrer("sbom", i)})
+		many = append(many, []map[string]any{referrer(t, "sbom", i)})
 	}
 	crowd := []map[string]any{}
 	for i := range maxSignatures + 1 {
-		crowd = append(crowd, referrer(bundle, i))
+		crowd = append(crowd, referrer(t, bundle, i))
 	}
 	pages := [][]map[string]any{
-		{referrer(bundle, 1), referrer("application/spdx+json", 2)},
-		{referrer("application/spdx+json", 3)},
-		{referrer(notarySignatureType, 4), referrer(bundle, 5), referrer(bundle, 1)},
+		{referrer(t, bundle, 1), referrer(t, "application/spdx+json", 2)},
+		{referrer(t, "application/spdx+json", 3)},
+		{referrer(t, notarySignatureType, 4), referrer(t, bundle, 5), referrer(t, bundle, 1)},
 	}
 	relative := func(r *http.Request, n int) string { return fmt.Sprintf(`<%s?page=%d&n=2>; rel="next"`, r.URL.Path, n) }
 	for _, tt := range []struct {
@@ -74,6 +78,7 @@ func TestReferrersPages(t *testing.T) {
 	}{
 		{"one page", pages[2:], relative, []int{4, 5, 1}, ""},
 		{"pages", pages, relative, []int{1, 4, 5}, ""},
+		{"about another image", [][]map[string]any{{about(zeroDigest, bundle, 1), referrer(t, bundle, 2)}}, relative, []int{2}, ""},
 		{"query alone", pages, func(_ *http.Request, n int) string { return fmt.Sprintf(`<?page=%d>; rel=next`, n) }, []int{1, 4, 5}, ""},
 		{"by whole address", pages, func(r *http.Request, n int) string {
 			return fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, n)
@@ -106,7 +111,7 @@ func TestReferrersPages(t *testing.T) {
 			}
 			var want []VendoredImage
 			for _, i := range tt.want {
-				digest := referrer("", i)["digest"].(string)
+				digest := referrer(t, "", i)["digest"].(string)
 				want = append(want, VendoredImage{Name: srv.Host + "/org/catalog@" + digest, Digest: digest})
 			}
 			if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -122,7 +127,7 @@ func TestReferrersFallback(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
 		srv := registrytest.New(t)
 		p, _ := pushed(t, srv)
-		one := referrer(bundleType+".v0.3+json", 1)
+		one := referrer(t, bundleType+".v0.3+json", 1)
 		putManifest(t, srv.Host, "org/catalog", one["digest"].(string), one["text"].(string))
 		delete(one, "text")
 		list, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []any{one}})

@@ -206,6 +206,9 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 		if err := checkManifestText(data, digest, digest); err != nil {
 			return nil, err
 		}
+		if m, err := v1.ParseManifest(bytes.NewReader(data)); err != nil || m.Subject == nil || m.Subject.Digest.String() != src.Digest {
+			continue // listed, but about something else
+		}
 		if err := add(src.Name+"@"+digest, data); err != nil {
 			return nil, err
 		}

@@ -31,6 +31,7 @@ type VendorReport struct {
 	Removed []string // or, of a check, superfluous
 	Kept    int      // files
 	Bytes   int64    // of all files, in the end
+	New     int64    // of the images' files that were added
 }
 
 // VendorOptions says what a layout is for. The zero value is for what this
@@ -159,6 +160,7 @@ func (v *vendoring) part(ctx context.Context, from origin, p part) error {
 		return nil
 	}
 	v.report.Added = append(v.report.Added, name)
+	v.report.New += p.size
 	if v.Check {
 		return nil
 	}

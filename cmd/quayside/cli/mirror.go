@@ -2,13 +2,11 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -22,34 +20,45 @@ type mirrorOptions struct {
 	parallel int
 	dryRun   bool
 	sets     string
+	from     string
 }
 
 func newMirror(a *app) *cobra.Command {
 	o := &mirrorOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "mirror <registry[/path]>",
-		Short: "Copy every image that the lock needs to a registry",
+		Use:   "mirror {<registry[/path]> | oci:<directory>}",
+		Short: "Copy every image that the lock needs to a registry or a directory",
 		Long: doc(`
 			Copy every image that quayside.lock needs, with all its platforms and byte for
 			byte, to a registry: quay.io/org/name becomes registry/path/org/name. An image
 			that is named by digest alone is tagged after its digest, so that the registry
-			keeps it.
+			keeps it. The signatures of an image go with it, whether they lie below a tag of
+			their own, as cosign has them, or refer to the image.
 
-			What the registry holds already is not sent again: a copy that broke off is
-			carried on by the same command. One image that cannot be copied does not keep
-			the others back; all that failed are told at the end.
+			To carry the images to a place without a network, copy them to an OCI layout
+			directory, and there from it to a registry with --from. Then no other registry is
+			asked for anything.
+
+			What is there already is not sent again: a copy that broke off is carried on by
+			the same command. Nothing is removed. One image that cannot be copied does not
+			keep the others back; all that failed are told at the end.
 
 			With --mirror-set a file says where the images went, as ImageDigestMirrorSet and
 			ImageTagMirrorSet, for the cluster to apply and for spec.mirrors of quayside.yaml.
 			References in the lock stay what they are.`),
 		Example: examples(`
 			quayside mirror registry.example.com/mirror --dry-run
-			quayside mirror registry.example.com/mirror --dry-run --mirror-set mirrors.yaml`),
-		Args: oneArg("a registry"),
+			quayside mirror registry.example.com/mirror --dry-run --mirror-set mirrors.yaml
+
+			# over a gap
+			quayside mirror oci:/media/stick/images --dry-run
+			quayside mirror --from /media/stick/images registry.example.com/mirror --dry-run`),
+		Args: oneArg("a registry, or oci: and a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	cmd.Flags().IntVar(&o.parallel, "parallel", 4, "copy `N` images at once")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be copied where")
+	cmd.Flags().StringVar(&o.from, "from", "", "take the images from the layout `DIRECTORY` that they were copied to")
 	cmd.Flags().StringVar(&o.sets, "mirror-set", "", "write the mirror sets to `FILE`")
 	addOutput(cmd, &o.output)
 	return cmd
@@ -65,7 +74,10 @@ type mirrorCopy struct {
 	Bytes  int64  `json:"bytes"` // sent
 	Error  string `json:"error,omitempty"`
 
-	source, target string // repositories
+	Signatures int `json:"signatures"` // that went with it, or were there
+
+	name           string // in full
+	source, target string // repositories; the target is empty for a layout
 	byTag          bool
 	err            error
 }
@@ -82,16 +94,26 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if err != nil {
 		return err
 	}
+	layout, isLayout := strings.CutPrefix(prefix, "oci:")
+	if isLayout && (layout == "" || o.sets != "") {
+		return usagef(cmd, "%q: want a directory after oci:, and no --mirror-set, for a directory is no mirror", prefix)
+	}
 	copies, err := planMirror(lockImages(lock), prefix)
 	if err != nil {
 		return err
 	}
 	if !o.dryRun {
-		client, err := s.client(false)
-		if err != nil {
+		p := &porter{}
+		if p.client, err = s.client(false); err != nil {
 			return err
 		}
-		o.copyAll(cmd.Context(), client, copies)
+		if isLayout {
+			p.to = o.argPath(layout)
+		}
+		if o.from != "" {
+			p.loadFrom(o.argPath(o.from), isLayout)
+		}
+		o.copyAll(cmd.Context(), p, copies)
 	}
 	if o.sets != "" {
 		data, err := mirrorSets(copies)
@@ -108,11 +130,14 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 // planMirror says where each image goes. Two images that would get the same
 // name are an error, and so is a name that is none.
 func planMirror(images []lockImage, prefix string) ([]mirrorCopy, error) {
-	to, err := registry.ParseSource("image:" + strings.TrimSuffix(prefix, "/") + "/x")
-	if err != nil || strings.Contains(prefix, "@") {
-		return nil, fmt.Errorf("%q is not a registry, or a registry and a path", prefix)
+	base := ""
+	if !strings.HasPrefix(prefix, "oci:") {
+		to, err := registry.ParseSource("image:" + strings.TrimSuffix(prefix, "/") + "/x")
+		if err != nil || strings.Contains(prefix, "@") {
+			return nil, fmt.Errorf("%q is not a registry, or a registry and a path", prefix)
+		}
+		base = strings.TrimSuffix(to.Name, "/x")
 	}
-	base := strings.TrimSuffix(to.Name, "/x")
 	var errs []error
 	taken := map[string]mirrorCopy{}
 	copies := []mirrorCopy{}
@@ -122,16 +147,7 @@ func planMirror(images []lockImage, prefix string) ([]mirrorCopy, error) {
 			errs = append(errs, fmt.Errorf("%w (needed by %s)", err, strings.Join(im.Operators, ", ")))
 			continue
 		}
-		_, path, _ := strings.Cut(src.Name, "/")
-		c := mirrorCopy{Image: im.Image, Digest: im.Digest, State: "planned", source: src.Name, target: base + "/" + path, byTag: src.Digest == ""}
-		tag := src.Tag
-		if tag == "" {
-			tag = strings.Replace(src.Digest, ":", "-", 1)
-		}
-		if im.Digest != "" {
-			src.Digest, src.Tag = im.Digest, ""
-		}
-		c.From, c.To = src.String(), c.target+":"+tag
+		c := planCopy(im, src, prefix, base)
 		if other, ok := taken[c.To]; ok && other.From != c.From {
 			errs = append(errs, fmt.Errorf("%s and %s would both become %s", other.Image, c.Image, c.To))
 			continue
@@ -142,32 +158,26 @@ func planMirror(images []lockImage, prefix string) ([]mirrorCopy, error) {
 	return copies, errors.Join(errs...)
 }
 
-// copyAll copies as many images at a time as asked for.
-func (o *mirrorOptions) copyAll(ctx context.Context, client *registry.Client, copies []mirrorCopy) {
-	said := newPulls(o.talk)
-	client.Progress = said.show
-	slots := make(chan struct{}, o.parallel)
-	var wait sync.WaitGroup
-	for i := range copies {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			c := &copies[i]
-			done, err := client.Upload(ctx, "image:"+c.From, c.To)
-			c.Digest, c.Bytes, c.err = done.Digest, done.Bytes, err
-			switch {
-			case err != nil:
-				c.State, c.Error = "failed", err.Error()
-			case done.Present:
-				c.State = "present"
-			default:
-				c.State = "copied"
-			}
-			said.note("%s %s (%.1f MB)", c.State, c.To, float64(c.Bytes)/1e6)
-		})
+// planCopy says where one image goes: below base, or to the layout that prefix
+// names.
+func planCopy(im lockImage, src registry.Source, prefix, base string) mirrorCopy {
+	c := mirrorCopy{Image: im.Image, Digest: im.Digest, State: "planned", name: src.String(), source: src.Name, byTag: src.Digest == ""}
+	tag := src.Tag
+	if tag == "" { // not sha256-…, below which registries list what refers to the image
+		tag = strings.Replace(src.Digest, "sha256:", "image-", 1)
 	}
-	wait.Wait()
-	o.talk.done()
+	if im.Digest != "" {
+		src.Digest, src.Tag = im.Digest, ""
+	}
+	c.From = src.String()
+	if base == "" {
+		c.To = prefix + ":" + c.name
+		return c
+	}
+	_, path, _ := strings.Cut(src.Name, "/")
+	c.target = base + "/" + path
+	c.To = c.target + ":" + tag
+	return c
 }
 
 func (o *mirrorOptions) finish(copies []mirrorCopy) error {
