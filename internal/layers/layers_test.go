@@ -32,8 +32,9 @@ func table() map[string]rule {
 	return map[string]rule{
 		"cmd/quayside":         {level: 5, outside: []string{"os"}},
 		"cmd/quayside/garbage": {level: 0, outside: []string{"os"}},
+		"cmd/quayside-report":  {level: 5, outside: []string{"os", "os/signal", "syscall", "context", "log/slog"}},
 
-		"cmd/quayside/cli": {level: 4, outside: []string{"os", "os/exec", "context", "time"}},
+		"cmd/quayside/cli": {level: 4, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "context", "time"}},
 
 		"resolve": {level: 3, never: []string{"bundle", "registry", "catalog/fbc", "catalog/image", "internal/filetree", "internal/store"}},
 		"render":  {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
@@ -53,6 +54,7 @@ func table() map[string]rule {
 
 		"catalog":              {level: 1},
 		"report/v1alpha1":      {level: 1},
+		"report/kube":          {level: 2, outside: []string{"context", "net/http", "time"}},
 		"report/live":          {level: 2, outside: []string{"context", "net/http", "syscall", "time"}},
 		"report/live/livetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 		"registry":             {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
@@ -99,6 +101,8 @@ func owned() map[string][]string {
 		"github.com/google/go-containerregistry": {"registry", "registry/registrytest"},
 		"github.com/go-git/go-git":               {"internal/gitrepo"},
 		"github.com/sigstore":                    {"registry/trust", "registry/trust/trusttest"},
+		"sigs.k8s.io/controller-runtime":         {"report/kube", "cmd/quayside-report"},
+		"github.com/prometheus":                  {"report/kube"},
 		"k8s.io/client-go":                       {"report/live", "report/kube", "cmd/quayside-report"},
 		"github.com/spf13/cobra":                 {"cmd/quayside/cli"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},

@@ -1,0 +1,203 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+const (
+	// settle is how long a change waits for the next one: a rollout turns an
+	// object many times a second.
+	settle = 200 * time.Millisecond
+	// look is how often what is not ready is judged again without any change:
+	// some verdicts are about time.
+	look = time.Minute
+	// readGrace is how long a kind may take to be read before the reporter says
+	// that it is not ready.
+	readGrace = 15 * time.Second
+)
+
+// reporter judges Installations.
+type reporter struct {
+	judge         Judge
+	now           func() time.Time
+	log           logr.Logger
+	installations cache.Cache
+	status        client.SubResourceWriter
+	events        recorder.EventRecorder
+
+	watches *watches
+	roster  *roster
+	pods    podReader
+	figures *figures
+
+	wasReady atomic.Bool
+	mu       sync.Mutex
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request] // nil before the start
+}
+
+// register has the manager run the reporter.
+func (r *reporter) register(mgr manager.Manager) error {
+	c, err := controller.New("installation", mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: 4,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](settle, time.Minute),
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind[client.Object](mgr.GetCache(), &v1alpha1.Installation{}, &handler.EnqueueRequestForObject{})); err != nil {
+		return err
+	}
+	if err := c.Watch(source.Func(r.takeQueue)); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.watches.run)); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("watches", func(req *http.Request) error { return r.ready(req.Context(), mgr.Elected()) })
+}
+
+func (r *reporter) takeQueue(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = queue
+	return nil
+}
+
+// again has Installations judged soon.
+func (r *reporter) again(names []types.NamespacedName) {
+	r.mu.Lock()
+	queue := r.queue
+	r.mu.Unlock()
+	if queue == nil {
+		return
+	}
+	for _, name := range names {
+		queue.AddAfter(reconcile.Request{NamespacedName: name}, settle)
+	}
+}
+
+// kindSettled is told when it turns what is known of a kind.
+func (r *reporter) kindSettled(kind schema.GroupVersionKind) { r.again(r.roster.whoKind(kind)) }
+
+// objectChanged is told when an object turns.
+func (r *reporter) objectChanged(kind schema.GroupVersionKind, name types.NamespacedName) {
+	if isDefinition(kind.GroupKind()) {
+		_, group, _ := strings.Cut(name.Name, ".")
+		r.watches.retry(func(k schema.GroupVersionKind) bool { return k.Group == group })
+	}
+	r.again(r.roster.who(kind, name))
+}
+
+// isDefinition reports whether objects of a kind bring other kinds. They are
+// named for their group: "etcdclusters.etcd.database.coreos.com",
+// "v1.packages.operators.coreos.com".
+func isDefinition(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"} ||
+		kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
+}
+
+// Reconcile judges one Installation, as the controller asks for it.
+func (r *reporter) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	in := new(v1alpha1.Installation)
+	err := r.installations.Get(ctx, req.NamespacedName, in)
+	if apierrors.IsNotFound(err) {
+		r.watches.release(r.roster.forget(req.NamespacedName))
+		r.figures.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	m, turn := r.roster.note(in)
+	r.watches.acquire(turn.more)
+	r.watches.release(turn.fewer)
+	if turn.spec { // what brought it may have brought rights and definitions too
+		r.watches.retry(func(k schema.GroupVersionKind) bool { return slices.Contains(m.kinds, k) })
+	}
+	return r.report(ctx, m, in)
+}
+
+// report judges an Installation that is there and writes what is new.
+func (r *reporter) report(ctx context.Context, m *member, in *v1alpha1.Installation) (reconcile.Result, error) {
+	prev := m.last(in)
+	got, all, err := r.watches.observe(ctx, in.Spec.Objects)
+	if err != nil || !all {
+		r.figures.set(in, prev)
+		return reconcile.Result{}, err // the watches say when there is more
+	}
+	if m.pods, err = r.pods.read(ctx, m.pods, got); err != nil {
+		return reconcile.Result{}, err
+	}
+	status := r.judge(in.Spec, in.Generation, prev, got, m.pods.pods, r.now())
+	r.figures.set(in, status)
+	if !equality.Semantic.DeepEqual(prev, status) {
+		if err := r.write(ctx, m, in, status); err != nil {
+			return reconcile.Result{}, err
+		}
+		r.tell(in, prev, status)
+	}
+	if !is(status, v1alpha1.Ready) {
+		return reconcile.Result{RequeueAfter: look}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// ready returns why not everything has been read yet, nil where it has. After
+// the first time a kind has a moment to be read. A reporter that stands by has
+// nothing to read but Installations.
+func (r *reporter) ready(ctx context.Context, elected <-chan struct{}) error {
+	informer, err := r.installations.GetInformer(ctx, &v1alpha1.Installation{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	if !informer.HasSynced() {
+		return errors.New("the Installations are not read yet")
+	}
+	select {
+	case <-elected:
+	default:
+		return nil
+	}
+	grace := readGrace
+	if !r.wasReady.Load() {
+		var list v1alpha1.InstallationList
+		if err := r.installations.List(ctx, &list); err != nil {
+			return err
+		}
+		if have := r.roster.size(); have < len(list.Items) {
+			return fmt.Errorf("%d of %d Installations are not looked at yet", len(list.Items)-have, len(list.Items))
+		}
+		grace = 0
+	}
+	if kinds := r.watches.starting(grace); len(kinds) > 0 {
+		return fmt.Errorf("not read yet: %v", kinds)
+	}
+	r.wasReady.Store(true)
+	return nil
+}

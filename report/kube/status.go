@@ -1,0 +1,103 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// written is a status that was written over what the cache showed.
+type written struct {
+	over   string // resourceVersion of the Installation in the cache
+	status v1alpha1.InstallationStatus
+}
+
+// last returns the status that the Installation has: what the cache shows, or
+// what was written since.
+func (m *member) last(in *v1alpha1.Installation) v1alpha1.InstallationStatus {
+	if m.written != nil && m.written.over == in.ResourceVersion {
+		return m.written.status
+	}
+	m.written = nil
+	return in.Status
+}
+
+// write applies the status. One that is there already changes nothing.
+func (r *reporter) write(ctx context.Context, m *member, in *v1alpha1.Installation, status v1alpha1.InstallationStatus) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return err
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	o.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind(v1alpha1.Kind))
+	o.SetNamespace(in.Namespace)
+	o.SetName(in.Name)
+	o.SetUID(in.UID) // not another one of that name
+	err = r.status.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(Name), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	m.written = &written{over: in.ResourceVersion, status: status}
+	r.log.Info("judged", "namespace", in.Namespace, "name", in.Name, "version", in.Spec.Version,
+		"ready", string(conditionStatus(status, v1alpha1.Ready)), "message", message(status, v1alpha1.Ready))
+	return nil
+}
+
+// tell records an Event for each condition that has turned.
+func (r *reporter) tell(in *v1alpha1.Installation, prev, status v1alpha1.InstallationStatus) {
+	for _, kind := range []string{v1alpha1.Ready, v1alpha1.Upgradeable, v1alpha1.ImagesMatch} {
+		now := conditionStatus(status, kind)
+		if now == conditionStatus(prev, kind) || now == "" {
+			continue
+		}
+		severity, reason := corev1.EventTypeNormal, kind
+		if now != metav1.ConditionTrue {
+			reason = "Not" + kind
+		}
+		if now == metav1.ConditionFalse && (kind != v1alpha1.Ready || is(status, v1alpha1.Stalled)) {
+			severity = corev1.EventTypeWarning
+		}
+		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now, clip(message(status, kind)))
+	}
+}
+
+// clip returns s short enough for the note of an Event, which has 1024 bytes.
+func clip(s string) string {
+	const most = 900
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for end > 0 && s[end]&0xC0 == 0x80 { // not inside a character
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// is reports whether a condition is True.
+func is(status v1alpha1.InstallationStatus, kind string) bool {
+	return conditionStatus(status, kind) == metav1.ConditionTrue
+}
+
+// conditionStatus returns the status of a condition, "" where there is none.
+func conditionStatus(status v1alpha1.InstallationStatus, kind string) metav1.ConditionStatus {
+	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+		return c.Status
+	}
+	return ""
+}
+
+func message(status v1alpha1.InstallationStatus, kind string) string {
+	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+		return c.Message
+	}
+	return ""
+}

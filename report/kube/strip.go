@@ -1,0 +1,216 @@
+package kube
+
+import (
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// labelPackage is on everything that quayside renders.
+const labelPackage = "quayside.dev/package"
+
+// metadataOnly reports whether objects of a kind have nothing to judge but that
+// they are there: they have no status, or none that says how they are.
+func metadataOnly(kind schema.GroupKind) bool {
+	switch kind.Group {
+	case "":
+		switch kind.Kind {
+		case "ServiceAccount", "ConfigMap", "Secret", "Namespace", "LimitRange", "ResourceQuota", "Endpoints", "PodTemplate":
+			return true
+		}
+	case "rbac.authorization.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "node.k8s.io", "coordination.k8s.io",
+		"discovery.k8s.io", "flowcontrol.apiserver.k8s.io":
+		return true
+	case "networking.k8s.io":
+		return kind.Kind == "NetworkPolicy" || kind.Kind == "IngressClass"
+	}
+	return false
+}
+
+// stripper takes from the objects of one kind what nobody judges, before they
+// are kept. Labels that many objects share are kept once.
+type stripper struct {
+	mu     sync.Mutex
+	labels map[[2]string]map[string]string
+}
+
+func newStripper() *stripper { return &stripper{labels: map[[2]string]map[string]string{}} }
+
+// strip is a transform of an informer's. What it does not know it leaves alone.
+// It may be called twice on the same object.
+func (s *stripper) strip(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *metav1.PartialObjectMetadata:
+		return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+			Name: o.Name, Namespace: o.Namespace, ResourceVersion: o.ResourceVersion,
+			DeletionTimestamp: o.DeletionTimestamp, Labels: s.shared(o.Labels),
+		}}, nil
+	case *unstructured.Unstructured:
+		return &unstructured.Unstructured{Object: stripObject(o)}, nil
+	}
+	return obj, nil
+}
+
+// shared returns those of the labels that are judged. Nobody may modify them.
+func (s *stripper) shared(labels map[string]string) map[string]string {
+	key := [2]string{labels[labelPackage], labels[v1alpha1.LabelVersion]}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, ok := s.labels[key]
+	if !ok {
+		have = ourLabels(labels)
+		s.labels[key] = have
+	}
+	return have
+}
+
+func ourLabels(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, name := range []string{labelPackage, v1alpha1.LabelVersion} {
+		if value, ok := labels[name]; ok {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// metadataObject returns an object whose metadata alone are kept as the API
+// server would show it.
+func metadataObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) map[string]any {
+	labels := make(map[string]any, len(o.Labels))
+	for k, v := range o.Labels {
+		labels[k] = v
+	}
+	meta := map[string]any{"name": o.Name, "labels": labels}
+	if o.Namespace != "" {
+		meta["namespace"] = o.Namespace
+	}
+	if o.DeletionTimestamp != nil {
+		meta["deletionTimestamp"] = o.DeletionTimestamp.UTC().Format(time.RFC3339)
+	}
+	return map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": meta}
+}
+
+// stripObject returns what is judged of an object: who it is, its status
+// without long lists, the short fields of its spec, and of pod templates, CRDs
+// and webhook configurations a little more.
+func stripObject(o *unstructured.Unstructured) map[string]any {
+	out := map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": stripMeta(o)}
+	if status, ok := o.Object["status"].(map[string]any); ok {
+		kept := only(status, "conditions", "acceptedNames", "loadBalancer")
+		if containers, ok := status["containerStatuses"].([]any); ok {
+			kept["containerStatuses"] = each(containers, "state")
+		}
+		out["status"] = kept
+	}
+	if spec, ok := o.Object["spec"].(map[string]any); ok {
+		out["spec"] = stripSpec(o.GroupVersionKind().GroupKind(), spec)
+	}
+	if hooks, ok := o.Object["webhooks"].([]any); ok {
+		out["webhooks"] = each(hooks, "clientConfig")
+	}
+	return out
+}
+
+func stripMeta(o *unstructured.Unstructured) map[string]any {
+	from, _ := o.Object["metadata"].(map[string]any)
+	out := map[string]any{}
+	for _, name := range []string{"name", "namespace", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"} {
+		if v, ok := from[name]; ok {
+			out[name] = v
+		}
+	}
+	labels := map[string]any{}
+	for k, v := range ourLabels(o.GetLabels()) {
+		labels[k] = v
+	}
+	out["labels"] = labels
+	return out
+}
+
+func stripSpec(kind schema.GroupKind, spec map[string]any) map[string]any {
+	switch kind {
+	case schema.GroupKind{Group: "operators.coreos.com", Kind: "OperatorCondition"}:
+		return only(spec, "overrides", "conditions")
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return only(spec, "names", "conversion")
+	}
+	out := only(spec, "selector", "strategy", "updateStrategy", "service")
+	for _, list := range []string{"initContainers", "containers"} {
+		if containers, ok := spec[list].([]any); ok {
+			out[list] = each(containers)
+		}
+	}
+	for _, inner := range []string{"jobTemplate", "template"} {
+		template, ok := spec[inner].(map[string]any)
+		if !ok {
+			continue
+		}
+		if spec, ok := template["spec"].(map[string]any); ok {
+			out[inner] = map[string]any{"spec": stripSpec(kind, spec)}
+		}
+	}
+	return out
+}
+
+// only returns the fields of an object that are neither lists nor objects, and
+// those that are named.
+func only(from map[string]any, names ...string) map[string]any {
+	out := map[string]any{}
+	for k, v := range from {
+		switch v.(type) {
+		case map[string]any, []any:
+		default:
+			out[k] = v
+		}
+	}
+	for _, name := range names {
+		if v, ok := from[name]; ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// each returns the objects of a list, as only has them.
+func each(list []any, names ...string) []any {
+	out := make([]any, 0, len(list))
+	for _, item := range list {
+		if fields, ok := item.(map[string]any); ok {
+			out = append(out, only(fields, names...))
+		}
+	}
+	return out
+}
+
+// same reports whether two versions of an object differ in nothing that is
+// judged.
+func same(before, after any) bool {
+	switch a := before.(type) {
+	case *metav1.PartialObjectMetadata:
+		b, ok := after.(*metav1.PartialObjectMetadata)
+		return ok && maps.Equal(a.Labels, b.Labels) && a.DeletionTimestamp.Equal(b.DeletionTimestamp)
+	case *unstructured.Unstructured:
+		b, ok := after.(*unstructured.Unstructured)
+		return ok && reflect.DeepEqual(judged(a), judged(b))
+	}
+	return false
+}
+
+// judged returns an object that was stripped without its resourceVersion.
+func judged(o *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(o.Object)
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		delete(meta, "resourceVersion")
+		out["metadata"] = meta
+	}
+	return out
+}
