@@ -163,12 +163,10 @@ func (w *block) properties(ps []catalog.Property) {
 	}
 	w.WriteString("  properties:\n")
 	for _, p := range ps {
-		n, err := yamlnode.FromJSON(mustCanonical(p.Value))
-		if err != nil {
-			panic(fmt.Sprintf("lockfile: canonical %q is not JSON: %v", p.Value, err))
-		}
 		fmt.Fprintf(w, "  - {type: %s, value: ", yamlnode.Quote(p.Type))
-		yamlnode.Flow(&w.Buffer, n)
+		if err := yamlnode.FlowJSON(&w.Buffer, p.Value); err != nil {
+			panic(fmt.Sprintf("lockfile: %q is not JSON: %v", p.Value, err))
+		}
 		w.WriteString("}\n")
 	}
 }

@@ -76,15 +76,6 @@ func FromJSON(raw []byte) (*yaml.Node, error) {
 	return v, nil
 }
 
-// Canonical returns raw as canonical JSON.
-func Canonical(raw []byte) ([]byte, error) {
-	n, err := FromJSON(raw)
-	if err != nil {
-		return nil, err
-	}
-	return JSON(n)
-}
-
 // Flow writes n on one line: {a: 1, b: [x, y]}.
 func Flow(b *bytes.Buffer, n *yaml.Node) {
 	switch n.Kind {
