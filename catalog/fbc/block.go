@@ -22,10 +22,14 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 		b.undo(before, sel)
 		return false
 	}
-	if len(b.channels) > before.channels {
-		entries := b.channels[before.channels].data.Entries
-		for i := range entries {
-			entries[i].Pos = lines.pos(r.entries[i])
+	for _, c := range b.channels[before.channels:] {
+		for i := range c.data.Entries {
+			c.data.Entries[i].Pos = lines.pos(r.entries[i])
+		}
+	}
+	for _, x := range b.deprecations[before.deprecations:] {
+		for i := range x.data {
+			x.data[i].Pos = lines.pos(r.entries[i])
 		}
 	}
 	return true

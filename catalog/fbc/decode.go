@@ -9,6 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/strictjson"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Decode reads the catalog in r: JSON objects one after the other, or YAML
@@ -75,11 +76,14 @@ func peek(in *strictjson.Scanner) (byte, error) {
 type decoder struct {
 	file  string
 	in    *strictjson.Scanner
-	whole bool     // all of in is at base
+	whole bool     // all of in is at base, or where places say
 	base  diag.Pos // the object's position where whole
 	from  int64    // offset of the object
 	b     *builder
 	sel   *selector
+
+	places []yamlnode.Place // of the YAML that in was made of
+	lines  int              // how many lines stand before it
 }
 
 // text returns a decoder of one JSON value in memory, all of which is at base.
@@ -120,7 +124,7 @@ func (d *decoder) here() diag.Pos { return d.at(d.in.Offset()) }
 
 func (d *decoder) at(offset int64) diag.Pos {
 	if d.whole {
-		return d.base
+		return d.placed(int(offset))
 	}
 	line, col := d.in.Pos(offset)
 	return diag.Pos{File: d.file, Line: line, Col: col}

@@ -276,8 +276,8 @@ func TestFaults(t *testing.T) {
 				"b.json": "{\"schema\":\"olm.package\",\n \"name\": 7}\n{\"name\":\"x\"}\n[1]\n{\"schema\":\"olm.bundle\",\"name\":\"b\"",
 				"a.yaml": "schema: olm.channel\nname: c\nentries: [{name: x, skips: none}]\n---\nname: x\n---\na: [}\nb: 1\n",
 			},
-			`a.yaml:1:1: entries[0].skips: want an array, have a string
-a.yaml:1:1: olm.channel "c" names no package
+			`a.yaml:1:1: olm.channel "c" names no package
+a.yaml:3:28: entries[0].skips: want an array, have a string
 a.yaml:5:1: object has no schema
 a.yaml:7: malformed YAML: did not find expected node content
 b.json:2:10: name: want a string, have a number

@@ -1,21 +1,18 @@
 package fbc
 
 import (
-	"go.yaml.in/yaml/v3"
+	"sort"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// placeEntries gives channel entries decoded from n the positions that they
-// have there.
-func placeEntries(entries []catalog.EntryData, n *yaml.Node, pos diag.Pos, offset int) {
-	_, list := yamlnode.Field(n, "entries")
-	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) != len(entries) {
-		return
+// placed returns where the YAML stands that became the JSON at an offset of d,
+// or where all of it does.
+func (d *decoder) placed(offset int) diag.Pos {
+	next := sort.Search(len(d.places), func(i int) bool { return d.places[i].Offset > offset })
+	if next == 0 || d.places[next-1].Line == 0 {
+		return d.base
 	}
-	for i, item := range list.Content {
-		entries[i].Pos = diag.Pos{File: pos.File, Line: item.Line + offset, Col: item.Column}
-	}
+	at := d.places[next-1]
+	return diag.Pos{File: d.file, Line: at.Line + d.lines, Col: at.Col}
 }

@@ -52,17 +52,14 @@ func (b *builder) node(file string, n *yaml.Node, offset int, sel *selector) err
 	if schema == "" {
 		return diag.Errorf(pos, "object has no schema")
 	}
-	text, err := yamlnode.JSON(n)
+	text, places, err := yamlnode.Places(n)
 	if err != nil {
 		return shift(err, offset)
 	}
-	before := len(b.channels)
 	d := b.text(file, pos, text, sel)
+	d.places, d.lines = places, offset
 	if err := d.object(pos, schema); err != nil {
 		return d.syntax(err)
-	}
-	if len(b.channels) > before {
-		placeEntries(b.channels[before].data.Entries, n, pos, offset)
 	}
 	return nil
 }

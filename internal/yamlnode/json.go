@@ -17,14 +17,42 @@ import (
 // JSON returns n as canonical JSON: keys sorted, no blanks, integers exact,
 // scalars as the API server would take them.
 func JSON(n *yaml.Node) ([]byte, error) {
-	var b bytes.Buffer
+	var b jsonWriter
 	if err := writeJSON(&b, n); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
-func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
+// Place says where in YAML a value stands that begins at an offset of JSON.
+type Place struct{ Offset, Line, Col int }
+
+// Places returns n as JSON does, and the place of every value and every key,
+// by offset.
+func Places(n *yaml.Node) ([]byte, []Place, error) {
+	b := jsonWriter{placing: true}
+	if err := writeJSON(&b, n); err != nil {
+		return nil, nil, err
+	}
+	return b.Bytes(), b.places, nil
+}
+
+// jsonWriter takes JSON, and may keep where it comes from.
+type jsonWriter struct {
+	bytes.Buffer
+	placing bool
+	places  []Place
+}
+
+// place says that what is written next comes from n.
+func (b *jsonWriter) place(n *yaml.Node) {
+	if b.placing {
+		b.places = append(b.places, Place{Offset: b.Len(), Line: n.Line, Col: n.Column})
+	}
+}
+
+func writeJSON(b *jsonWriter, n *yaml.Node) error {
+	b.place(n)
 	switch n.Kind { //nolint:exhaustive // the rest is refused below
 	case yaml.MappingNode:
 		return writeObject(b, n)
@@ -46,10 +74,10 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node) error {
 	return diag.Errorf(At("", n), "cannot be JSON: %s", describe(n))
 }
 
-func writeObject(b *bytes.Buffer, n *yaml.Node) error {
+func writeObject(b *jsonWriter, n *yaml.Node) error {
 	type field struct {
-		key   string
-		value *yaml.Node
+		key         string
+		name, value *yaml.Node
 	}
 	fields := make([]field, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -57,7 +85,7 @@ func writeObject(b *bytes.Buffer, n *yaml.Node) error {
 		if err != nil {
 			return diag.Errorf(At("", n.Content[i]), "%w", err)
 		}
-		fields = append(fields, field{k, n.Content[i+1]})
+		fields = append(fields, field{k, n.Content[i], n.Content[i+1]})
 	}
 	slices.SortStableFunc(fields, func(x, y field) int { return strings.Compare(x.key, y.key) })
 	b.WriteByte('{')
@@ -65,6 +93,7 @@ func writeObject(b *bytes.Buffer, n *yaml.Node) error {
 		if i > 0 {
 			b.WriteByte(',')
 		}
+		b.place(f.name)
 		writeString(b, f.key)
 		b.WriteByte(':')
 		if err := writeJSON(b, f.value); err != nil {
@@ -75,7 +104,7 @@ func writeObject(b *bytes.Buffer, n *yaml.Node) error {
 	return nil
 }
 
-func writeScalar(b *bytes.Buffer, n *yaml.Node) error {
+func writeScalar(b *jsonWriter, n *yaml.Node) error {
 	s, err := resolve(n)
 	switch {
 	case err != nil:
@@ -90,8 +119,8 @@ func writeScalar(b *bytes.Buffer, n *yaml.Node) error {
 	return nil
 }
 
-func writeString(b *bytes.Buffer, s string) {
-	enc := json.NewEncoder(b)
+func writeString(b *jsonWriter, s string) {
+	enc := json.NewEncoder(&b.Buffer)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
 		panic(fmt.Sprintf("yamlnode: string %q cannot be JSON: %v", s, err))

@@ -149,6 +149,24 @@ func TestMergeKeys(t *testing.T) {
 	}
 }
 
+func TestPlaces(t *testing.T) {
+	docs, err := yamlnode.Documents("f", []byte("b: x\na:\n- 1\n-  {c: é}\n"), yamlnode.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, places, err := yamlnode.Places(docs[0])
+	if err != nil || string(text) != `{"a":[1,{"c":"é"}],"b":"x"}` {
+		t.Fatalf("got %s, %v", text, err)
+	}
+	want := []yamlnode.Place{
+		{Offset: 0, Line: 1, Col: 1}, {Offset: 1, Line: 2, Col: 1}, {Offset: 5, Line: 3, Col: 1}, {Offset: 6, Line: 3, Col: 3},
+		{Offset: 8, Line: 4, Col: 4}, {Offset: 9, Line: 4, Col: 5}, {Offset: 13, Line: 4, Col: 8}, {Offset: 20, Line: 1, Col: 1}, {Offset: 24, Line: 1, Col: 4},
+	}
+	if d := cmp.Diff(want, places); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
 func TestDocumentsStream(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   string
