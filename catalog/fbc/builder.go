@@ -33,9 +33,10 @@ type builder struct {
 	documents documents
 	walker    blockyaml.Walker
 	rewriter  rewriter
-	scratch   []byte // an embedded manifest
-	compact   []byte // a property's value
-	unquoted  []byte // a string without its escapes
+	written   strictjson.Scanner // reads what rewriter wrote
+	scratch   []byte             // an embedded manifest
+	compact   []byte             // a property's value
+	unquoted  []byte             // a string without its escapes
 }
 
 // of is something that belongs to a package.
