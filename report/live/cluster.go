@@ -43,21 +43,21 @@ type Cluster struct {
 	groups map[string]*group // what discovery says, by "group/version"
 }
 
-// Unreachable is a cluster that gave no answer, or none that can be used: the
+// UnreachableError is a cluster that gave no answer, or none that can be used: the
 // connection failed, its certificate is not trusted, it does not accept the
 // login.
-type Unreachable struct {
+type UnreachableError struct {
 	Context, Server string
 	Err             error
 }
 
 // Error names the context and the server.
-func (e *Unreachable) Error() string {
+func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("cluster of context %q at %s: %v", e.Context, e.Server, e.Err)
 }
 
 // Unwrap returns the cause.
-func (e *Unreachable) Unwrap() error { return e.Err }
+func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Forget drops what discovery said, for a cluster in which kinds come and go.
 func (c *Cluster) Forget() {
@@ -79,7 +79,7 @@ var errTooLong = errors.New("the answer is too long")
 
 // get sends a GET and decodes the answer, of at most limit bytes, into into. It
 // tries again what may pass. The error is an *answer or errTooLong where it
-// concerns this request alone, an *Unreachable where it concerns the cluster,
+// concerns this request alone, an *UnreachableError where it concerns the cluster,
 // or that of ctx.
 func (c *Cluster) get(ctx context.Context, path string, query url.Values, accept string, limit int64, into any) error {
 	select {
@@ -107,7 +107,7 @@ func passing(err error) bool {
 	if errors.As(err, &said) {
 		return said.code == http.StatusTooManyRequests || said.code == http.StatusServiceUnavailable || said.code == http.StatusGatewayTimeout
 	}
-	var gone *Unreachable
+	var gone *UnreachableError
 	return errors.As(err, &gone) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET))
 }
 
@@ -159,7 +159,7 @@ func (c *Cluster) failed(ctx, short context.Context, err error) error {
 }
 
 func (c *Cluster) unreachable(err error) error {
-	return &Unreachable{Context: c.Context, Server: c.Server, Err: err}
+	return &UnreachableError{Context: c.Context, Server: c.Server, Err: err}
 }
 
 // readAll reads at most limit bytes.

@@ -32,7 +32,7 @@ func opened(t *testing.T, s *livetest.Server, timeout time.Duration) *live.Clust
 	return c
 }
 
-func written(t *testing.T, kubeconfig string) string {
+func written(t testing.TB, kubeconfig string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
@@ -190,8 +190,10 @@ func TestSecretsStayThere(t *testing.T) {
 func TestDefinitionsLoseTheirSchemas(t *testing.T) {
 	s := livetest.New(t)
 	o := ours("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.com")
-	o["spec"] = object{"group": "example.com", "scope": "Namespaced", "names": object{"kind": "Thing", "plural": "things"},
-		"versions": []any{object{"name": "v1", "served": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}}}
+	o["spec"] = object{
+		"group": "example.com", "scope": "Namespaced", "names": object{"kind": "Thing", "plural": "things"},
+		"versions": []any{object{"name": "v1", "served": true, "schema": object{"openAPIV3Schema": object{"type": "object"}}}},
+	}
 	s.Put(o)
 	got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{refTo(o)})
 	version := got[0].Object["spec"].(object)["versions"].([]any)[0].(object)
@@ -415,7 +417,7 @@ func TestUnreachable(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = cluster.Read(t.Context(), []v1alpha1.ObjectReference{refTo(ours("v1", "Secret", "ns", "x"))})
-			var unreachable *live.Unreachable
+			var unreachable *live.UnreachableError
 			if !errors.As(err, &unreachable) {
 				t.Fatalf("%v", err)
 			}

@@ -29,7 +29,7 @@ type kind struct {
 func place(namespace, name string) string { return namespace + "/" + name }
 
 // Read reads the objects of refs and returns what was found of each, in the
-// order of refs. The error is an *Unreachable or that of ctx; whatever concerns
+// order of refs. The error is an *UnreachableError or that of ctx; whatever concerns
 // single objects is in what was found.
 func (c *Cluster) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
 	kinds, of := sortedOut(refs)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quayside/quayside/report"
@@ -27,10 +28,11 @@ type customKind struct {
 }
 
 // custom counts the custom resources of the kinds that the operators provide. got
-// is what was found of their objects, in the order of the installations.
+// is what was found of their objects, in the order of the installations. A kind of
+// several operators is listed once.
 func (l *looker) custom(ctx context.Context, got []v1alpha1.Observed, out *seen, now time.Time) error {
 	var lists []live.ListOptions
-	var of []*seenOperator
+	of := map[int][]*seenOperator{} // by place in lists
 	for _, in := range l.want.installations {
 		own := got[:len(in.Spec.Objects)]
 		got = got[len(in.Spec.Objects):]
@@ -38,10 +40,16 @@ func (l *looker) custom(ctx context.Context, got []v1alpha1.Observed, out *seen,
 			if o.Ref.Kind != "CustomResourceDefinition" || o.Ref.Version == "" || o.Object == nil {
 				continue // absent, or another operator provides it
 			}
-			if opt, ok := servedBy(o.Object); ok {
-				lists = append(lists, opt)
-				of = append(of, out.operators[in.Namespace+"/"+in.Spec.Package])
+			opt, ok := servedBy(o.Object)
+			if !ok {
+				continue
 			}
+			i := slices.Index(lists, opt)
+			if i < 0 {
+				i = len(lists)
+				lists = append(lists, opt)
+			}
+			of[i] = append(of[i], out.operators[in.Namespace+"/"+in.Spec.Package])
 		}
 	}
 	found, err := l.c.Lists(ctx, lists)
@@ -51,7 +59,9 @@ func (l *looker) custom(ctx context.Context, got []v1alpha1.Observed, out *seen,
 	for i, f := range found {
 		k := customKind{APIVersion: lists[i].APIVersion, Kind: lists[i].Kind, Message: f.Message, Count: len(f.Objects), AtLeast: f.More > 0}
 		k.Resources, k.NotReady = judged(f.Objects, now)
-		of[i].custom = append(of[i].custom, k)
+		for _, op := range of[i] {
+			op.custom = append(op.custom, k)
+		}
 	}
 	return nil
 }

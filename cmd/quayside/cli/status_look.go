@@ -103,7 +103,7 @@ func (o *statusOptions) look(ctx context.Context, c *live.Cluster, want *expecte
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		var unreachable *live.Unreachable
+		var unreachable *live.UnreachableError
 		if got, err = l.look(ctx, false); err != nil && !errors.As(err, &unreachable) {
 			return nil, err
 		}

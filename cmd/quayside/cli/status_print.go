@@ -197,11 +197,14 @@ func (v *statusView) images() *table {
 // worth naming.
 func (v *statusView) custom() *table {
 	t := &table{uncut: true, head: []string{"kind", "name", "namespace", "status", "message"}}
+	told := map[[2]string]bool{}
 	for _, op := range v.Operators {
 		for _, k := range op.CustomResources {
-			if k.Count == 0 && k.Message == "" {
+			key := [2]string{k.APIVersion, k.Kind}
+			if told[key] || k.Count == 0 && k.Message == "" {
 				continue
 			}
+			told[key] = true
 			number := count(k.Count, "resource")
 			if k.AtLeast {
 				number = "at least " + number

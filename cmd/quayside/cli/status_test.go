@@ -1,0 +1,54 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/report/live/livetest"
+)
+
+// statusCluster returns an API server that has all that the workspace at dir
+// renders, and the environment in which it is the current one.
+func statusCluster(t *testing.T, dir string) (*livetest.Server, []string) {
+	t.Helper()
+	objects, err := livetest.Objects([]byte(mustRun(t, dir, "render", "--offline", "--stdout").stdout))
+	check(t, err)
+	s := livetest.New(t)
+	s.Put(objects...)
+	s.Settle()
+	home := t.TempDir()
+	check(t, os.WriteFile(filepath.Join(home, "config"), []byte(s.Kubeconfig()), 0o600))
+	return s, []string{"XDG_CACHE_HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "config")}
+}
+
+// TestStatusOnlyReads counts what status asks an API server for: it reads, each
+// kind by one list where there are several of it, and nothing twice.
+func TestStatusOnlyReads(t *testing.T) {
+	dir := quickstart(t)
+	s, env := statusCluster(t, dir)
+	var out, talk strings.Builder
+	if code := cli.Main([]string{"-C", dir, "status", "--offline"}, nil, &out, &talk, env); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, talk.String())
+	}
+	asked := s.Requests()
+	seen := map[string]bool{}
+	objects := 0
+	for _, r := range asked {
+		if !strings.HasPrefix(r, "GET ") || seen[r] {
+			t.Errorf("%s: not a GET, or a second time", r)
+		}
+		seen[r] = true
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.HasSuffix(line, "\tCurrent\t\n") {
+			objects++
+		}
+	}
+	if objects < 80 || len(asked) > 40 {
+		t.Errorf("%d requests for %d objects:\n%s", len(asked), objects, strings.Join(asked, "\n"))
+	}
+	t.Logf("%d requests for %d objects", len(asked), objects)
+}
