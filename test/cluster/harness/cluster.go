@@ -40,6 +40,8 @@ type Options struct {
 	EmulatedVersion string // "1.34": serve the APIs of an older Kubernetes
 	Nodes           int    // simulated nodes; 0 is one, unless APIOnly
 	NoWebhooks      bool   // call no admission webhook: nothing runs that could answer
+
+	AuditUsers []string // whose requests are written down, for Requests to return
 }
 
 // Cluster is a control plane that runs.
@@ -141,6 +143,13 @@ func (c *Cluster) prepare(context.Context) error {
 		return err
 	}
 	if c.ports, err = freePorts(); err != nil {
+		return err
+	}
+	policy, err := auditPolicy(c.opt.AuditUsers)
+	if err != nil {
+		return err
+	}
+	if err := writeFiles(c.dir, map[string][]byte{"audit.json": policy}); err != nil {
 		return err
 	}
 	if c.RESTConfig, err = c.User("quayside-test-admin", "system:masters"); err != nil {

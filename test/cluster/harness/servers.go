@@ -85,6 +85,9 @@ func (c *Cluster) apiFlags() []string {
 		"--service-account-key-file=" + c.file("sa.pub"), "--service-account-signing-key-file=" + c.file("sa.key"),
 		"--allow-privileged=true", "--cert-dir=" + c.file("run"),
 	}
+	if len(c.opt.AuditUsers) > 0 {
+		flags = append(flags, "--audit-policy-file="+c.file("audit.json"), "--audit-log-path="+c.file("audit.log"))
+	}
 	if c.opt.EmulatedVersion != "" {
 		flags = append(flags, "--emulated-version="+c.opt.EmulatedVersion)
 	}

@@ -1,0 +1,453 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// reported is one operator in a cluster with the reporter at work.
+type reported struct {
+	cluster  *harness.Cluster
+	applier  *harness.Applier
+	reporter *reporter
+	rendered []*unstructured.Unstructured
+}
+
+// TestReporter has the reporter see through what may happen to an operator, in
+// one cluster, one thing after the other; each leaves the operator healthy.
+func TestReporter(t *testing.T) {
+	q, program := beacon(t, true), buildReporter(t)
+	q.must(t, "render", "--offline")
+	cluster := harness.Start(t, harness.Options{AuditUsers: []string{reporterAccount}})
+	ctx := within(t, 3*time.Minute)
+	l := &reported{cluster: cluster, applier: applier(t, cluster), rendered: q.rendered(t)}
+	own := only(l.rendered, ofReporter)
+	if _, err := l.applier.Apply(ctx, append(objects(t, beaconNamespace), own...)); err != nil {
+		t.Fatal(err)
+	}
+	l.reporter = startReporter(ctx, t, cluster, program)
+	for _, step := range []struct {
+		name string
+		test func(context.Context, *testing.T, *reported)
+	}{
+		{"it is ready once everything is", testBecomesReady},
+		{"a deleted object", testDeleted},
+		{"a changed image", testChangedImage},
+		{"a CRD whose names are taken", testNamesTaken},
+		{"a webhook without a CA", testWithoutCA},
+		{"connections that break", testBrokenConnections},
+		{"a right that is taken away", testForbidden},
+		{"an API server that starts anew", testServerRestart},
+		{"a reporter that starts anew", testReporterRestart},
+		{"a reporter that stands by", testStandby},
+		{"what it says of itself", testMetrics},
+		{"an Installation that goes", testGone},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.test(within(t, time.Minute), t, l) }) {
+			showEvents(t, cluster, "beacon")
+			return
+		}
+	}
+	readOnly(t, cluster.Requests(t, time.Time{}))
+}
+
+const beaconNamespace = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: beacon}
+`
+
+// ofReporter reports whether an object is the reporter's or says what it is to
+// look at.
+func ofReporter(o *unstructured.Unstructured) bool {
+	return o.GetLabels()["quayside.dev/package"] == "quayside-reporter" || o.GetKind() == "Installation" || o.GetName() == "installations.quayside.dev"
+}
+
+// find returns what was rendered of a kind; there has to be exactly one.
+func (l *reported) find(t *testing.T, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	found := only(l.rendered, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == kind && (name == "" || o.GetName() == name)
+	})
+	if len(found) != 1 {
+		t.Fatalf("%d objects %s %s were rendered: %v", len(found), kind, name, names(l.rendered))
+	}
+	return found[0].DeepCopy()
+}
+
+func (l *reported) apply(ctx context.Context, t *testing.T, list ...*unstructured.Unstructured) {
+	t.Helper()
+	if _, err := l.applier.Apply(ctx, list); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// becomes waits until the status is as wanted: not returns what it lacks.
+func (l *reported) becomes(ctx context.Context, t *testing.T, what string, not func(seenStatus) string) seenStatus {
+	t.Helper()
+	var last seenStatus
+	began := time.Now()
+	eventually(ctx, t, what, func() string {
+		s, o := statusOf(ctx, t, l.cluster, "beacon", "beacon")
+		if s.ObservedGeneration != o.GetGeneration() {
+			return fmt.Sprintf("generation %d is not judged yet: %+v", o.GetGeneration(), s)
+		}
+		last = s
+		return not(s)
+	})
+	t.Logf("%s: after %s", what, time.Since(began).Round(10*time.Millisecond))
+	return last
+}
+
+func (l *reported) becomesReady(ctx context.Context, t *testing.T) seenStatus {
+	t.Helper()
+	return l.becomes(ctx, t, "it is ready", func(s seenStatus) string {
+		if s.condition("Ready").Status == metav1.ConditionTrue && len(s.Objects) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%+v", s)
+	})
+}
+
+// becomesBad waits until an object is said to be in that state.
+func (l *reported) becomesBad(ctx context.Context, t *testing.T, kind, name, health string) seenStatus {
+	t.Helper()
+	return l.becomes(ctx, t, kind+" is "+health, func(s seenStatus) string {
+		if s.about(kind, name).Health == health {
+			return ""
+		}
+		return fmt.Sprintf("%+v", s)
+	})
+}
+
+// testBecomesReady installs the operator piece by piece.
+func testBecomesReady(ctx context.Context, t *testing.T, l *reported) {
+	s := l.becomes(ctx, t, "nothing is there", func(s seenStatus) string {
+		if s.Summary["notFound"] == s.Summary["total"] && s.Summary["total"] > 0 {
+			return ""
+		}
+		return fmt.Sprintf("%+v", s)
+	})
+	if got := s.condition("Ready").Status; got != metav1.ConditionFalse {
+		t.Errorf("Ready is %s with nothing there", got)
+	}
+	if monitor := s.about("ServiceMonitor", "beacon"); !strings.Contains(monitor.Message, "kind") && !strings.Contains(monitor.Message, "serve") {
+		t.Errorf("of an object whose kind is not there it says %+v", monitor)
+	}
+	rest := only(l.rendered, func(o *unstructured.Unstructured) bool { return !ofReporter(o) && o.GetKind() != "ServiceMonitor" })
+	l.apply(ctx, t, rest...)
+	l.withCA(ctx, t)
+	s = l.becomes(ctx, t, "only the monitor is missing", func(s seenStatus) string {
+		if s.Summary["total"]-s.Summary["current"] == 1 && s.about("ServiceMonitor", "beacon").Health == "NotFound" {
+			return ""
+		}
+		return fmt.Sprintf("%+v", s)
+	})
+	if s.condition("Ready").Status != metav1.ConditionFalse || s.condition("Reconciling").Status != metav1.ConditionTrue {
+		t.Errorf("with something missing the conditions are %+v", s.Conditions)
+	}
+	l.apply(ctx, t, append(objects(t, monitorCRD), l.find(t, "ServiceMonitor", "beacon"))...)
+	l.becomesReady(ctx, t)
+}
+
+const monitorCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: ServiceMonitor, listKind: ServiceMonitorList, plural: servicemonitors, singular: servicemonitor}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// withCA does to webhooks what the cluster's own CA does.
+func (l *reported) withCA(ctx context.Context, t *testing.T) { l.patchCA(ctx, t, `"Q0E="`) }
+
+func (l *reported) patchCA(ctx context.Context, t *testing.T, value string) {
+	t.Helper()
+	name := l.find(t, "ValidatingWebhookConfiguration", "").GetName()
+	_, err := client(t, l.cluster).AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, name, types.JSONPatchType,
+		[]byte(`[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": `+value+`}]`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testDeleted(ctx context.Context, t *testing.T, l *reported) {
+	settings := l.find(t, "ConfigMap", "beacon-settings")
+	if err := l.applier.Delete(ctx, settings); err != nil {
+		t.Fatal(err)
+	}
+	s := l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
+	if ready := s.condition("Ready"); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "beacon-settings") {
+		t.Errorf("Ready is %+v, want False and the object's name", ready)
+	}
+	l.apply(ctx, t, settings)
+	l.becomesReady(ctx, t)
+}
+
+func testChangedImage(ctx context.Context, t *testing.T, l *reported) {
+	deployment := l.find(t, "Deployment", "beacon-operator")
+	_, err := client(t, l.cluster).AppsV1().Deployments("beacon").Patch(ctx, "beacon-operator", types.StrategicMergePatchType,
+		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "operator", "image": "registry.example.com/other:1"}]}}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := l.becomesBad(ctx, t, "Deployment", "beacon-operator", "Failed")
+	if s.condition("Stalled").Status != metav1.ConditionTrue || !strings.Contains(s.about("Deployment", "beacon-operator").Message, "registry.example.com/other:1") {
+		t.Errorf("want Stalled and the image's name, got %+v", s)
+	}
+	l.apply(ctx, t, deployment)
+	l.becomesReady(ctx, t)
+}
+
+// testNamesTaken has another definition take the kind's name while the
+// operator's is away.
+func testNamesTaken(ctx context.Context, t *testing.T, l *reported) {
+	crd := l.find(t, "CustomResourceDefinition", "beacons.example.com")
+	rival := objects(t, strings.NewReplacer(
+		"beacons.example.com", "rivals.example.com", "plural: beacons", "plural: rivals", "singular: beacon", "singular: rival",
+	).Replace(beaconCRD))
+	if err := l.applier.Delete(ctx, crd); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.applier.AwaitGone(ctx, []*unstructured.Unstructured{crd}); err != nil {
+		t.Fatal(err)
+	}
+	l.apply(ctx, t, rival...)
+	// The applier waits for what it applies, and this one's names are not
+	// accepted.
+	soon, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := l.applier.Apply(soon, []*unstructured.Unstructured{crd}); err == nil {
+		t.Fatal("the names were accepted")
+	}
+	s := l.becomesBad(ctx, t, "CustomResourceDefinition", "beacons.example.com", "Failed")
+	if ready := s.condition("Ready"); ready.Status != metav1.ConditionFalse {
+		t.Errorf("Ready is %+v", ready)
+	}
+	if err := l.applier.Delete(ctx, rival[0]); err != nil {
+		t.Fatal(err)
+	}
+	l.becomesReady(ctx, t)
+}
+
+func testWithoutCA(ctx context.Context, t *testing.T, l *reported) {
+	l.patchCA(ctx, t, "null")
+	name := l.find(t, "ValidatingWebhookConfiguration", "").GetName()
+	s := l.becomesBad(ctx, t, "ValidatingWebhookConfiguration", name, "InProgress")
+	if got := s.about("ValidatingWebhookConfiguration", name); !strings.Contains(got.Message, "CA") {
+		t.Errorf("it says %q", got.Message)
+	}
+	l.withCA(ctx, t)
+	l.becomesReady(ctx, t)
+}
+
+// testBrokenConnections breaks every watch, and changes something before any
+// can have begun anew.
+func testBrokenConnections(ctx context.Context, t *testing.T, l *reported) {
+	settings := l.find(t, "ConfigMap", "beacon-settings")
+	if n := l.reporter.proxy.Cut(); n == 0 {
+		t.Error("there was no connection to break")
+	}
+	if err := l.applier.Delete(ctx, settings); err != nil {
+		t.Fatal(err)
+	}
+	l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
+	l.reporter.proxy.Cut()
+	l.apply(ctx, t, settings)
+	l.becomesReady(ctx, t)
+}
+
+// testForbidden takes the right to read ConfigMaps. A watch that runs is not
+// asked again for its right, so that it is broken.
+func testForbidden(ctx context.Context, t *testing.T, l *reported) {
+	role := l.find(t, "ClusterRole", "quayside-reporter")
+	less := role.DeepCopy()
+	rules, _, _ := unstructured.NestedSlice(less.Object, "rules")
+	for _, rule := range rules {
+		fields := rule.(map[string]any)
+		resources, _, _ := unstructured.NestedSlice(fields, "resources")
+		fields["resources"] = slices.DeleteFunc(resources, func(r any) bool { return r == "configmaps" })
+	}
+	if err := unstructured.SetNestedSlice(less.Object, rules, "rules"); err != nil {
+		t.Fatal(err)
+	}
+	l.apply(ctx, t, less)
+	l.reporter.proxy.Cut()
+	s := l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "Forbidden")
+	if ready := s.condition("Ready"); ready.Status != metav1.ConditionUnknown || !strings.Contains(ready.Message, "beacon-settings") {
+		t.Errorf("Ready is %+v, want Unknown and the object's name", ready)
+	}
+	account := l.find(t, "ServiceAccount", "beacon-operator")
+	if err := l.applier.Delete(ctx, account); err != nil {
+		t.Fatal(err)
+	}
+	s = l.becomesBad(ctx, t, "ServiceAccount", "beacon-operator", "NotFound")
+	if s.about("ConfigMap", "beacon-settings").Health != "Forbidden" {
+		t.Errorf("the rest is judged, and of the ConfigMap it says %+v", s.about("ConfigMap", "beacon-settings"))
+	}
+	l.apply(ctx, t, account, role)
+	l.becomesReady(ctx, t)
+}
+
+// testServerRestart wants nothing to be said because the server is away, and
+// what happened meanwhile to be seen.
+func testServerRestart(ctx context.Context, t *testing.T, l *reported) {
+	began := time.Now()
+	if err := l.cluster.RestartAPI(ctx); err != nil {
+		t.Fatal(err)
+	}
+	settings := l.find(t, "ConfigMap", "beacon-settings")
+	if err := l.applier.Delete(ctx, settings); err != nil {
+		t.Fatal(err)
+	}
+	s := l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "NotFound")
+	if bad := s.Summary["total"] - s.Summary["current"]; bad != 1 {
+		t.Errorf("%d objects are said to be bad: %+v", bad, s.Objects)
+	}
+	wrote := slices.DeleteFunc(l.cluster.Requests(t, began), func(r harness.Request) bool {
+		return r.Resource != "installations.quayside.dev/status"
+	})
+	if len(wrote) != 1 {
+		t.Errorf("the status was written %d times, want once", len(wrote))
+	}
+	l.apply(ctx, t, settings)
+	l.becomesReady(ctx, t)
+}
+
+func testReporterRestart(ctx context.Context, t *testing.T, l *reported) {
+	_, before := statusOf(ctx, t, l.cluster, "beacon", "beacon")
+	l.reporter.process.Kill()
+	began := time.Now()
+	l.reporter.start(ctx, t)
+	l.reporter.judges(ctx, t)
+	time.Sleep(500 * time.Millisecond) // what it would write it writes at once
+	if _, after := statusOf(ctx, t, l.cluster, "beacon", "beacon"); after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("it wrote %v over %v", after.Object["status"], before.Object["status"])
+	}
+	for _, r := range l.cluster.Requests(t, began) {
+		if r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" {
+			t.Errorf("request %s, want none that writes", r)
+		}
+	}
+}
+
+// judges waits until the reporter has judged the operator and found it ready.
+func (r *reporter) judges(ctx context.Context, t *testing.T) {
+	t.Helper()
+	eventually(ctx, t, "it has judged", func() string {
+		_, text := r.get(r.metrics, "/metrics")
+		if strings.Contains(text, `quayside_installation_ready{namespace="beacon",package="beacon",version="0.1.0"} 1`) {
+			return ""
+		}
+		return "the metrics do not say so"
+	})
+}
+
+// testStandby has two reporters of which one works, and then the other.
+func testStandby(ctx context.Context, t *testing.T, l *reported) {
+	if err := l.reporter.process.Stop(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--leader-elect", "--leader-election-namespace=" + reporterNamespace}
+	one := l.reporter.again(ctx, t, "one", flags...)
+	one.judges(ctx, t)
+	two := l.reporter.again(ctx, t, "two", flags...)
+	if _, text := two.get(two.metrics, "/metrics"); strings.Contains(text, "quayside_installation_ready") {
+		t.Error("both judge at once")
+	}
+	if err := one.process.Stop(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	two.judges(ctx, t)
+	l.reporter = two
+}
+
+func testMetrics(ctx context.Context, t *testing.T, l *reported) {
+	if code, text := l.reporter.get(l.reporter.probes, "/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz: %d %s", code, text)
+	}
+	s, _ := statusOf(ctx, t, l.cluster, "beacon", "beacon")
+	_, text := l.reporter.get(l.reporter.metrics, "/metrics")
+	for _, want := range []string{
+		fmt.Sprintf(`quayside_installation_objects{namespace="beacon",package="beacon",status="Current",version="0.1.0"} %d`, s.Summary["total"]),
+		`quayside_installation_objects{namespace="beacon",package="beacon",status="Failed",version="0.1.0"} 0`,
+		`quayside_reporter_kinds{state="Forbidden"} 0`,
+		"quayside_reporter_build_info{",
+		"controller_runtime_reconcile_total{",
+		"rest_client_requests_total{",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	list, err := client(t, l.cluster).EventsV1().Events("beacon").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for _, e := range list.Items {
+		if e.ReportingController == "quayside-reporter" && e.Regarding.Kind == "Installation" {
+			told[e.Reason] = true
+		}
+	}
+	if !told["Ready"] || !told["NotReady"] {
+		t.Errorf("events tell of %v, want Ready and NotReady", slices.Collect(maps.Keys(told)))
+	}
+}
+
+func testGone(ctx context.Context, t *testing.T, l *reported) {
+	if err := l.applier.Delete(ctx, l.find(t, "Installation", "")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "its metrics are gone and its kinds are not watched", func() string {
+		_, text := l.reporter.get(l.reporter.metrics, "/metrics")
+		switch {
+		case strings.Contains(text, "quayside_installation_ready{"):
+			return "the metrics are there"
+		case !strings.Contains(text, `quayside_reporter_kinds{state="Watched"} 0`):
+			return "kinds are watched"
+		}
+		return ""
+	})
+}
+
+// readOnly wants the requests to be those of a program that writes nothing but
+// the status of Installations, Events and its Lease.
+func readOnly(t *testing.T, requests []harness.Request) {
+	t.Helper()
+	writes := map[string]string{ // by resource
+		"installations.quayside.dev/status": "patch",
+		"events.events.k8s.io":              "create patch",
+		"leases.coordination.k8s.io":        "create update patch",
+		"events":                            "create patch", // of leader election
+	}
+	for _, r := range requests {
+		switch {
+		case r.Verb == "get", r.Verb == "list", r.Verb == "watch":
+		case !slices.Contains(strings.Fields(writes[r.Resource]), r.Verb):
+			t.Errorf("request %s", r)
+		}
+	}
+	if len(requests) == 0 {
+		t.Error("no request was written down")
+	}
+}
