@@ -76,11 +76,51 @@ func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
 	if err != nil {
 		return err
 	}
+	more, err := t.adopt(dir, cfg, installs)
+	if err != nil {
+		return err
+	}
+	own = append(own, more...)
 	fields := map[string]any{"resources": texts(append(own, resources...)...)}
 	if len(patches) > 0 {
 		fields["patches"] = patches
 	}
 	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(fields))
+}
+
+// adopt writes the objects that the installs of a cluster have in common with
+// one that the cluster does not get, in whose directory they lie. It returns
+// the files' names.
+func (t *tree) adopt(dir string, cfg config, installs []*opened) ([]string, error) {
+	objects := adopted(installs)
+	names := fileNames("", objects)
+	for i, o := range objects {
+		if err := t.files.Add(path.Join(dir, names[i]), Encode(map[string]any(t.opt.profiled(t.inCluster(cfg, o))))); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Sorted(slices.Values(names)), nil
+}
+
+// adopted returns what some of the installs ship and none of them renders,
+// each from the first that does.
+func adopted(installs []*opened) []Object {
+	there := map[Key]bool{}
+	for _, in := range installs {
+		for _, o := range in.objects {
+			there[o.Key()] = true
+		}
+	}
+	var out []Object
+	for _, in := range installs {
+		for _, o := range in.others {
+			if !there[o.Key()] {
+				there[o.Key()] = true
+				out = append(out, o)
+			}
+		}
+	}
+	return out
 }
 
 // chosen returns the installs that a cluster gets.

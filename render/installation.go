@@ -64,6 +64,9 @@ func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Install
 			there[o.Key()] = o
 		}
 	}
+	for _, o := range adopted(installs) {
+		there[o.Key()] = o
+	}
 	for _, r := range t.objects {
 		if isCRD(r.Object) || path.Dir(r.Path) == "namespaces" {
 			there[r.Object.Key()] = r.Object

@@ -34,15 +34,11 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 		h := judgeObject(ref, o, read, now)
 		count(&out.Summary, h.Status)
 		if h.Status != v1alpha1.Current {
-			bad = append(bad, v1alpha1.ObjectHealth{
-				APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Health: h.Status, Message: h.Message,
-			})
+			bad = append(bad, listed(ref, h))
 		}
 		im.add(ref, o.Object, h.Status)
 	}
-	slices.SortStableFunc(bad, func(a, b v1alpha1.ObjectHealth) int {
-		return cmp.Or(cmp.Compare(rank(a.Health), rank(b.Health)), compareNames(a, b))
-	})
+	worstFirst(bad)
 	out.Conditions = conditions(out.Summary, bad)
 	if c, ok := upgradeable(spec, found); ok {
 		out.Conditions = append(out.Conditions, c)
@@ -54,6 +50,18 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 	out.Objects, out.MoreObjects = atMost(bad, maxObjects)
 	out.Images, out.MoreImages = atMost(im.list, maxImages)
 	return out
+}
+
+func listed(ref v1alpha1.ObjectReference, h Health) v1alpha1.ObjectHealth {
+	return v1alpha1.ObjectHealth{
+		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Health: h.Status, Message: h.Message,
+	}
+}
+
+func worstFirst(list []v1alpha1.ObjectHealth) {
+	slices.SortStableFunc(list, func(a, b v1alpha1.ObjectHealth) int {
+		return cmp.Or(cmp.Compare(rank(a.Health), rank(b.Health)), compareNames(a, b))
+	})
 }
 
 // atMost returns the first limit items and how many more there are.

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/quayside/quayside/report/v1alpha1"
@@ -16,13 +14,8 @@ func Objects(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed, now time.T
 	out := make([]v1alpha1.ObjectHealth, 0, len(spec.Objects))
 	for _, ref := range spec.Objects {
 		o, read := found[keyOf(ref)]
-		h := judgeObject(ref, o, read, now)
-		out = append(out, v1alpha1.ObjectHealth{
-			APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Health: h.Status, Message: h.Message,
-		})
+		out = append(out, listed(ref, judgeObject(ref, o, read, now)))
 	}
-	slices.SortStableFunc(out, func(a, b v1alpha1.ObjectHealth) int {
-		return cmp.Or(cmp.Compare(rank(a.Health), rank(b.Health)), compareNames(a, b))
-	})
+	worstFirst(out)
 	return out
 }

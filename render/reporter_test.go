@@ -1,0 +1,430 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// rendering is a lock with everything that it renders with.
+type rendering struct {
+	name string
+	lock *lockfile.File
+	opt  Options
+	open func(lockfile.Pin) (fs.FS, error)
+}
+
+func reporterOptions() *Reporter {
+	return &Reporter{Image: "registry.example.com/quayside-report:1.0.0", Namespace: "quayside-system"}
+}
+
+// renderings returns the golden cases and, where they are at hand, the bundles
+// of the corpus, each by itself in a cluster with mirrors and a config.
+func renderings(t *testing.T, corpus bool) []rendering {
+	t.Helper()
+	var out []rendering
+	for _, dir := range goldenCases(t) {
+		lock, opt, open := goldenLock(t, dir)
+		out = append(out, rendering{dir, lock, opt, open})
+	}
+	// The same bundle twice, and a cluster for each: what they have in common
+	// lies in the directory of one.
+	twice := small("x", "1.0.0+b1", "v1",
+		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: first}\nvalue: 1\n",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: hush}\nstringData: {a: b}\n")
+	lock := &lockfile.File{}
+	for _, ns := range []string{"one", "two"} {
+		lock.Pins = append(lock.Pins, lockfile.Pin{Namespace: ns, Package: "x", Version: "1.0.0+b1", Bundle: "x.v1.0.0+b1", WatchNamespaces: []string{ns}, InstallMode: catalog.OwnNamespace})
+	}
+	out = append(out, rendering{
+		"twice", lock, Options{Clusters: []Cluster{{Name: "both"}, {Name: "first", Operators: []string{"one/*"}}, {Name: "second", Operators: []string{"two/*"}}, {Name: "none", Operators: []string{"x/y"}}}},
+		func(lockfile.Pin) (fs.FS, error) { return twice, nil },
+	})
+
+	if !corpus || os.Getenv("QUAYSIDE_CORPUS") == "" || testing.Short() {
+		t.Log("without the bundles of a corpus")
+		return out
+	}
+	for _, dir := range corpusBundles(t) {
+		pin := pinOf(load(t, dir), "op-ns")
+		out = append(out, rendering{
+			dir, &lockfile.File{Pins: []lockfile.Pin{pin}},
+			Options{
+				Mirrors:  []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}, {Source: "docker.io", Mirror: "mirror.example.com/hub"}},
+				Clusters: []Cluster{{Name: "b", Config: []byte(`{"env":[{"name":"A","value":"b"}]}`)}},
+			},
+			func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil },
+		})
+	}
+	return out
+}
+
+// gets returns what a cluster gets, read back from the files: its overlay, its
+// reporter, and the CRDs.
+func gets(t *testing.T, res *Result, cluster string) (operators, reporter, crds []Object) {
+	t.Helper()
+	files := withUserFiles(res.Tree, nil)
+	read := func(dir string) []Object {
+		docs, err := build(files, dir)
+		if err != nil {
+			t.Fatalf("building %s: %v", dir, err)
+		}
+		var out []Object
+		for _, d := range docs {
+			out = append(out, decodeObject(t, d.text))
+		}
+		return out
+	}
+	operators = read(path.Join("clusters", cluster))
+	if _, on := files[path.Join("clusters", cluster, "reporter", kustomizationFile)]; on {
+		reporter = read(path.Join("clusters", cluster, "reporter"))
+	}
+	for name, data := range files {
+		if strings.HasPrefix(name, "crds/") && strings.HasSuffix(name, ".yaml") {
+			crds = append(crds, decodeObject(t, data))
+		}
+	}
+	return operators, reporter, crds
+}
+
+func decodeObject(t *testing.T, text []byte) Object {
+	t.Helper()
+	var o map[string]any
+	if err := yaml.Unmarshal(text, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func clusterNames(opt Options) []string {
+	var names []string
+	for _, c := range opt.defaults().Clusters {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// received is what one cluster gets.
+type received struct {
+	rendering
+	res                       *Result
+	cluster                   string
+	operators, reporter, crds []Object
+}
+
+// TestReporter holds what the reporter is told and permitted against what each
+// cluster really gets.
+func TestReporter(t *testing.T) {
+	for _, r := range renderings(t, true) {
+		if r.opt.Reporter == nil {
+			r.opt.Reporter = reporterOptions()
+		}
+		res, err := All(r.lock, r.opt, r.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cluster := range clusterNames(r.opt) {
+			t.Run(strings.TrimPrefix(r.name, "testdata/")+"/"+cluster, func(t *testing.T) {
+				got := received{rendering: r, res: res, cluster: cluster}
+				got.operators, got.reporter, got.crds = gets(t, res, cluster)
+				checkExpected(t, got)
+				checkWritten(t, got)
+				checkRights(t, got)
+			})
+		}
+		if _, err := res.Installations("nowhere"); err == nil || !strings.Contains(err.Error(), `no cluster "nowhere" (have `) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// checkExpected holds the Installations against the cluster's objects: found by
+// the owner labels and by the bundle's own list of CRDs, with the images that
+// kustomize puts out.
+func checkExpected(t *testing.T, r received) {
+	all, err := r.res.Installations(r.cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	covered := map[Key]bool{}
+	for _, in := range all {
+		i := slices.IndexFunc(r.lock.Pins, func(p lockfile.Pin) bool { return p.Namespace == in.Namespace && p.Package == in.Spec.Package })
+		if i < 0 {
+			t.Fatalf("an Installation %s/%s without a pin", in.Namespace, in.Spec.Package)
+		}
+		pin := r.lock.Pins[i]
+		content, err := r.open(pin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := bundle.Load(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, ref := range in.Spec.Objects {
+			o := Object{"apiVersion": ref.APIVersion, "kind": ref.Kind, "metadata": map[string]any{"namespace": ref.Namespace, "name": ref.Name}}
+			covered[o.Key()] = true
+			got[o.Key().String()] = fmt.Sprint(ref.APIVersion, " ", ref.Version, " ", ref.Images)
+		}
+		if d := cmp.Diff(wanted(b, pin, r.operators, r.crds), got); d != "" {
+			t.Errorf("%s/%s (-want +got):\n%s", pin.Namespace, pin.Package, d)
+		}
+		if in.Spec.Pin != string(pin.Checksum()) || in.Spec.Bundle != pin.Bundle || in.Spec.Version != pin.Version || in.Name != pin.Package {
+			t.Errorf("%+v", in)
+		}
+		if !slices.IsSortedFunc(in.Spec.Objects, compareReferences) {
+			t.Errorf("%s/%s: not sorted", pin.Namespace, pin.Package)
+		}
+	}
+	for _, o := range r.operators {
+		if !covered[o.Key()] {
+			t.Errorf("nobody expects %s", o.Key())
+		}
+	}
+}
+
+// wanted returns what a pin comes to in a cluster, by the object's name: its
+// version, where the object is the pin's alone, and its images.
+func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[string]string {
+	out := map[string]string{}
+	put := func(o Object) {
+		labels := sub(o, "metadata", "labels")
+		version := str(labels, "quayside.dev/version")
+		if str(labels, "quayside.dev/package") != pin.Package || version != strings.ReplaceAll(pin.Version, "+", "_") ||
+			!o.Is("apiextensions.k8s.io", "CustomResourceDefinition") && str(labels, "quayside.dev/install-namespace") != pin.Namespace {
+			version = ""
+		}
+		var images []v1alpha1.ContainerImage
+		pod := sub(o, "spec", "template", "spec")
+		for _, list := range []string{"initContainers", "containers"} {
+			for _, c := range items(pod, list) {
+				images = append(images, v1alpha1.ContainerImage{Container: str(c, "name"), Image: str(c, "image")})
+			}
+		}
+		out[o.Key().String()] = fmt.Sprint(o.APIVersion(), " ", version, " ", images)
+	}
+	shipped := map[Key]bool{}
+	ownCRDs := map[string]bool{"operatorconditions.operators.coreos.com": true}
+	for _, o := range b.Objects {
+		shipped[Object(o.Fields).Key()] = true
+		if o.Kind() == "CustomResourceDefinition" {
+			ownCRDs[o.Name()] = true
+		}
+	}
+	for _, o := range operators {
+		labels := sub(o, "metadata", "labels")
+		own := str(labels, "quayside.dev/package") == pin.Package && str(labels, "quayside.dev/install-namespace") == pin.Namespace
+		if own || o.Is("", "Namespace") && o.Name() == pin.Namespace || shipped[o.Key()] {
+			put(o)
+		}
+	}
+	for _, o := range crds {
+		if ownCRDs[o.Name()] {
+			put(o)
+		}
+	}
+	return out
+}
+
+// resourceOf says how a kind is named in a rule, written down by hand.
+func resourceOf() map[string]string {
+	return map[string]string{
+		"/ConfigMap": "configmaps", "/Namespace": "namespaces", "/Service": "services", "/ServiceAccount": "serviceaccounts",
+		"admissionregistration.k8s.io/MutatingWebhookConfiguration":   "mutatingwebhookconfigurations",
+		"admissionregistration.k8s.io/ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+		"apiextensions.k8s.io/CustomResourceDefinition":               "customresourcedefinitions",
+		"apiregistration.k8s.io/APIService":                           "apiservices",
+		"apps/Deployment":                                             "deployments",
+		"beacon.example.com/Beacon":                                   "beacons",
+		"cert-manager.io/Certificate":                                 "certificates",
+		"cert-manager.io/Issuer":                                      "issuers",
+		"ecr.mobb.redhat.com/Secret":                                  "secrets",
+		"ecs.services.k8s.aws/Service":                                "services",
+		"monitoring.coreos.com/PrometheusRule":                        "prometheusrules",
+		"monitoring.coreos.com/ServiceMonitor":                        "servicemonitors",
+		"operators.coreos.com/OperatorCondition":                      "operatorconditions",
+		"policy/PodDisruptionBudget":                                  "poddisruptionbudgets",
+		"rbac.authorization.k8s.io/ClusterRole":                       "clusterroles",
+		"rbac.authorization.k8s.io/ClusterRoleBinding":                "clusterrolebindings",
+		"rbac.authorization.k8s.io/Role":                              "roles",
+		"rbac.authorization.k8s.io/RoleBinding":                       "rolebindings",
+		"scheduling.k8s.io/PriorityClass":                             "priorityclasses",
+		"services.example.com/Service":                                "services",
+	}
+}
+
+// checkRights counts every right of the reporter's role one by one.
+func checkRights(t *testing.T, r received) {
+	want := map[string]bool{
+		"get /pods": true, "list /pods": true,
+		"create /events": true, "patch /events": true, "create events.k8s.io/events": true, "patch events.k8s.io/events": true,
+		"get quayside.dev/installations": true, "list quayside.dev/installations": true, "watch quayside.dev/installations": true,
+		"update quayside.dev/installations/status": true, "patch quayside.dev/installations/status": true,
+	}
+	objects := r.operators
+	if len(objects) > 0 {
+		objects = append(objects, newObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "x"))
+	}
+	for _, o := range objects {
+		if o.Is("", "Secret") {
+			continue
+		}
+		resource, known := resourceOf()[o.Group()+"/"+o.Kind()]
+		if !known {
+			t.Errorf("what is the resource of %s?", o.Key())
+		}
+		for _, verb := range []string{"get", "list", "watch"} {
+			want[verb+" "+o.Group()+"/"+resource] = true
+		}
+	}
+	got := map[string]bool{}
+	for _, o := range r.reporter {
+		if o.Is("rbac.authorization.k8s.io", "ClusterRole") {
+			rights(t, o, got)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("rights (-want +got):\n%s", d)
+	}
+}
+
+// rights adds "verb group/resource" for everything that a role gives.
+func rights(t *testing.T, role Object, into map[string]bool) {
+	t.Helper()
+	for _, rule := range items(role, "rules") {
+		for key := range rule {
+			if !slices.Contains([]string{"apiGroups", "resources", "verbs"}, key) {
+				t.Errorf("a rule with %s", key)
+			}
+		}
+		for _, group := range rule["apiGroups"].([]any) {
+			for _, resource := range rule["resources"].([]any) {
+				for _, verb := range rule["verbs"].([]any) {
+					into[fmt.Sprintf("%s %s/%s", verb, group, resource)] = true
+				}
+			}
+		}
+	}
+}
+
+// TestReporterChangesNothingElse renders with and without: the reporter adds
+// files, and lines to three lists.
+func TestReporterChangesNothingElse(t *testing.T) {
+	for _, r := range renderings(t, false) {
+		r.opt.Reporter = nil
+		without, err := All(r.lock, r.opt, r.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.opt.Reporter = reporterOptions()
+		with, err := All(r.lock, r.opt, r.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := contents(without.Tree), contents(with.Tree)
+		lists := []string{"kustomization.yaml", "clusters/kustomization.yaml", "argocd/kustomization.yaml", "flux/kustomization.yaml"}
+		for _, name := range slices.Sorted(maps.Keys(before)) {
+			old, now := before[name], after[name]
+			delete(after, name)
+			if slices.Contains(lists, name) && slices.Equal(strings.Split(old, "\n"), slices.DeleteFunc(strings.Split(now, "\n"), func(line string) bool {
+				return strings.HasPrefix(line, "- ") && (strings.Contains(line, "reporter") || strings.Contains(line, "installations.quayside.dev"))
+			})) {
+				continue
+			}
+			if old != now {
+				t.Errorf("%s: %s changed:\n%s", r.name, name, cmp.Diff(old, now))
+			}
+		}
+		for name := range after {
+			if !strings.Contains(name, "reporter") && name != "crds/quayside/customresourcedefinition-installations.quayside.dev.yaml" {
+				t.Errorf("%s: the reporter brings %s", r.name, name)
+			}
+		}
+	}
+}
+
+// checkWritten reads the Installations back from the cluster's files: they are
+// what Installations returns, but for Secrets.
+func checkWritten(t *testing.T, r received) {
+	all, err := r.res.Installations(r.cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]v1alpha1.InstallationSpec{}
+	for _, in := range all {
+		in.Spec.Objects = slices.DeleteFunc(in.Spec.Objects, func(ref v1alpha1.ObjectReference) bool { return ref.APIVersion == "v1" && ref.Kind == "Secret" })
+		want[in.Namespace+"/"+in.Name] = in.Spec
+	}
+	got := map[string]v1alpha1.InstallationSpec{}
+	for _, o := range r.reporter {
+		if !o.Is("quayside.dev", "Installation") {
+			continue
+		}
+		var in v1alpha1.Installation
+		if err := yaml.UnmarshalStrict(Encode(map[string]any(o)), &in); err != nil {
+			t.Fatal(err)
+		}
+		got[in.Namespace+"/"+in.Name] = in.Spec
+		if in.Labels["quayside.dev/package"] != in.Spec.Package || in.Labels["quayside.dev/install-namespace"] != in.Namespace {
+			t.Errorf("labels %v", in.Labels)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("written (-want +got):\n%s", d)
+	}
+}
+
+// TestReporterIsRefused has no image, and a namespace that is an operator's.
+func TestReporterIsRefused(t *testing.T) {
+	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
+	for want, r := range map[string]Reporter{
+		"spec.reporter: image and namespace are needed to render it":                                        {Namespace: "x"},
+		`spec.reporter.namespace: "my-lantern" is an operator's: the reporter needs a namespace of its own`: {Image: "x", Namespace: "my-lantern"},
+	} {
+		opt.Reporter = &r
+		if _, err := All(lock, opt, open); fmt.Sprint(err) != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	opt.Reporter = reporterOptions()
+	for _, ns := range []string{"kube-system", "given"} {
+		opt.Reporter.Namespace, opt.Namespaces = ns, []string{"given"}
+		res, err := All(lock, opt, open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := res.Tree.Get("reporter/system/namespace-" + ns + ".yaml"); ok {
+			t.Errorf("%s is rendered, and is not ours", ns)
+		}
+	}
+}
+
+// TestPlurals looks at kinds whose plural is not just an s more.
+func TestPlurals(t *testing.T) {
+	for kind, want := range map[string]string{
+		"NetworkPolicy": "networkpolicies", "Gateway": "gateways", "Ingress": "ingresses", "Endpoints": "endpoints", "Proxy": "proxies",
+		"Index": "indexes", "Batch": "batches", "Mesh": "meshes", "SecurityContextConstraints": "securitycontextconstraints",
+	} {
+		if got := plural(kind); got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+	}
+	for _, kind := range []string{"", "Y", "S"} {
+		plural(kind)
+	}
+}
