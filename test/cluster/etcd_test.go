@@ -170,8 +170,26 @@ func (w etcd) breaks(t *testing.T, rendered []*unstructured.Unstructured) {
 	}
 	w.says(t, 1, "my-etcd/etcd\t0.9.2\t0.9.2\tProgressing\t-\tServiceAccount my-etcd/"+accounts[0].GetName()+": it does not exist",
 		accounts[0].GetName()+"\tmy-etcd\tServiceAccount\tNotFound\tit does not exist")
-	w.apply(t, rendered)
-	w.must(t, w.status("--wait", "--timeout", "30s")...)
+	w.outlasts(t, rendered)
+}
+
+// outlasts waits for what is missing while the API server is away for a time.
+func (w etcd) outlasts(t *testing.T, rendered []*unstructured.Unstructured) {
+	ctx := within(t, time.Minute)
+	mended := make(chan error, 1)
+	go func() {
+		time.Sleep(3 * time.Second) // by now status has looked once
+		if err := w.cluster.RestartAPI(ctx); err != nil {
+			mended <- err
+			return
+		}
+		_, err := w.applier.Apply(ctx, rendered)
+		mended <- err
+	}()
+	w.must(t, w.status("--wait", "--timeout", "50s")...)
+	if err := <-mended; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // holdsBack has the operator say that it must not be upgraded: resolve leaves

@@ -27,10 +27,10 @@ type customKind struct {
 	Message    string                  `json:"message,omitempty"` // why they could not be listed
 }
 
-// custom counts the custom resources of the kinds that the operators provide. got
-// is what was found of their objects, in the order of the installations. A kind of
-// several operators is listed once.
-func (l *looker) custom(ctx context.Context, got []v1alpha1.Observed, out *seen, now time.Time) error {
+// custom counts the custom resources of the kinds that the operators provide. A
+// kind of several operators is listed once.
+func (l *looker) custom(ctx context.Context, out *seen) error {
+	got := out.objects
 	var lists []live.ListOptions
 	of := map[int][]*seenOperator{} // by place in lists
 	for _, in := range l.want.installations {
@@ -56,6 +56,7 @@ func (l *looker) custom(ctx context.Context, got []v1alpha1.Observed, out *seen,
 	if err != nil {
 		return err
 	}
+	now := time.Now()
 	for i, f := range found {
 		k := customKind{APIVersion: lists[i].APIVersion, Kind: lists[i].Kind, Message: f.Message, Count: len(f.Objects), AtLeast: f.More > 0}
 		k.Resources, k.NotReady = judged(f.Objects, now)

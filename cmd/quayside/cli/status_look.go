@@ -70,6 +70,7 @@ func (o *statusOptions) expected(ctx context.Context, s *space, names []string) 
 
 // seen is what a cluster was found to have.
 type seen struct {
+	objects   []v1alpha1.Observed // in the order of the installations
 	summary   report.Summary
 	operators map[string]*seenOperator // by namespace/package
 }
@@ -87,15 +88,15 @@ type seenOperator struct {
 func (o *statusOptions) look(ctx context.Context, c *live.Cluster, want *expected) (*seen, error) {
 	l := &looker{c: c, want: want}
 	o.talk.progress("reading cluster %s", c.Server)
-	got, err := l.look(ctx, o.custom && !o.wait)
-	if err != nil || !o.wait {
-		return got, err
+	got, err := l.look(ctx)
+	if err != nil {
+		return nil, err
 	}
 	limit := time.Now().Add(o.timeout)
-	for pause := time.Second; ; pause = min(2*pause, 15*time.Second) {
+	for pause := time.Second; o.wait && (err != nil || !got.summary.Well()); pause = min(2*pause, 15*time.Second) {
 		left := time.Until(limit)
-		if err == nil && got.summary.Well() || left <= 0 {
-			return l.look(ctx, o.custom)
+		if left <= 0 {
+			break
 		}
 		o.talk.progress("%s", waiting(got, err))
 		select {
@@ -104,10 +105,14 @@ func (o *statusOptions) look(ctx context.Context, c *live.Cluster, want *expecte
 			return nil, context.Cause(ctx)
 		}
 		var unreachable *live.UnreachableError
-		if got, err = l.look(ctx, false); err != nil && !errors.As(err, &unreachable) {
+		if got, err = l.look(ctx); err != nil && !errors.As(err, &unreachable) {
 			return nil, err
 		}
 	}
+	if err == nil && o.custom {
+		err = l.custom(ctx, got)
+	}
+	return got, err
 }
 
 // waiting says what --wait waits for.
@@ -134,7 +139,7 @@ type looker struct {
 }
 
 // look reads what the cluster has of what is expected, and judges it.
-func (l *looker) look(ctx context.Context, custom bool) (*seen, error) {
+func (l *looker) look(ctx context.Context) (*seen, error) {
 	l.c.Forget()
 	var refs []v1alpha1.ObjectReference
 	for _, in := range l.want.installations {
@@ -152,8 +157,8 @@ func (l *looker) look(ctx context.Context, custom bool) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, all := time.Now(), got
-	out := &seen{operators: map[string]*seenOperator{}}
+	now := time.Now()
+	out := &seen{objects: got, operators: map[string]*seenOperator{}}
 	var found []report.Operator
 	for _, in := range l.want.installations {
 		own := got[:len(in.Spec.Objects)]
@@ -168,11 +173,6 @@ func (l *looker) look(ctx context.Context, custom bool) (*seen, error) {
 		one := &seenOperator{objects: report.Objects(in.Spec, own, now), notes: pods.faults[in.Namespace]}
 		one.reporter = there.says(inst, op.Status)
 		out.operators[in.Namespace+"/"+in.Spec.Package] = one
-	}
-	if custom {
-		if err := l.custom(ctx, all, out, now); err != nil {
-			return nil, err
-		}
 	}
 	if l.want.all {
 		found = append(found, there.others(l.want.installations)...)
