@@ -76,17 +76,7 @@ func (p *parser) again(n *names) bool {
 
 // keyByte reports whether c is a letter, a digit, or one of "_-./$".
 func keyByte(c byte) bool {
-	const (
-		low  = 0x3ff<<'0' | 1<<'-' | 1<<'.' | 1<<'/' | 1<<'$'
-		high = 0x3ffffff<<('a'-64) | 0x3ffffff<<('A'-64) | 1<<('_'-64)
-	)
-	switch c >> 6 {
-	case 0:
-		return low>>(c&63)&1 != 0
-	case 1:
-		return uint64(high)>>(c&63)&1 != 0
-	}
-	return false
+	return c|0x20-'a' < 26 || c-'0' < 10 || c == '-' || c == '_' || c == '.' || c == '/' || c == '$'
 }
 
 // certain reports whether a plain text can be nothing but a string.

@@ -2,6 +2,8 @@ package blockyaml
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -251,9 +253,7 @@ func (p *parser) unquote(i int, quote byte) int {
 	fixed := 0 // blanks before it are not the end of a line
 	for i < len(p.data) {
 		run := i
-		for c := p.data[i]; c != quote && c != '\n' && c != '\t' && (c != '\\' || quote == '\''); c = p.data[i] {
-			i++ // to the last line break at most
-		}
+		i = p.run(i, quote)
 		p.text = append(p.text, p.data[run:i]...)
 		switch c := p.data[i]; {
 		case c == quote && quote == '\'' && p.data[i+1] == '\'':
@@ -284,6 +284,35 @@ func (p *parser) unquote(i int, quote byte) int {
 	}
 	p.fail()
 	return i
+}
+
+// run returns the offset at or after i of what ends a run of plain characters
+// between quotes: the quote, a line break, a tab, or a backslash where that means
+// something. It is the last line break at most.
+func (p *parser) run(i int, quote byte) int {
+	other := byte('\\')
+	if quote == '\'' {
+		other = quote
+	}
+	for len(p.data)-i >= 8 {
+		w := binary.LittleEndian.Uint64(p.data[i:])
+		if found := has(w, quote) | has(w, other) | has(w, '\n') | has(w, '\t'); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+		i += 8
+	}
+	for c := p.data[i]; c != quote && c != '\n' && c != '\t' && c != other; c = p.data[i] {
+		i++
+	}
+	return i
+}
+
+// has returns a word whose lowest bit that is set lies in the first byte of w
+// that is c; 0 where none is.
+func has(w uint64, c byte) uint64 {
+	const ones = 0x0101010101010101
+	w ^= uint64(c) * ones
+	return (w - ones) &^ w & (0x80 * ones)
 }
 
 // foldQuoted adds what stands for the line break at i, and returns the offset
