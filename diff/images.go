@@ -49,6 +49,12 @@ func parseImage(s string) (img image, ok bool) {
 	switch {
 	case found && (strings.ContainsAny(first, ".:") || first == "localhost"):
 		img.registry, img.repository = first, more
+		if img.registry == "index.docker.io" {
+			img.registry = "docker.io"
+		}
+		if img.registry == "docker.io" && !strings.Contains(more, "/") {
+			img.repository = "library/" + more
+		}
 	case found:
 		img.registry, img.repository = "docker.io", rest
 	default:
@@ -252,6 +258,10 @@ func sameName(was, is image) string {
 func mirrored(img image, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool {
 		p = strings.TrimSuffix(p, "/")
+		if domain, wild := strings.CutPrefix(p, "*"); wild { // "*.example.com", "*.example.com/org"
+			suffix, under, _ := strings.Cut(domain, "/")
+			return strings.HasSuffix(img.registry, suffix) && (under == "" || img.repository == under || strings.HasPrefix(img.repository, under+"/"))
+		}
 		return img.name() == p || img.registry == p || strings.HasPrefix(img.name(), p+"/")
 	})
 }

@@ -72,6 +72,7 @@ type registriesConf struct {
 			Pull     string `toml:"pull-from-mirror"`
 		} `toml:"mirror"`
 	} `toml:"registry"`
+	First map[string]any `toml:"registries"` // of version 1 of the format
 }
 
 func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
@@ -85,15 +86,24 @@ func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
 	}
 	var m Mirrors
 	var faults diag.List
+	if conf.First != nil {
+		faults.Addf(diag.Pos{File: file}, "[registries.search], [registries.insecure] and [registries.block] are of version 1 of the format, which is not supported: use [[registry]]")
+	}
 	for i, r := range conf.Registry {
 		where := fmt.Sprintf("registry[%d]", i)
-		rule := mirrorRule{prefix: r.Prefix, location: r.Location, insecure: r.Insecure, blocked: r.Blocked, from: file}
+		rule := mirrorRule{prefix: strings.TrimRight(r.Prefix, "/"), location: strings.TrimRight(r.Location, "/"), insecure: r.Insecure, blocked: r.Blocked, from: file}
 		if rule.prefix == "" {
-			rule.prefix = r.Location
+			rule.prefix = rule.location
+		}
+		if rule.location != "" {
+			checkLocation(&faults, diag.Pos{File: file}, where+".location", rule.location)
 		}
 		checkPrefix(&faults, diag.Pos{File: file}, where+".prefix", rule.prefix)
 		for j, e := range r.Mirror {
-			one := mirror{location: e.Location, insecure: e.Insecure}
+			one := mirror{location: strings.TrimRight(e.Location, "/"), insecure: e.Insecure}
+			if r.MirrorByDigestOnly && e.Pull != "" {
+				faults.Addf(diag.Pos{File: file}, "%s.mirror[%d]: pull-from-mirror beside the registry's mirror-by-digest-only: want one of the two", where, j)
+			}
 			switch e.Pull {
 			case "", "all":
 				one.tags, one.digests = !r.MirrorByDigestOnly, true
@@ -104,7 +114,7 @@ func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
 			default:
 				faults.Addf(diag.Pos{File: file}, "%s.mirror[%d]: pull-from-mirror %q: want all, digest-only or tag-only", where, j, e.Pull)
 			}
-			checkLocation(&faults, diag.Pos{File: file}, fmt.Sprintf("%s.mirror[%d].location", where, j), e.Location)
+			checkLocation(&faults, diag.Pos{File: file}, fmt.Sprintf("%s.mirror[%d].location", where, j), one.location)
 			rule.mirrors = append(rule.mirrors, one)
 		}
 		m.rules = append(m.rules, rule)
@@ -188,32 +198,24 @@ func checkPrefix(faults *diag.List, pos diag.Pos, where, s string) {
 
 // checkLocation wants a host, or a host and a path.
 func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
-	host, _, _ := strings.Cut(s, "/")
-	if _, err := name.NewRegistry(host, name.StrictValidation); err != nil || strings.ContainsAny(s, "*@ ") || strings.HasSuffix(s, "/") {
-		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path", where, s)
+	host, under, _ := strings.Cut(s, "/")
+	if _, err := name.NewRegistry(host, name.StrictValidation); err != nil || strings.ContainsAny(s, "*@ ") || strings.Contains(s, "//") || strings.HasSuffix(s, "/") || strings.Contains(under, ":") {
+		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path (without a scheme, a tag and a digest)", where, s)
 	}
 }
 
 // places returns where to ask for an image of repo, in order: the mirrors of
 // the longest prefix that matches, then the source. The rules of one prefix
-// are joined in the order of their files.
+// are joined in the order of their files. A mirror that another prefix blocks
+// is left out.
 func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
-	best := ""
-	for _, r := range m.rules {
-		if _, ok := r.match(repo); ok && len(r.prefix) > len(best) {
-			best = r.prefix
-		}
-	}
 	source, blockedBy := repo, ""
 	var all []string
-	for _, r := range m.rules {
-		rest, ok := r.match(repo)
-		if !ok || r.prefix != best {
-			continue
-		}
+	for _, r := range m.about(repo) {
+		rest, _ := r.match(repo)
 		for _, to := range r.mirrors {
-			if byDigest && to.digests || !byDigest && to.tags {
-				all = append(all, to.location+rest)
+			if place := to.location + rest; (byDigest && to.digests || !byDigest && to.tags) && (place == repo || m.blocks(place) == "") {
+				all = append(all, place)
 			}
 		}
 		if r.location != "" && r.location != r.prefix {
@@ -223,6 +225,9 @@ func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
 			blockedBy = r.from
 		}
 	}
+	if blockedBy == "" && source != repo {
+		blockedBy = m.blocks(source)
+	}
 	if blockedBy == "" {
 		all = append(all, source)
 	}
@@ -230,6 +235,33 @@ func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
 		return nil, fmt.Errorf("%s does not allow to ask %s, and names no mirror for it", blockedBy, repo)
 	}
 	return unique(all), nil
+}
+
+// about returns the rules of the longest prefix that matches.
+func (m Mirrors) about(repo string) []mirrorRule {
+	var best []mirrorRule
+	for _, r := range m.rules {
+		_, ok := r.match(repo)
+		switch {
+		case !ok || len(best) > 0 && len(r.prefix) < len(best[0].prefix):
+		case len(best) > 0 && r.prefix == best[0].prefix:
+			best = append(best, r)
+		case len(best) == 0 || len(r.prefix) > len(best[0].prefix):
+			best = []mirrorRule{r}
+		}
+	}
+	return best
+}
+
+// blocks returns the file that does not allow to ask a place, "" where none
+// does.
+func (m Mirrors) blocks(place string) string {
+	for _, r := range m.about(place) {
+		if r.blocked {
+			return r.from
+		}
+	}
+	return ""
 }
 
 // Rewrite is what becomes of the references below a prefix on a cluster that

@@ -240,3 +240,130 @@ func TestRewrites(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
+
+// TestRegistriesConf goes through containers-registries.conf(5).
+func TestRegistriesConf(t *testing.T) {
+	const longest = `
+[[registry]]
+location = "example.com"
+[[registry.mirror]]
+location = "one.corp"
+[[registry]]
+prefix = "example.com/foo"
+location = "internal.corp/bar/"
+[[registry.mirror]]
+location = "mirror-0.corp/foo/"
+[[registry.mirror]]
+location = "mirror-1.corp:8443/mirrors/foo"
+insecure = true
+[[registry]]
+prefix = "example.com/foo/own"
+`
+	for _, tt := range []struct {
+		name, conf, repo string
+		byTag, byDigest  string // blank-separated places; empty: an error
+	}{
+		{"the longest prefix", longest, "example.com/foo/image", "mirror-0.corp/foo/image mirror-1.corp:8443/mirrors/foo/image internal.corp/bar/image", "same"},
+		{"a prefix without anything", longest, "example.com/foo/own/xx", "example.com/foo/own/xx", "same"},
+		{"a prefix ends at a slash", longest, "example.com/food/xx", "one.corp/food/xx example.com/food/xx", "same"},
+		{"a port is part of the host", longest, "example.com:5000/foo/xx", "example.com:5000/foo/xx", "same"},
+		{"a host in another", longest, "sub.example.com/foo/xx", "sub.example.com/foo/xx", "same"},
+
+		{"subdomains", "[[registry]]\nprefix = \"*.example.com\"\n[[registry.mirror]]\nlocation = \"m.corp/all\"\n", "blah.example.com/foo/xx", "m.corp/all/foo/xx blah.example.com/foo/xx", "same"},
+		{"not the domain itself", "[[registry]]\nprefix = \"*.example.com\"\nblocked = true\n", "example.com/foo/xx", "example.com/foo/xx", "same"},
+		{"not what ends like it", "[[registry]]\nprefix = \"*.example.com\"\nblocked = true\n", "badexample.com/foo/xx", "badexample.com/foo/xx", "same"},
+		{"not in the path", "[[registry]]\nprefix = \"*.example.com\"\nblocked = true\n", "quay.io/a.example.com/xx", "quay.io/a.example.com/xx", "same"},
+		{"subdomains blocked", "[[registry]]\nprefix = \"*.example.com\"\nblocked = true\n", "a.b.example.com/foo/xx", "", ""},
+		{"subdomains moved", "[[registry]]\nprefix = \"*.example.com\"\nlocation = \"moved.corp/x\"\n", "a.example.com/foo", "moved.corp/x/foo", "same"},
+		{"the longer wildcard", "[[registry]]\nprefix = \"*.com\"\nblocked = true\n[[registry]]\nprefix = \"*.example.com\"\n", "a.example.com/foo", "a.example.com/foo", "same"},
+		{"a host in a wildcard", "[[registry]]\nprefix = \"*.example.com\"\nblocked = true\n[[registry]]\nprefix = \"ok-a.example.com\"\n", "ok-a.example.com/foo", "ok-a.example.com/foo", "same"},
+
+		{"blocked", "[[registry]]\nlocation = \"bad.example\"\nblocked = true\n", "bad.example/xx", "", ""},
+		{"blocked, with a mirror", "[[registry]]\nlocation = \"bad.example\"\nblocked = true\n[[registry.mirror]]\nlocation = \"m.corp\"\n", "bad.example/xx", "m.corp/xx", "same"},
+		{"a mirror that is blocked", "[[registry]]\nlocation = \"a.example\"\n[[registry.mirror]]\nlocation = \"bad.example/m\"\n[[registry.mirror]]\nlocation = \"m.corp\"\n[[registry]]\nlocation = \"bad.example\"\nblocked = true\n", "a.example/xx", "m.corp/xx a.example/xx", "same"},
+		{"moved to where it is blocked", "[[registry]]\nprefix = \"a.example\"\nlocation = \"bad.example\"\n[[registry]]\nlocation = \"bad.example\"\nblocked = true\n", "a.example/xx", "", ""},
+
+		{"mirror-by-digest-only", "[[registry]]\nlocation = \"a.example\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"m.corp\"\n", "a.example/xx", "a.example/xx", "m.corp/xx a.example/xx"},
+		{"pull-from-mirror", "[[registry]]\nlocation = \"a.example\"\n" + pulls("all", "digest-only", "tag-only"), "a.example/xx", "all.corp/xx tag-only.corp/xx a.example/xx", "all.corp/xx digest-only.corp/xx a.example/xx"},
+
+		{"Docker's names", "[[registry]]\nlocation = \"docker.io\"\n[[registry.mirror]]\nlocation = \"m.corp/hub\"\n", "nginx", "m.corp/hub/library/nginx docker.io/library/nginx", "same"},
+		{"Docker's library", "[[registry]]\nprefix = \"docker.io/library\"\nlocation = \"m.corp/library\"\n", "docker.io/nginx", "m.corp/library/nginx", "same"},
+		{"Docker's other name", "[[registry]]\nlocation = \"docker.io\"\n[[registry.mirror]]\nlocation = \"m.corp/hub\"\n", "index.docker.io/library/nginx", "m.corp/hub/library/nginx docker.io/library/nginx", "same"},
+		{"Docker's organizations", "[[registry]]\nlocation = \"docker.io/org\"\n[[registry.mirror]]\nlocation = \"m.corp/o\"\n", "org/tool", "m.corp/o/tool docker.io/org/tool", "same"},
+		{"not Docker's library", "[[registry]]\nprefix = \"docker.io/nginx\"\nlocation = \"m.corp/nginx\"\n", "library/nginx", "docker.io/library/nginx", "same"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := ParseMirrors("registries.conf", []byte(tt.conf))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ref, want := range map[string]string{tt.repo + ":v1": tt.byTag, tt.repo + "@" + zeroDigest: tt.byDigest} {
+				if want == "same" {
+					want = tt.byTag
+				}
+				src, err := ParseSource("image:" + ref)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := m.places(src.Name, src.Digest != "")
+				if (err == nil) != (want != "") || strings.Join(got, " ") != want {
+					t.Errorf("%s: got %q, %v, want %q", ref, got, err, want)
+				}
+			}
+		})
+	}
+	for conf, want := range map[string]string{
+		"[registries.block]\nregistries = [\"bad.example\"]\n":             "version 1 of the format",
+		"[[registry]]\nlocation = \"https://a.example\"\n":                 "without a scheme",
+		"[[registry]]\nprefix = \"a.example/x:v1\"\n":                      "without a scheme, a tag and a digest",
+		"[[registry]]\nprefix = \"a.example\"\nlocation = \"b example\"\n": "registry[0].location",
+		"[[registry]]\nprefix = \"a.*.example\"\n":                         "registry[0].prefix",
+		"[[registry]]\nlocation = \"a.example\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"b.example\"\npull-from-mirror = \"all\"\n": "want one of the two",
+	} {
+		if _, err := ParseMirrors("registries.conf", []byte(conf)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", conf, err, want)
+		}
+	}
+}
+
+// pulls returns mirrors that are for some references each.
+func pulls(kinds ...string) string {
+	var out strings.Builder
+	for _, k := range kinds {
+		out.WriteString("[[registry.mirror]]\nlocation = \"" + k + ".corp\"\npull-from-mirror = \"" + k + "\"\n")
+	}
+	return out.String()
+}
+
+// TestInsecureMirror speaks HTTP only to what is said to be insecure.
+func TestInsecureMirror(t *testing.T) {
+	m, err := ParseMirrors("registries.conf", []byte(`
+[[registry]]
+prefix = "a.example"
+location = "moved.example/a"
+insecure = true
+[[registry.mirror]]
+location = "m.corp/a"
+[[registry]]
+location = "b.example"
+[[registry.mirror]]
+location = "m.corp/bb"
+insecure = true
+[[registry]]
+prefix = "*.c.example"
+insecure = true
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{Mirrors: m}
+	for repo, want := range map[string]string{
+		"moved.example/a/xx": "http", "moved.example/bb": "https", "a.example/xx": "http", "m.corp/a/xx": "https",
+		"b.example/xx": "https", "m.corp/bb/xx": "http", "m.corp/bbb/xx": "https", "x.c.example/yy": "http", "c.example/yy": "https",
+	} {
+		got, err := c.repository(repo)
+		if err != nil || got.Scheme() != want {
+			t.Errorf("%s: %s, %v, want %s", repo, got.Scheme(), err, want)
+		}
+	}
+}

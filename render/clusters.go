@@ -255,7 +255,7 @@ func mirrorImages(o Object, mirrors []Mirror) {
 	for _, pod := range []map[string]any{sub(o, "spec", "template", "spec"), sub(o, "spec", "jobTemplate", "spec", "template", "spec")} {
 		for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
 			if image := str(c, "image"); image != "" {
-				c["image"] = mirrored(image, mirrors)
+				c["image"] = mirrored(image, canonical(image), mirrors)
 			}
 			for _, env := range items(c, "env") {
 				if value := str(env, "value"); value != "" {
@@ -274,8 +274,9 @@ func mirrorImages(o Object, mirrors []Mirror) {
 	}
 }
 
-// mirrored returns the image's reference at the most specific mirror.
-func mirrored(image string, mirrors []Mirror) string {
+// mirrored returns an image's reference at the most specific mirror of its full
+// name, and as it stands where it has none.
+func mirrored(stands, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {
 		byDigest := strings.Contains(image, "@")
@@ -287,10 +288,31 @@ func mirrored(image string, mirrors []Mirror) string {
 		}
 	}
 	if best < 0 {
-		return image
+		return stands
 	}
 	rest, _ := below(image, mirrors[best].Source)
 	return mirrors[best].Mirror + rest
+}
+
+// canonical returns an image's reference with what may be left out of the name
+// of one of Docker's: "nginx:1" and "docker.io/nginx:1" are
+// "docker.io/library/nginx:1".
+func canonical(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
+		name = name[:colon]
+	}
+	host, path, found := strings.Cut(name, "/")
+	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {
+		host, path = "docker.io", name
+	}
+	if host == "index.docker.io" {
+		host = "docker.io"
+	}
+	if host == "docker.io" && !strings.Contains(path, "/") {
+		path = "library/" + path
+	}
+	return host + "/" + path + image[len(name):]
 }
 
 // below returns what follows source in an image's reference, where the image
@@ -319,7 +341,11 @@ func mirroredText(s string, mirrors []Mirror) string {
 			end = len(s)
 		}
 		if word := s[:end]; strings.Contains(word, "/") && strings.ContainsAny(word, ":@") {
-			out.WriteString(mirrored(word, mirrors))
+			full := word
+			if strings.HasPrefix(word, "docker.io/") || strings.HasPrefix(word, "index.docker.io/") {
+				full = canonical(word) // any other word may be no image at all
+			}
+			out.WriteString(mirrored(word, full, mirrors))
 		} else {
 			out.WriteString(word)
 		}

@@ -110,7 +110,7 @@ func TestMirrors(t *testing.T) {
 		{Source: "*.example.com/org", Mirror: "m.io/o"},
 	}
 	cases := map[string]string{
-		"quay.io/a/b:1": "m.io/x/b:1", "quay.io/a/b@sha256:0": "m.io/y@sha256:0", "quay.io/ab/c:1": "quay.io/ab/c:1", "docker.io/c:1": "m.io/z:1", "docker.io/c@sha256:0": "docker.io/c@sha256:0",
+		"quay.io/a/b:1": "m.io/x/b:1", "quay.io/a/b@sha256:0": "m.io/y@sha256:0", "quay.io/ab/c:1": "quay.io/ab/c:1", "docker.io/c/d:1": "m.io/z/d:1", "docker.io/c/d@sha256:0": "docker.io/c/d@sha256:0",
 		"--image=quay.io/a/b:1": "--image=m.io/x/b:1", "a=quay.io/a/b:1,quay.io/a/c:2": "a=m.io/x/b:1,m.io/x/c:2", "https://quay.io/a/b": "https://quay.io/a/b",
 		`{"i":"quay.io/a/b:1"}`: `{"i":"m.io/x/b:1"}`, "quay.io/a": "quay.io/a",
 		"r.example.com/x:1": "m.io/e/x:1", "r.s.example.com/org/x:1": "m.io/o/x:1", "example.com/x:1": "example.com/x:1", "r.example.com.org/x:1": "r.example.com.org/x:1",
@@ -119,5 +119,33 @@ func TestMirrors(t *testing.T) {
 		if got := mirroredText(in, mirrors); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestDockerMirrors leaves out of Docker's names what may be left out.
+func TestDockerMirrors(t *testing.T) {
+	mirrors := []Mirror{{Source: "docker.io", Mirror: "m.io/hub"}, {Source: "docker.io/library/redis", Mirror: "m.io/redis"}, {Source: "docker.io/busybox", Mirror: "m.io/wrong"}}
+	at := "@sha256:" + strings.Repeat("0", 64)
+	for in, want := range map[string]string{
+		"nginx": "m.io/hub/library/nginx", "nginx:1": "m.io/hub/library/nginx:1", "nginx:1" + at: "m.io/hub/library/nginx:1" + at, "nginx" + at: "m.io/hub/library/nginx" + at,
+		"library/nginx": "m.io/hub/library/nginx", "docker.io/nginx": "m.io/hub/library/nginx", "index.docker.io/library/nginx:1": "m.io/hub/library/nginx:1",
+		"org/tool:2": "m.io/hub/org/tool:2", "docker.io/org/tool": "m.io/hub/org/tool", "redis:7": "m.io/redis:7", "busybox": "m.io/hub/library/busybox",
+		"quay.io/nginx": "quay.io/nginx", "localhost/nginx:1": "localhost/nginx:1", "host:5000/nginx:1": "host:5000/nginx:1",
+	} {
+		o := Object{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": in}}}}}}
+		mirrorImages(o, mirrors)
+		if got := str(items(sub(o, "spec", "template", "spec"), "containers")[0], "image"); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"nginx:1": "nginx:1", "library/nginx:1": "library/nginx:1", "docker.io/nginx:1": "m.io/hub/library/nginx:1", "a=index.docker.io/redis:7": "a=m.io/redis:7", "/etc/nginx:ro": "/etc/nginx:ro",
+	} {
+		if got := mirroredText(in, mirrors); got != want {
+			t.Errorf("text %q: got %q, want %q", in, got, want)
+		}
+	}
+	if got := mirroredText("nginx:1 docker.io/nginx:1", nil); got != "nginx:1 docker.io/nginx:1" {
+		t.Errorf("without mirrors: %q", got)
 	}
 }
