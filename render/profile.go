@@ -36,9 +36,9 @@ func argoCD(o Object) Object {
 		if textSize(map[string]any(o)) > largeObject {
 			options = append(options, "ServerSideApply=true")
 		}
-		options = append(options, "Prune=confirm", "Delete=confirm")
+		options = append(options, confirmed()...)
 	case o.Is("", "Namespace"):
-		options = append(options, "Prune=confirm", "Delete=confirm")
+		options = append(options, confirmed()...)
 	case !builtinGroup(o.Group()):
 		options = append(options, "SkipDryRunOnMissingResource=true")
 	}
@@ -50,6 +50,11 @@ func argoCD(o Object) Object {
 	}
 	return with(o, merged, "metadata", "annotations", argoOptions)
 }
+
+// confirmed returns the options of what holds data. It goes last: while Argo CD
+// waits for a person, it does nothing that belongs to the same sync wave or to a
+// later one, such as the upgrade of another operator's CRD.
+func confirmed() []string { return []string{"Prune=confirm", "PruneLast=true", "Delete=confirm"} }
 
 // mergeOptions adds those of more whose name is not among the comma-separated
 // options yet.

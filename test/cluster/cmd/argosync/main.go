@@ -1,11 +1,12 @@
 // Command argosync synchronizes a file of manifests to a cluster with Argo CD's
 // own engine, as its application controller would for one Application: compare,
-// apply what is out of sync wave by wave, assess health.
+// apply what is out of sync wave by wave, prune what went, assess health.
 //
-//	argosync -kubeconfig FILE -app NAME [-timeout 1m] MANIFESTS
+//	argosync -kubeconfig FILE -application FILE [-started TIME] [-timeout 1m] MANIFESTS
 //
-// It prints one JSON document: see [Outcome]. The exit code is 1 where the
-// operation did not succeed or something is not healthy in time.
+// It prints one JSON document: see [Outcome]. Where the engine waits for a person
+// to confirm that something may be pruned, it ends: the operation is then taken
+// up again with the time at which it started.
 package main
 
 import (
@@ -13,7 +14,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -35,40 +35,43 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2/textlogger"
+	"sigs.k8s.io/yaml"
 )
 
 // Outcome is what the operation came to.
 type Outcome struct {
-	Phase     string   // "Succeeded"
-	Message   string   // what the engine says of the whole
-	Synced    []Synced // what was out of sync, in the order in which it was applied
-	Unhealthy []string // what is not healthy, and why; sorted
+	Started   time.Time // when it began, to the second
+	Phase     string    // "Succeeded"; "Running" where it waits for a person
+	Message   string    // what the engine says of the whole
+	Synced    []Synced  // what was out of sync, in the order in which it was applied
+	Unhealthy []string  // what is not healthy, and why; sorted
 }
 
-// Synced is one object that was applied.
+// Synced is one object that was applied or pruned.
 type Synced struct {
 	Object  string // "apps/Deployment/my-etcd/etcd-operator"
-	Wave    int
-	Status  string // "Synced"
+	Wave    int    // 0 for one that was pruned
+	Status  string // "Synced" or "Pruned"
 	Message string
 }
+
+// waiting is how the engine begins to say that it waits for a person.
+const waiting = "waiting for pruning confirmation of "
 
 // tracking is the annotation that names the Application that owns an object.
 const tracking = "argocd.argoproj.io/tracking-id"
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "who applies, and where")
-	name := flag.String("app", "", "the Application: it owns what was applied in its name")
+	file := flag.String("application", "", "manifest of the Application: it owns what was applied in its name")
+	started := flag.String("started", "", "when the operation began that is to go on (RFC 3339); it begins now where it is empty")
 	timeout := flag.Duration("timeout", time.Minute, "for the operation and for health together")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
-	outcome, err := run(ctx, *kubeconfig, *name, flag.Arg(0))
+	outcome, err := run(ctx, *kubeconfig, *file, *started, flag.Arg(0))
 	cancel()
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(outcome)
-	}
-	if err == nil && (outcome.Phase != string(common.OperationSucceeded) || len(outcome.Unhealthy) > 0) {
-		err = errors.New("not synced and healthy")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -76,31 +79,43 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kubeconfig, name, file string) (Outcome, error) {
-	manifests, err := os.ReadFile(file)
-	if err != nil {
-		return Outcome{}, err
+func run(ctx context.Context, kubeconfig, file, started, manifests string) (Outcome, error) {
+	a := application{started: metav1.NewTime(time.Now().Truncate(time.Second))}
+	if started != "" {
+		t, err := time.Parse(time.RFC3339, started)
+		if err != nil {
+			return Outcome{}, err
+		}
+		a.started = metav1.NewTime(t)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return Outcome{}, err
 	}
 	config.QPS, config.Burst = 100, 200
-	a, err := newApplication(config, name, manifests)
-	if err != nil {
+	a.config = config
+	if err := a.read(file, manifests); err != nil {
+		return Outcome{}, err
+	}
+	if err := a.watch(); err != nil {
 		return Outcome{}, err
 	}
 	defer a.cluster.Invalidate()
 	outcome, err := a.sync(ctx)
-	if err != nil {
-		return Outcome{}, err
+	if err != nil || strings.HasPrefix(outcome.Message, waiting) {
+		return outcome, err
 	}
 	outcome.Unhealthy, err = a.awaitHealth(ctx)
 	return outcome, err
 }
 
-// application is a list of manifests and the cluster that they go to.
+// application is an Application, its manifests and the cluster that they go to.
 type application struct {
+	name     string
+	options  syncOptions
+	approved bool // a person has confirmed what this operation prunes
+	started  metav1.Time
+
 	config   *rest.Config
 	cluster  cache.ClusterCache
 	targets  []*unstructured.Unstructured
@@ -108,30 +123,55 @@ type application struct {
 	log      logr.Logger
 }
 
-func newApplication(config *rest.Config, name string, manifests []byte) (*application, error) {
-	targets, err := kube.SplitYAML(manifests)
+// syncOptions are those of the Application, such as "PruneLast=true".
+type syncOptions []string
+
+func (s syncOptions) has(option string) bool { return slices.Contains(s, option) }
+
+// read takes from the Application's manifest what its controller would, and the
+// objects from the manifests.
+func (a *application) read(file, manifests string) error {
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, o := range targets {
+	var app unstructured.Unstructured
+	if err := yaml.Unmarshal(text, &app.Object); err != nil {
+		return err
+	}
+	a.name = app.GetName()
+	a.options, _, _ = unstructured.NestedStringSlice(app.Object, "spec", "syncPolicy", "syncOptions")
+	if at, err := time.Parse(time.RFC3339, app.GetAnnotations()[common.AnnotationDeletionApproved]); err == nil {
+		a.approved = !at.Before(a.started.Time)
+	}
+	if text, err = os.ReadFile(manifests); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	a.revision = hex.EncodeToString(sum[:6])
+	if a.targets, err = kube.SplitYAML(text); err != nil {
+		return err
+	}
+	for _, o := range a.targets {
 		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[tracking] = name
+		annotations[tracking] = a.name
 		o.SetAnnotations(annotations)
 	}
-	sum := sha256.Sum256(manifests)
-	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr)))
-	cluster := cache.NewClusterCache(config, cache.SetLogr(log),
+	return nil
+}
+
+// watch begins to follow what the cluster holds.
+func (a *application) watch() error {
+	a.log = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(os.Stderr)))
+	a.cluster = cache.NewClusterCache(a.config, cache.SetLogr(a.log),
 		cache.SetPopulateResourceInfoHandler(func(o *unstructured.Unstructured, _ bool) (any, bool) {
-			owned := o.GetAnnotations()[tracking] == name
+			owned := o.GetAnnotations()[tracking] == a.name
 			return owned, owned
 		}))
-	if err := cluster.EnsureSynced(); err != nil {
-		return nil, err
-	}
-	return &application{config: config, cluster: cluster, targets: targets, revision: hex.EncodeToString(sum[:6]), log: log}, nil
+	return a.cluster.EnsureSynced()
 }
 
 // live returns the objects of the cluster that belong to the application.
@@ -146,7 +186,6 @@ func (a *application) sync(ctx context.Context) (Outcome, error) {
 	var phase common.OperationPhase
 	var message string
 	var results []common.ResourceSyncResult
-	began := metav1.Now()
 	live, err := a.live()
 	if err != nil {
 		return Outcome{}, err
@@ -156,14 +195,17 @@ func (a *application) sync(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	for !phase.Completed() && ctx.Err() == nil {
+	for !phase.Completed() && !strings.HasPrefix(message, waiting) && ctx.Err() == nil {
 		if live, err = a.live(); err != nil {
 			return Outcome{}, err
 		}
 		step, done, err := sync.NewSyncContext(a.revision, sync.Reconcile(a.targets, live, "", a.cluster), a.config, a.config,
 			&kube.KubectlCmd{Log: a.log, Tracer: tracing.NopTracer{}}, "",
-			sync.WithInitialState(phase, message, results, began), sync.WithPrune(true),
-			sync.WithResourceModificationChecker(true, outOfSync), sync.WithManifestValidation(true), sync.WithLogr(a.log))
+			sync.WithInitialState(phase, message, results, a.started), sync.WithPrune(true), sync.WithPruneConfirmed(a.approved),
+			sync.WithPruneLast(a.options.has(common.SyncOptionPruneLast)),
+			sync.WithServerSideApply(a.options.has(common.SyncOptionServerSideApply)),
+			sync.WithResourceModificationChecker(a.options.has("ApplyOutOfSyncOnly=true"), outOfSync),
+			sync.WithManifestValidation(true), sync.WithLogr(a.log))
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -182,7 +224,7 @@ func (a *application) outcome(phase common.OperationPhase, message string, resul
 		waves[key.String()] = syncwaves.Wave(o)
 	}
 	slices.SortStableFunc(results, func(x, y common.ResourceSyncResult) int { return x.Order - y.Order })
-	out := Outcome{Phase: string(phase), Message: message}
+	out := Outcome{Started: a.started.Time, Phase: string(phase), Message: message}
 	for _, r := range results {
 		key := r.ResourceKey.String()
 		out.Synced = append(out.Synced, Synced{Object: key, Wave: waves[key], Status: string(r.Status), Message: r.Message})
