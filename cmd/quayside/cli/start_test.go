@@ -1,0 +1,133 @@
+package cli_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every package that is linked is initialized before any command runs. What
+// that takes is measured in bytes that are allocated, which are about the same on
+// every machine and go along with time: a megabyte is one to two milliseconds.
+
+// bearable is what one package may allocate without being named here.
+const bearable = 80 << 10
+
+// burden is a package that allocates much while it is initialized.
+type burden struct {
+	bytes int    // at most: what it took when this was written, and a quarter
+	why   string // what needs it
+}
+
+// heavyStarts returns the packages that are known to be heavy, and borne.
+func heavyStarts() map[string]burden {
+	const (
+		signatures = "sigstore-go verifies entries of a transparency log with rekor's types"
+		admission  = "apiextensions-apiserver judges custom resources as the API server does"
+		rules      = "cel-go evaluates rules of bundles, definitions and policies"
+	)
+	return map[string]burden{
+		"github.com/asaskevich/govalidator":                        {1_190_000, signatures},
+		"github.com/go-openapi/strfmt":                             {200_000, signatures},
+		"github.com/go-openapi/strfmt/internal/countries":          {125_000, signatures},
+		"k8s.io/kube-openapi/pkg/validation/strfmt":                {525_000, admission},
+		"k8s.io/kube-openapi/pkg/internal/third_party/govalidator": {150_000, admission},
+		"k8s.io/component-base/metrics/legacyregistry":             {265_000, admission},
+		"github.com/prometheus/procfs":                             {125_000, admission},
+		"k8s.io/api/core/v1":                                       {125_000, "the Pod Security levels, and admission"},
+		"google.golang.org/protobuf/reflect/protodesc":             {215_000, rules},
+		"github.com/Masterminds/semver/v3":                         {250_000, "the ranges of ClusterExtensions are defined by it"},
+		"github.com/opencontainers/go-digest":                      {115_000, "go-containerregistry names images with it"},
+	}
+}
+
+// shunned returns packages that came in by accident before, or easily do, with
+// all below them.
+func shunned() map[string]string {
+	return map[string]string{
+		"sigs.k8s.io/controller-runtime":                            "the reporter's, which is a program of its own",
+		"k8s.io/client-go/kubernetes":                               "registers every kind of every group; report/live reads objects as they are",
+		"k8s.io/client-go/discovery":                                "brings the schemas of every group with it",
+		"k8s.io/apiserver/pkg/server":                               "a whole API server",
+		"k8s.io/apiextensions-apiserver/pkg/client":                 "registers kinds that nobody asks a server for",
+		"k8s.io/kubectl":                                            "registers every kind of every group",
+		"github.com/google/go-containerregistry/pkg/authn/k8schain": "the libraries of three clouds",
+		"github.com/aws/aws-sdk-go-v2":                              "credential helpers are programs of their own",
+		"github.com/Azure/azure-sdk-for-go":                         "credential helpers are programs of their own",
+		"github.com/sigstore/cosign":                                "sigstore-go verifies all that quayside does",
+		"github.com/spf13/viper":                                    "quayside.yaml is read by workspace",
+	}
+}
+
+// ofTests returns packages that only the tests link.
+func ofTests() []string {
+	return []string{"github.com/google/go-cmp/cmp", "github.com/titanous/rocacheck"}
+}
+
+// all is what all packages may allocate together: the collector would begin at
+// four megabytes if it were not put off.
+const all = 5 << 20
+
+func TestStartIsLight(t *testing.T) {
+	got := starts(t)
+	for _, pkg := range ofTests() {
+		delete(got, pkg)
+	}
+	known := heavyStarts()
+	total := 0
+	for _, pkg := range slices.Sorted(maps.Keys(got)) {
+		n := got[pkg]
+		total += n
+		for bad, why := range shunned() {
+			if pkg == bad || strings.HasPrefix(pkg, bad+"/") {
+				t.Errorf("%s is linked: %s", pkg, why)
+			}
+		}
+		switch limit, ok := known[pkg]; {
+		case !ok && n > bearable:
+			t.Errorf("%s allocates %d bytes when it is initialized: find out what imports it (go mod why, go list -deps), and a lighter package that does the same", pkg, n)
+		case ok && n > limit.bytes:
+			t.Errorf("%s allocates %d bytes when it is initialized: it was borne (%s) as long as it took %d", pkg, n, limit.why, limit.bytes)
+		}
+	}
+	for pkg, s := range known {
+		if n, ok := got[pkg]; !ok || n <= bearable/2 {
+			t.Errorf("%s allocates %d bytes when it is initialized: take it off the list (%s)", pkg, n, s.why)
+		}
+	}
+	if total > all {
+		t.Errorf("all packages allocate %d bytes when they are initialized: want at most %d", total, all)
+	}
+}
+
+// starts runs the program, as far as the tests are it, and returns how many
+// bytes each package allocated while it was initialized.
+func starts(t *testing.T) map[string]int {
+	t.Helper()
+	cmd := exec.Command("quayside", "version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var trace strings.Builder
+	cmd.Stderr = &trace
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for line := range strings.Lines(trace.String()) {
+		var pkg string
+		var at, clock float64
+		var n int
+		// init golang.org/x/net/trace @5.7 ms, 0.030 ms clock, 18520 bytes, 57 allocs
+		if _, err := fmt.Sscanf(line, "init %s @%f ms, %f ms clock, %d bytes", &pkg, &at, &clock, &n); err == nil {
+			got[strings.ReplaceAll(pkg, "%2e", ".")] = n
+		}
+	}
+	if len(got) < 100 {
+		t.Fatalf("the runtime told of %d packages:\n%.1000s", len(got), cmp.Or(trace.String(), "nothing"))
+	}
+	return got
+}
