@@ -13,8 +13,12 @@ import (
 // The server's own work is in it.
 func BenchmarkRead(b *testing.B) {
 	kinds := [][2]string{
-		{"v1", "ServiceAccount"}, {"v1", "Service"}, {"v1", "ConfigMap"}, {"apps/v1", "Deployment"},
-		{"rbac.authorization.k8s.io/v1", "Role"}, {"rbac.authorization.k8s.io/v1", "RoleBinding"},
+		{"v1", "ServiceAccount"},
+		{"v1", "Service"},
+		{"v1", "ConfigMap"},
+		{"apps/v1", "Deployment"},
+		{"rbac.authorization.k8s.io/v1", "Role"},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding"},
 	}
 	s := livetest.New(b)
 	var refs []v1alpha1.ObjectReference

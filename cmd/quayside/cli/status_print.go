@@ -43,7 +43,7 @@ type operatorView struct {
 
 // reporterView is what the reporter in the cluster says of an operator.
 type reporterView struct {
-	State   string `json:"state"` // absent, stale, current
+	State   string `json:"state"` // absent, pending, stale, current
 	Ready   string `json:"ready,omitempty"`
 	Message string `json:"message,omitempty"`
 }
@@ -64,7 +64,7 @@ func (r *reported) says(inst *v1alpha1.Installation, judged v1alpha1.Installatio
 	v.Ready = string(ready.Status)
 	switch {
 	case !said:
-		v.State, v.Message = "absent", "it has not looked yet"
+		v.State, v.Message = "pending", "it has not looked yet"
 	case inst.Status.ObservedGeneration != inst.Generation || inst.Status.Pin != inst.Spec.Pin:
 		v.State, v.Message = "stale", fmt.Sprintf("what it says is about version %s, generation %d of %d", inst.Status.Version, inst.Status.ObservedGeneration, inst.Generation)
 	default:
