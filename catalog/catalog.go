@@ -35,10 +35,11 @@ func New(c Content) (*Catalog, error) {
 	}
 	var faults diag.List
 	known := memo{}
-	names := make([]string, 0, len(c.Packages))
+	names := make([]string, 0, len(c.Packages)+len(c.Unread))
 	for i := range c.Packages {
 		names = append(names, c.Packages[i].Name)
 	}
+	names = append(names, c.Unread...)
 	for i := range c.Packages {
 		data := &c.Packages[i]
 		p := newPackage(cat, data, names, known, &faults)
@@ -53,9 +54,8 @@ func New(c Content) (*Catalog, error) {
 		return nil, err
 	}
 	slices.SortFunc(cat.packages, func(a, b *Package) int { return strings.Compare(a.Name(), b.Name()) })
-	cat.names = slices.Concat(names, c.Unread)
-	slices.Sort(cat.names)
-	cat.names = slices.Compact(cat.names)
+	slices.Sort(names)
+	cat.names = slices.Compact(names)
 	cat.order()
 	return cat, nil
 }

@@ -29,7 +29,7 @@ func reduced(t testing.TB, x *catalog.Index, want catalog.Needs, held map[string
 		data, ok := held[key]
 		if !ok || key == "" {
 			var buf bytes.Buffer
-			if err := disk.Write(&buf, "test", c); err != nil {
+			if err := disk.Write(&buf, "test", c.Digest(), c); err != nil {
 				t.Fatal(err)
 			}
 			data = buf.Bytes()

@@ -89,7 +89,7 @@ func write(t testing.TB, c catalog.Content) []byte {
 		t.Fatal(err)
 	}
 	var buf bytes.Buffer
-	if err := disk.Write(&buf, "key", cat); err != nil {
+	if err := disk.Write(&buf, "key", cat.Digest(), cat); err != nil {
 		t.Fatal(err)
 	}
 	return buf.Bytes()

@@ -121,7 +121,7 @@ func (f *File) readDirectory() error {
 	return nil
 }
 
-// Digest returns the digest of the catalog that the index was made from.
+// Digest returns the digest that the index was written with.
 func (f *File) Digest() catalog.Digest { return f.digest }
 
 // Names returns the names of all packages, sorted.

@@ -5,51 +5,85 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Write writes the index of a whole catalog. key says what it was read from,
-// and must be given to Open. The catalog's ID, Priority, Labels and Source are
-// not in the index. The same arguments give the same bytes.
-func Write(w io.Writer, key string, c *catalog.Catalog) error {
-	iw := &writer{out: w, enc: newEncoder()}
-	pkgs := c.Packages()
-	segments := make([]place, len(pkgs))
-	for i, p := range pkgs {
-		data := p.Data()
-		segments[i] = iw.section(func(e *encoder) { e.pkg(&data) })
+// and must be given to Open; digest is what File.Digest tells, and may be empty.
+// The catalog's ID, Priority, Labels, Source and Digest are not in the index.
+// The same arguments give the same bytes.
+func Write(w io.Writer, key string, digest catalog.Digest, c *catalog.Catalog) error {
+	iw := newWriter(w)
+	for _, p := range c.Packages() {
+		iw.add(p)
 	}
+	return iw.finish(key, digest, c.Warnings())
+}
+
+// row is what the tables say of a package.
+type row struct {
+	name    string
+	segment place
+	summary catalog.Summary
+	needs   catalog.Needs
+	apis    []catalog.GVK // that its bundles provide, sorted
+	labels  []string      // that its bundles have, sorted
+	search  string
+}
+
+// add writes the segment of a package and notes what the tables need.
+func (w *writer) add(p *catalog.Package) {
+	data := p.Data()
+	r := row{
+		name: p.Name(), segment: w.section(func(e *encoder) { e.pkg(&data) }),
+		summary: p.Summary(), needs: p.Needs(), search: p.SearchText(),
+	}
+	for _, b := range p.Bundles() {
+		r.apis = append(r.apis, b.Provides()...)
+		r.labels = append(r.labels, b.Labels()...)
+	}
+	slices.SortFunc(r.apis, catalog.GVK.Compare)
+	slices.Sort(r.labels)
+	r.apis, r.labels = slices.Clip(slices.Compact(r.apis)), slices.Clip(slices.Compact(r.labels))
+	w.rows = append(w.rows, r)
+}
+
+// finish writes all that follows the segments.
+func (w *writer) finish(key string, digest catalog.Digest, warnings []diag.Warning) error {
+	slices.SortFunc(w.rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 	sections := []place{
-		iw.section(func(e *encoder) { e.directory(pkgs, segments) }),
-		iw.section(func(e *encoder) {
-			for _, p := range pkgs {
-				e.needs(p.Needs())
+		w.section(func(e *encoder) { e.directory(w.rows) }),
+		w.section(func(e *encoder) {
+			for i := range w.rows {
+				e.needs(w.rows[i].needs)
 			}
 		}),
-		iw.section(func(e *encoder) { e.providers(pkgs) }),
-		iw.section(func(e *encoder) {
-			for _, p := range pkgs {
-				e.text(p.SearchText())
+		w.section(func(e *encoder) { e.providers(w.rows) }),
+		w.section(func(e *encoder) {
+			for i := range w.rows {
+				e.text(w.rows[i].search)
 			}
 		}),
 	}
-	header := iw.section(func(e *encoder) {
+	header := w.section(func(e *encoder) {
 		e.text(key)
-		e.text(string(c.Digest()))
-		warnings := c.Warnings()
+		e.text(string(digest))
 		e.list(len(warnings), warnings == nil, func(i int) { e.warning(warnings[i]) })
 		for _, s := range sections {
 			e.place(s)
 		}
 	})
-	iw.trailer(header)
-	if iw.err == nil && iw.at > maxIndex {
-		iw.err = fmt.Errorf("more than %d GiB", maxIndex>>30)
+	w.trailer(header)
+	if w.err == nil && w.at > maxIndex {
+		w.err = fmt.Errorf("more than %d GiB", maxIndex>>30)
 	}
-	if iw.err != nil {
-		return fmt.Errorf("writing a catalog index: %w", iw.err)
+	if w.err != nil {
+		return fmt.Errorf("writing a catalog index: %w", w.err)
 	}
 	return nil
 }
@@ -69,36 +103,34 @@ func (e *encoder) place(p place) {
 	e.uint(uint64(p.sum))
 }
 
-func (e *encoder) directory(pkgs []*catalog.Package, segments []place) {
-	e.int(len(pkgs))
-	for i, p := range pkgs {
-		e.text(p.Name())
-		e.place(segments[i])
-		e.summary(p.Summary())
+func (e *encoder) directory(rows []row) {
+	e.int(len(rows))
+	for i := range rows {
+		e.text(rows[i].name)
+		e.place(rows[i].segment)
+		e.summary(rows[i].summary)
 	}
 }
 
 // providers writes, for every API and every label, which packages have a
 // bundle with it, by their number in the directory.
-func (e *encoder) providers(pkgs []*catalog.Package) {
+func (e *encoder) providers(rows []row) {
 	apis, labels := map[catalog.GVK][]int{}, map[string][]int{}
-	for i, p := range pkgs {
-		for _, b := range p.Bundles() {
-			for _, g := range b.Provides() {
-				apis[g] = addNumber(apis[g], i)
-			}
-			for _, l := range b.Labels() {
-				labels[l] = addNumber(labels[l], i)
-			}
+	for i := range rows {
+		for _, g := range rows[i].apis {
+			apis[g] = append(apis[g], i)
+		}
+		for _, l := range rows[i].labels {
+			labels[l] = append(labels[l], i)
 		}
 	}
 	e.int(len(apis))
-	for _, g := range sortedKeys(apis, catalog.GVK.Compare) {
+	for _, g := range slices.SortedFunc(maps.Keys(apis), catalog.GVK.Compare) {
 		e.gvk(g)
 		e.numbers(apis[g])
 	}
 	e.int(len(labels))
-	for _, l := range sortedKeys(labels, compareText) {
+	for _, l := range slices.Sorted(maps.Keys(labels)) {
 		e.text(l)
 		e.numbers(labels[l])
 	}
@@ -106,23 +138,6 @@ func (e *encoder) providers(pkgs []*catalog.Package) {
 
 func (e *encoder) numbers(list []int) {
 	e.list(len(list), false, func(i int) { e.int(list[i]) })
-}
-
-// addNumber appends n, which is not below any number of list.
-func addNumber(list []int, n int) []int {
-	if len(list) > 0 && list[len(list)-1] == n {
-		return list
-	}
-	return append(list, n)
-}
-
-func sortedKeys[K comparable](m map[K][]int, compare func(a, b K) int) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compare)
-	return keys
 }
 
 func compareText(a, b string) int {
@@ -144,7 +159,11 @@ type writer struct {
 	buf []byte
 	at  int64
 	err error
+
+	rows []row
 }
+
+func newWriter(w io.Writer) *writer { return &writer{out: w, enc: newEncoder()} }
 
 func (w *writer) section(fill func(e *encoder)) place {
 	w.enc.reset()

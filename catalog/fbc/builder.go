@@ -1,10 +1,6 @@
 package fbc
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
@@ -13,14 +9,19 @@ import (
 
 // builder collects the objects of a catalog, in whatever order they come.
 type builder struct {
-	packages     []catalog.PackageData
-	channels     []of[catalog.ChannelData]
-	bundles      []of[catalog.BundleData]
-	deprecations []of[[]catalog.DeprecationData]
-	deprecated   map[string]diag.Pos // where a package's olm.deprecations stands
-	faults       diag.List
-	objects      int
-	plodding     bool // without the fast path for YAML; for tests
+	objectLists
+	deprecated map[string]diag.Pos // where a package's olm.deprecations stands
+	faults     diag.List
+	objects    int
+	plodding   bool // without the fast path for YAML; for tests
+
+	// Where there is a sink, the lists hold no more than one package.
+	sink    Sink
+	current string          // the package of the last object
+	before  string          // and of the one before
+	taken   map[string]bool // the packages that the sink has
+	stays   map[string]bool // those that it has not, or has given back
+	held    objectLists     // what belongs to these
 
 	document catalog.Span // of the YAML document that is decoded
 
@@ -36,13 +37,8 @@ type builder struct {
 	written   strictjson.Scanner // reads what rewriter wrote
 	scratch   []byte             // an embedded manifest
 	compact   []byte             // a property's value
-	unquoted  []byte             // a string without its escapes
-}
-
-// of is something that belongs to a package.
-type of[T any] struct {
-	pkg  string
-	data T
+	long      []byte             // the last description, as it stands
+	short     string             // and what was made of it
 }
 
 func newBuilder() *builder {
@@ -83,6 +79,9 @@ func (b *builder) add(o *object, sel *selector) {
 		sel.take(o)
 		return
 	}
+	if o.pkg != "" {
+		b.current = o.pkg
+	}
 	if o.schema == "" {
 		b.faults.Addf(o.pos, "object has no schema")
 		return
@@ -93,6 +92,7 @@ func (b *builder) add(o *object, sel *selector) {
 	}
 	switch o.schema {
 	case schemaPackage:
+		b.current = o.name
 		b.packages = append(b.packages, catalog.PackageData{
 			Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos,
 		})
@@ -122,53 +122,5 @@ func (b *builder) content() (catalog.Content, error) {
 	if err := b.faults.Err(); err != nil {
 		return catalog.Content{}, err
 	}
-	byName := func(p, q catalog.PackageData) int {
-		return cmp.Or(strings.Compare(p.Name, q.Name), p.Pos.Compare(q.Pos))
-	}
-	slices.SortFunc(b.packages, byName)
-	first := make(map[string]int, len(b.packages))
-	for i := range b.packages {
-		if _, ok := first[b.packages[i].Name]; !ok {
-			first[b.packages[i].Name] = i
-		}
-	}
-	pkg := func(name string) *catalog.PackageData {
-		i, ok := first[name]
-		if !ok {
-			i = len(b.packages)
-			first[name] = i
-			b.packages = append(b.packages, catalog.PackageData{Name: name, Undeclared: true})
-		}
-		return &b.packages[i]
-	}
-	for _, c := range b.channels {
-		p := pkg(c.pkg)
-		p.Channels = append(p.Channels, c.data)
-	}
-	for _, x := range b.bundles {
-		p := pkg(x.pkg)
-		p.Bundles = append(p.Bundles, x.data)
-	}
-	for _, x := range b.deprecations {
-		p := pkg(x.pkg)
-		p.Deprecations = append(p.Deprecations, x.data...)
-	}
-	slices.SortFunc(b.packages, byName)
-	for i := range b.packages {
-		sortPackage(&b.packages[i])
-	}
-	return catalog.Content{Packages: b.packages}, nil
-}
-
-func sortPackage(p *catalog.PackageData) {
-	slices.SortFunc(p.Channels, func(a, b catalog.ChannelData) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
-	})
-	slices.SortFunc(p.Bundles, func(a, b catalog.BundleData) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
-	})
-	slices.SortFunc(p.Deprecations, func(a, b catalog.DeprecationData) int {
-		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
-	})
-	p.Channels, p.Bundles = slices.Clip(p.Channels), slices.Clip(p.Bundles)
+	return catalog.Content{Packages: b.gather()}, nil
 }

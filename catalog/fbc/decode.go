@@ -104,6 +104,7 @@ func (d *decoder) stream() error {
 			if err := d.object(d.here(), ""); err != nil {
 				return d.syntax(err)
 			}
+			d.b.settle()
 		case '[', '"', '0', 't', 'f', 'n':
 			d.b.faults.Addf(d.here(), "want a JSON object, have %s", kindName(kind))
 			d.in.Skip()

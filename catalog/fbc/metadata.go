@@ -209,38 +209,78 @@ func (r *metadataReader) longDescription() {
 		return
 	}
 	if raw := r.in.Raw(); r.in.Err() == nil {
-		r.m.Description = r.b.intern([]byte(r.b.firstLine(raw[1 : len(raw)-1])))
+		r.m.Description = r.b.firstLine(raw[1 : len(raw)-1])
 	}
 }
 
 // firstLine returns the first line of a JSON string that says something, as
-// catalog.ShortDescription has it, from what stands between the quotes. It
-// looks at no more than that takes.
+// catalog.ShortDescription has it, from what stands between the quotes. Most
+// versions of a package say what the one before said.
 func (b *builder) firstLine(text []byte) string {
 	const look = 4096
-	for from, i := 0, 0; ; {
+	if len(text) > look {
+		text = whole(text[:look])
+	}
+	if !bytes.Equal(text, b.long) {
+		b.long = append(b.long[:0], text...)
+		b.short = findLine(text)
+	}
+	return b.short
+}
+
+func findLine(text []byte) string {
+	var line []byte
+	for len(text) > 0 {
+		end := lineEnd(text)
+		line = strictjson.AppendUnescaped(line[:0], text[:end])
+		if short := catalog.ShortDescription(string(line)); short != "" {
+			return short
+		}
+		text = text[min(len(text), end+len(`\n`)):]
+	}
+	return ""
+}
+
+// lineEnd returns where the escape for a line's end stands, len(text) where
+// there is none.
+func lineEnd(text []byte) int {
+	for i := 0; ; i += 2 {
 		size := bytes.IndexByte(text[i:], '\\')
-		if size < 0 || i+size > look {
-			end := min(len(text), max(i, look))
-			for end > from && end < len(text) && !utf8.RuneStart(text[end]) {
-				end--
-			}
-			return b.shortDescription(text[from:end])
+		if size < 0 {
+			return len(text)
 		}
-		i += size
-		if text[i+1] == 'n' {
-			if line := b.shortDescription(text[from:i]); line != "" {
-				return line
-			}
-			from = i + 2
+		if i += size; text[i+1] == 'n' {
+			return i
 		}
-		i += 2
 	}
 }
 
-func (b *builder) shortDescription(text []byte) string {
-	b.unquoted = strictjson.AppendUnescaped(b.unquoted[:0], text)
-	return catalog.ShortDescription(string(b.unquoted))
+// whole returns text, which may be cut anywhere, without half an escape or half
+// a character at its end.
+func whole(text []byte) []byte {
+	for i := 0; ; {
+		size := bytes.IndexByte(text[i:], '\\')
+		if size < 0 {
+			break
+		}
+		i += size
+		end := i + len(`\n`)
+		if end <= len(text) && text[i+1] == 'u' {
+			end = i + len(`\u0000`)
+		}
+		if end > len(text) {
+			return text[:i]
+		}
+		i = end
+	}
+	last := len(text) - 1
+	for last > 0 && !utf8.RuneStart(text[last]) {
+		last--
+	}
+	if !utf8.FullRune(text[last:]) {
+		return text[:last]
+	}
+	return text
 }
 
 func (r *metadataReader) text(into *string, limit int) {

@@ -17,6 +17,7 @@ func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector
 	docs := &b.documents
 	docs.reset(r, offset)
 	for !sel.done() && !b.full() {
+		b.settle()
 		text, line, err := docs.next()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -60,7 +60,7 @@ func (o *catalogOptions) shelf(cmd *cobra.Command) (*shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.shelf(cmd.Context(), sources, nil, o.offline)
+	return s.shelf(cmd.Context(), sources, nil, o.offline, false)
 }
 
 // rows returns the packages whose search text passes match (nil: all), by name,

@@ -183,7 +183,7 @@ func (a *app) browse(ctx context.Context, look func(*shelf)) {
 	if err != nil {
 		locked = nil
 	}
-	sh, err := s.shelf(ctx, s.sources(set), locked, true)
+	sh, err := s.shelf(ctx, s.sources(set), locked, true, false)
 	if err != nil {
 		return
 	}

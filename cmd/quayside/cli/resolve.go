@@ -183,7 +183,7 @@ func (s *space) inputs(ctx context.Context, opt resolve.Options, fresh, offline 
 	}
 	in := &inputs{set: set, read: prev}
 	in.prev, in.stale = refreshed(prev, bundles, opt)
-	sh, err := s.shelf(ctx, sources, at, offline)
+	sh, err := s.shelf(ctx, sources, at, offline, true)
 	if err != nil {
 		return nil, err
 	}

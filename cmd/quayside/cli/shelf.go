@@ -12,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/disk"
+	"github.com/quayside/quayside/catalog/fbc"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/stamp"
 	"github.com/quayside/quayside/lockfile"
@@ -25,6 +26,8 @@ import (
 const (
 	indexKind = "catalog-index"
 	namesKind = "catalog-files"
+
+	digestKind = "catalog-digest" // of a directory, where its index holds none
 )
 
 // shelf is a set of catalogs that can be asked for parts of themselves.
@@ -36,18 +39,21 @@ type shelf struct {
 
 // book is one catalog: an index of it from an earlier run, or all of it.
 type book struct {
-	src   source
-	index *disk.File
-	whole *catalog.Catalog // where there was no index
-	again func() (*catalog.Catalog, error)
-	close func()
+	src    source
+	index  *disk.File
+	key    string           // of the index
+	digest catalog.Digest   // where the index has none
+	whole  *catalog.Catalog // where there was no index
+	again  func() (*catalog.Catalog, error)
+	close  func()
 }
 
 // shelf opens the catalogs. One that cannot be read is kept as broken, with
 // the reason: resolve decides whether that matters. One without the signature
 // that quayside.yaml demands is an error in any case. Where locked holds a
-// catalog by tag, what is read is the digest that was locked.
-func (s *space) shelf(ctx context.Context, sources []source, locked *lockfile.File, offline bool) (*shelf, error) {
+// catalog by tag, what is read is the digest that was locked. Directories are
+// hashed only where digests are asked for.
+func (s *space) shelf(ctx context.Context, sources []source, locked *lockfile.File, offline, digests bool) (*shelf, error) {
 	client, err := s.client(offline)
 	if err != nil {
 		return nil, err
@@ -59,7 +65,7 @@ func (s *space) shelf(ctx context.Context, sources []source, locked *lockfile.Fi
 	var faults diag.List
 	for _, src := range sources {
 		s.talk.progress("reading catalog %s", src.id)
-		b, err := s.book(ctx, client, src, pinned(locked, src))
+		b, err := s.book(ctx, client, src, pinned(locked, src), digests)
 		var unsigned *trust.Error
 		if errors.As(err, &unsigned) {
 			faults.Addf(src.pos, "catalog %q: %w", src.id, unsigned)
@@ -87,7 +93,7 @@ func (sh *shelf) close() {
 
 // book opens the index of a catalog; where there is none that fits, it reads
 // the catalog and leaves an index for the next run.
-func (s *space) book(ctx context.Context, client *registry.Client, src source, ref string) (*book, error) {
+func (s *space) book(ctx context.Context, client *registry.Client, src source, ref string, digests bool) (*book, error) {
 	if src.ref == "" {
 		return nil, fmt.Errorf("%s: give it a source in %s, under spec.catalogs", src.why, workspace.FileName)
 	}
@@ -97,11 +103,11 @@ func (s *space) book(ctx context.Context, client *registry.Client, src source, r
 	}
 	b := &book{src: src, close: sub.close}
 	b.again = func() (*catalog.Catalog, error) { return sub.read(ctx, client, src) }
-	if sub.name != "" && b.openIndex(client, sub) {
+	if sub.name != "" && b.openIndex(client, sub) && (!digests || b.addDigest(client, sub)) {
 		return b, nil
 	}
-	if b.whole, err = b.again(); err != nil {
-		sub.close()
+	if err := b.read(ctx, client, sub, digests); err != nil {
+		b.close()
 		return nil, err
 	}
 	return b, nil
@@ -110,19 +116,60 @@ func (s *space) book(ctx context.Context, client *registry.Client, src source, r
 // openIndex opens the index of sub where there is one of the state that sub is
 // in, and reports whether there is.
 func (b *book) openIndex(client *registry.Client, sub *subject) bool {
+	for _, look := range sub.looks {
+		if b.openKey(client, sub, look().key) {
+			return true
+		}
+	}
+	return false
+}
+
+// openKey opens the index of sub if it has that key.
+func (b *book) openKey(client *registry.Client, sub *subject, key string) bool {
 	f, size, err := client.Store.OpenFile(indexKind, sub.name)
 	if err != nil {
 		return false
 	}
-	for _, look := range sub.looks {
-		index, err := disk.Open(f, size, look().key)
-		if err == nil {
-			b.index, b.close = index, func() { f.Close(); sub.close() }
-			return true
-		}
+	index, err := disk.Open(f, size, key)
+	if err != nil {
+		f.Close()
+		return false
 	}
-	f.Close()
-	return false
+	b.index, b.key, b.close = index, key, func() { f.Close(); sub.close() }
+	return true
+}
+
+// addDigest finds the digest of a directory, which its index does not hold, and
+// reports false where the directory is no longer what the index is of. The
+// digest is remembered, and so nothing is hashed twice.
+func (b *book) addDigest(client *registry.Client, sub *subject) bool {
+	if b.index.Digest() != "" {
+		return true
+	}
+	known, err := client.Store.Record(digestKind, sub.name)
+	if digest, ok := strings.CutPrefix(string(known), b.key+"\n"); err == nil && ok {
+		b.digest = catalog.Digest(digest)
+		return true
+	}
+	t, err := sub.tree()
+	if err != nil {
+		return false
+	}
+	defer t.close()
+	if b.digest, err = t.digest(); err != nil {
+		return false
+	}
+	now := sub.now()
+	if !now.keep || now.key != b.key {
+		return false // the files that were hashed may be others
+	}
+	sub.keepDigest(client, now, b.digest)
+	return true
+}
+
+// keepDigest remembers the digest of a directory.
+func (sub *subject) keepDigest(client *registry.Client, now state, digest catalog.Digest) {
+	_ = client.Store.PutRecord(digestKind, sub.name, []byte(now.key+"\n"+string(digest)))
 }
 
 // subject is a catalog that was found but not read.
@@ -131,6 +178,14 @@ type subject struct {
 	looks []func() state // ways to find out its state: the first that fits the index is right, the last one always
 	tree  func() (*tree, error)
 	close func()
+}
+
+// now returns the state that sub is in.
+func (sub *subject) now() state {
+	if len(sub.looks) == 0 {
+		return state{}
+	}
+	return sub.looks[len(sub.looks)-1]()
 }
 
 // state is what a catalog is at some time.
@@ -212,17 +267,68 @@ func (s *space) fileSubject(ctx context.Context, client *registry.Client, ref, p
 	return sub, nil
 }
 
+// read reads the catalog: package by package into an index where one can be
+// kept, which it opens, else as a whole.
+func (b *book) read(ctx context.Context, client *registry.Client, sub *subject, digests bool) error {
+	b.index = nil
+	now := sub.now() // before the first byte is read
+	t, err := sub.tree()
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if now.keep && t.streams() {
+		t.unhashed(!digests)
+		built, err := b.build(client, sub, t, now, digests)
+		if built || err != nil {
+			return err
+		}
+		t.unhashed(false)
+	}
+	b.whole, err = sub.whole(ctx, client, b.src, t, now)
+	return err
+}
+
+// build writes and opens an index of the file-based catalog t. It reports false
+// where that is not possible; an error is what is wrong with the catalog.
+func (b *book) build(client *registry.Client, sub *subject, t *tree, now state, digests bool) (bool, error) {
+	var digest catalog.Digest
+	err := client.Store.PutFile(indexKind, sub.name, func(f *os.File) error {
+		index := disk.NewBuilder(f)
+		rest, err := fbc.StreamFS(t.FS, index)
+		if err == nil && (digests || t.hashed == nil) {
+			digest, err = t.digest()
+		}
+		if err == nil {
+			err = index.Finish(now.key, t.kept(digest), rest)
+		}
+		return err
+	})
+	var faults diag.List
+	if errors.As(err, &faults) {
+		return false, err
+	}
+	if err != nil {
+		return false, nil //nolint:nilerr // reading the whole says it, if it matters
+	}
+	sub.keepRecords(client, t, now, digest)
+	b.digest = digest
+	return b.openKey(client, sub, now.key), nil
+}
+
 // read reads the whole catalog and writes its index.
 func (sub *subject) read(ctx context.Context, client *registry.Client, src source) (*catalog.Catalog, error) {
-	var now state
-	if len(sub.looks) > 0 {
-		now = sub.looks[len(sub.looks)-1]() // before the first byte is read
-	}
+	now := sub.now() // before the first byte is read
 	t, err := sub.tree()
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
+	return sub.whole(ctx, client, src, t, now)
+}
+
+// whole reads the whole catalog from t and writes its index.
+func (sub *subject) whole(ctx context.Context, client *registry.Client, src source, t *tree, now state) (*catalog.Catalog, error) {
 	content, err := t.content(ctx)
 	if err != nil {
 		return nil, err
@@ -233,17 +339,29 @@ func (sub *subject) read(ctx context.Context, client *registry.Client, src sourc
 	src.fill(&content)
 	cat, err := catalog.New(content)
 	if err == nil && now.keep {
-		sub.writeIndex(client, now, cat)
+		sub.writeIndex(client, t, now, cat)
 	}
 	return cat, err
 }
 
 // writeIndex leaves an index for the next run. That it cannot be written, say
 // to a read-only disk, costs that run time and no more.
-func (sub *subject) writeIndex(client *registry.Client, now state, cat *catalog.Catalog) {
-	err := client.Store.PutFile(indexKind, sub.name, func(f *os.File) error { return disk.Write(f, now.key, cat) })
-	if err == nil && now.names != nil {
+func (sub *subject) writeIndex(client *registry.Client, t *tree, now state, cat *catalog.Catalog) {
+	err := client.Store.PutFile(indexKind, sub.name, func(f *os.File) error {
+		return disk.Write(f, now.key, t.kept(cat.Digest()), cat)
+	})
+	if err == nil {
+		sub.keepRecords(client, t, now, cat.Digest())
+	}
+}
+
+// keepRecords keeps what belongs to an index but is not in it.
+func (sub *subject) keepRecords(client *registry.Client, t *tree, now state, digest catalog.Digest) {
+	if now.names != nil {
 		_ = client.Store.PutRecord(namesKind, sub.name, []byte(strings.Join(now.names, "\n")))
+	}
+	if digest != "" && t.kept(digest) == "" {
+		sub.keepDigest(client, now, digest)
 	}
 }
 
@@ -313,6 +431,7 @@ func (sh *shelf) try(pick picker) (cats []*catalog.Catalog, damaged *book, err e
 	}
 	for i, c := range contents {
 		books[i].src.fill(&c)
+		c.Digest = cmp.Or(c.Digest, books[i].digest)
 		cat, err := catalog.New(c)
 		if err != nil {
 			return nil, books[i], &disk.LoadError{Index: i, Err: err}

@@ -107,6 +107,7 @@ type tree struct {
 	bundles   bool                           // a directory of bundle directories
 	converted bool                           // one that was made of package manifests
 	database  string                         // the file that is an SQLite catalog; empty for others
+	hashed    *hashedFS                      // where FS hashes what is read
 	digest    func() (catalog.Digest, error) // of all files
 	index     *disk.File                     // nil where there is none
 	close     func()
@@ -170,7 +171,7 @@ func (s *space) dirTree(name, scheme string) (*tree, error) {
 	}
 	fsys := os.DirFS(dir)
 	hashed := &hashedFS{fsys: fsys, sums: map[string][sha256.Size]byte{}}
-	t := &tree{FS: hashed, bundles: scheme != "dir", converted: scheme == "package-manifests", digest: hashed.digest, close: func() {}}
+	t := &tree{FS: hashed, hashed: hashed, bundles: scheme != "dir", converted: scheme == "package-manifests", digest: hashed.digest, close: func() {}}
 	if t.converted {
 		if t.FS, err = bundledir.Packages(hashed); err != nil {
 			return nil, below(name, err)
@@ -197,6 +198,26 @@ func (s *space) databaseTree(name string) (*tree, error) {
 		return catalog.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil))), err
 	}
 	return &tree{FS: fsys, database: file, digest: digest, close: func() {}}, nil
+}
+
+// streams reports whether the catalog can be read package by package.
+func (t *tree) streams() bool { return !t.bundles && !t.converted && t.database == "" }
+
+// kept returns what the catalog's index says of its digest: nothing where the
+// digest may not be known when the index is written, so that it is always the
+// same.
+func (t *tree) kept(digest catalog.Digest) catalog.Digest {
+	if t.hashed != nil && t.streams() {
+		return ""
+	}
+	return digest
+}
+
+// unhashed says whether what is read from now on is not to be hashed.
+func (t *tree) unhashed(yes bool) {
+	if t.hashed != nil {
+		t.hashed.off = yes
+	}
 }
 
 // content decodes the catalog.
