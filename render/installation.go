@@ -74,7 +74,7 @@ func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Install
 	}
 	var out []Installation
 	for _, in := range installs {
-		out = append(out, in.installation(adapt, there))
+		out = append(out, installation(in, adapt, there))
 	}
 	return out
 }
@@ -83,7 +83,7 @@ func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Install
 // directory; and of what is there beside it, its Namespace, the CRDs and other
 // objects that it ships though another install provides them, and the CRD that
 // its OperatorCondition needs.
-func (in *opened) installation(adapt func(Object) Object, there map[Key]Object) Installation {
+func installation(in *opened, adapt func(Object) Object, there map[Key]Object) Installation {
 	spec := v1alpha1.InstallationSpec{
 		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
 	}
@@ -91,7 +91,7 @@ func (in *opened) installation(adapt func(Object) Object, there map[Key]Object) 
 	own := map[Key]bool{}
 	for _, o := range in.objects {
 		own[o.Key()] = true
-		ref := in.reference(o)
+		ref := reference(in, o)
 		ref.Images = templateImages(adapt(o))
 		spec.Objects = append(spec.Objects, ref)
 		if o.Is(conditionGroup, "OperatorCondition") && o.Namespace() == in.pin.Namespace {
@@ -105,7 +105,7 @@ func (in *opened) installation(adapt func(Object) Object, there map[Key]Object) 
 	for _, key := range beside {
 		if o, ok := there[key]; ok && !own[key] {
 			own[key] = true
-			spec.Objects = append(spec.Objects, in.reference(o))
+			spec.Objects = append(spec.Objects, reference(in, o))
 		}
 	}
 	slices.SortFunc(spec.Objects, compareReferences)
@@ -114,7 +114,7 @@ func (in *opened) installation(adapt func(Object) Object, there map[Key]Object) 
 
 // reference returns what an install expects of an object. The version of what
 // another install provides is not the install's to say.
-func (in *opened) reference(o Object) v1alpha1.ObjectReference {
+func reference(in *opened, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 	labels := sub(o, "metadata", "labels")
 	ours := str(labels, labelPackage) == labelValue(in.pin.Package) && (isCRD(o) || str(labels, labelNamespace) == in.pin.Namespace)

@@ -51,8 +51,15 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		lock.Pins = append(lock.Pins, lockfile.Pin{Namespace: ns, Package: "x", Version: "1.0.0+b1", Bundle: "x.v1.0.0+b1", WatchNamespaces: []string{ns}, InstallMode: catalog.OwnNamespace})
 	}
 	out = append(out, rendering{
-		"twice", lock, Options{Clusters: []Cluster{{Name: "both"}, {Name: "first", Operators: []string{"one/*"}}, {Name: "second", Operators: []string{"two/*"}}, {Name: "none", Operators: []string{"x/y"}}}},
-		func(lockfile.Pin) (fs.FS, error) { return twice, nil },
+		name: "twice",
+		lock: lock,
+		opt: Options{Clusters: []Cluster{
+			{Name: "both"},
+			{Name: "first", Operators: []string{"one/*"}},
+			{Name: "second", Operators: []string{"two/*"}},
+			{Name: "none", Operators: []string{"x/y"}},
+		}},
+		open: func(lockfile.Pin) (fs.FS, error) { return twice, nil },
 	})
 
 	if !corpus || os.Getenv("QUAYSIDE_CORPUS") == "" || testing.Short() {

@@ -24,7 +24,8 @@ func (in *Installation) DeepCopy() *Installation {
 		return nil
 	}
 	out := &Installation{TypeMeta: in.TypeMeta, Spec: in.Spec.DeepCopy(), Status: in.Status.DeepCopy()}
-	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	meta := &in.ObjectMeta
+	meta.DeepCopyInto(&out.ObjectMeta)
 	return out
 }
 
@@ -42,7 +43,8 @@ func (in *InstallationList) DeepCopy() *InstallationList {
 		return nil
 	}
 	out := &InstallationList{TypeMeta: in.TypeMeta}
-	in.ListMeta.DeepCopyInto(&out.ListMeta)
+	meta := &in.ListMeta
+	meta.DeepCopyInto(&out.ListMeta)
 	if in.Items != nil {
 		out.Items = make([]Installation, len(in.Items))
 		for i := range in.Items {
