@@ -13,6 +13,8 @@
 //	operators/<namespace>/<package>/      the base, one object a file
 //	clusters/<name>/kustomization.yaml    the user's: written once, then left alone
 //	clusters/<name>/generated/            the base with what differs in that cluster
+//	reporter/                             where it is asked for, the reporter and an Installation a pin
+//	clusters/<name>/reporter/             that cluster's reporter, likewise over generated
 //	argocd/ or flux/                      what makes the GitOps tool apply the tree
 //
 // A user's patches lie beside clusters/<name>/kustomization.yaml, which builds
