@@ -2,11 +2,13 @@ package kube
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,7 +27,7 @@ type kindCache struct {
 
 // openKind returns an opener that makes a cache of controller-runtime for each
 // kind, so that each can end by itself and has answers of its own.
-func openKind(mgr manager.Manager) opener {
+func openKind(mgr manager.Manager, strip toolscache.TransformFunc) opener {
 	return func(ctx context.Context, kind schema.GroupVersionKind, o opening) (store, error) {
 		rendered, err := labels.NewRequirement(labelPackage, selection.Exists, nil)
 		if err != nil {
@@ -36,7 +38,8 @@ func openKind(mgr manager.Manager) opener {
 			Scheme:                       mgr.GetScheme(),
 			Mapper:                       mgr.GetRESTMapper(),
 			DefaultLabelSelector:         labels.NewSelector().Add(*rendered),
-			DefaultTransform:             newStripper().strip,
+			DefaultTransform:             strip,
+			NewInformer:                  withoutIndex,
 			DefaultUnsafeDisableDeepCopy: new(true),
 			DefaultWatchErrorHandler:     func(_ context.Context, _ *toolscache.Reflector, err error) { o.fault(err) },
 		})
@@ -46,6 +49,11 @@ func openKind(mgr manager.Manager) opener {
 		k := &kindCache{kind: kind, cache: c}
 		return k, k.start(ctx, o)
 	}
+}
+
+// withoutIndex makes an informer that finds objects by their names alone.
+func withoutIndex(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, _ toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(lw, o, resync, toolscache.Indexers{})
 }
 
 func (k *kindCache) start(ctx context.Context, o opening) error {

@@ -36,6 +36,9 @@ const (
 	// look is how often what is not ready is judged again without any change:
 	// some verdicts are about time.
 	look = time.Minute
+	// resync is how often everything is judged again, from what is in memory: a
+	// certificate that was good has run out.
+	resync = time.Hour
 	// readGrace is how long a kind may take to be read before the reporter says
 	// that it is not ready.
 	readGrace = 15 * time.Second

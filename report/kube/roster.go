@@ -24,7 +24,28 @@ func nameOf(o v1alpha1.ObjectReference) types.NamespacedName {
 type roster struct {
 	mu      sync.Mutex
 	members map[types.NamespacedName]*member
-	by      map[schema.GroupVersionKind]map[types.NamespacedName][]*member
+	by      map[schema.GroupVersionKind]map[types.NamespacedName]*claim
+}
+
+// claim is a list of the Installations that expect an object, which is never
+// modified. Nearly every object is expected by one, whose list all of its
+// objects share.
+type claim struct {
+	by   *member
+	also *claim
+}
+
+// without returns the list without m.
+func (c *claim) without(m *member) *claim {
+	switch {
+	case c == nil:
+		return nil
+	case c.by == m:
+		return c.also
+	case c.also == nil:
+		return c
+	}
+	return &claim{by: c.by, also: c.also.without(m)}
 }
 
 // member is one Installation. What is not set here is touched by nobody but
@@ -43,7 +64,7 @@ type member struct {
 func newRoster() *roster {
 	return &roster{
 		members: map[types.NamespacedName]*member{},
-		by:      map[schema.GroupVersionKind]map[types.NamespacedName][]*member{},
+		by:      map[schema.GroupVersionKind]map[types.NamespacedName]*claim{},
 	}
 }
 
@@ -66,6 +87,7 @@ func (r *roster) note(in *v1alpha1.Installation) (*member, turn) {
 		r.members[name] = m
 	}
 	if m.generation == in.Generation {
+		m.objects = in.Spec.Objects // the same, and the cache holds no others any longer
 		return m, t
 	}
 	t.spec = m.generation >= 0
@@ -90,8 +112,8 @@ func (r *roster) who(kind schema.GroupVersionKind, object types.NamespacedName) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []types.NamespacedName
-	for _, m := range r.by[kind][object] {
-		out = append(out, m.name)
+	for c := r.by[kind][object]; c != nil; c = c.also {
+		out = append(out, c.by.name)
 	}
 	return out
 }
@@ -130,15 +152,18 @@ func (r *roster) drop(m *member) []schema.GroupVersionKind {
 
 func (r *roster) link(m *member) {
 	m.kinds = nil
+	alone := &claim{by: m}
 	for _, o := range m.objects {
-		kind := kindOf(o)
+		kind, name := kindOf(o), nameOf(o)
 		names := r.by[kind]
 		if names == nil {
-			names = map[types.NamespacedName][]*member{}
+			names = map[types.NamespacedName]*claim{}
 			r.by[kind] = names
 		}
-		if !slices.Contains(names[nameOf(o)], m) {
-			names[nameOf(o)] = append(names[nameOf(o)], m)
+		if others := names[name].without(m); others != nil {
+			names[name] = &claim{by: m, also: others}
+		} else {
+			names[name] = alone
 		}
 		if !slices.Contains(m.kinds, kind) {
 			m.kinds = append(m.kinds, kind)
@@ -150,9 +175,8 @@ func (r *roster) link(m *member) {
 func (r *roster) unlink(m *member) {
 	for _, o := range m.objects {
 		kind, name := kindOf(o), nameOf(o)
-		left := slices.DeleteFunc(r.by[kind][name], func(other *member) bool { return other == m })
-		if len(left) > 0 {
-			r.by[kind][name] = left
+		if others := r.by[kind][name].without(m); others != nil {
+			r.by[kind][name] = others
 			continue
 		}
 		delete(r.by[kind], name)

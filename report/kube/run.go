@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -49,7 +50,8 @@ type Options struct {
 // the API server cannot be asked at the start, an address cannot be listened
 // on, or leadership is lost.
 func Run(ctx context.Context, config *rest.Config, opt Options) error {
-	mgr, err := newManager(config, opt)
+	strip := newStripper().strip
+	mgr, err := newManager(config, opt, strip)
 	if err != nil {
 		return fmt.Errorf("setting up: %w", err)
 	}
@@ -58,7 +60,7 @@ func Run(ctx context.Context, config *rest.Config, opt Options) error {
 		installations: mgr.GetCache(), status: mgr.GetClient().Status(), events: mgr.GetEventRecorder(Name),
 		roster: newRoster(), figures: newFigures(), pods: podReader{list: listPods(mgr.GetAPIReader())},
 	}
-	r.watches = newWatches(openKind(mgr), r.kindSettled, r.objectChanged, opt.Log)
+	r.watches = newWatches(openKind(mgr, strip), r.kindSettled, r.objectChanged, opt.Log)
 	if err := r.register(mgr); err != nil {
 		return fmt.Errorf("setting up: %w", err)
 	}
@@ -73,7 +75,7 @@ func Run(ctx context.Context, config *rest.Config, opt Options) error {
 }
 
 // newManager returns a manager that caches Installations and nothing else.
-func newManager(config *rest.Config, opt Options) (manager.Manager, error) {
+func newManager(config *rest.Config, opt Options, strip toolscache.TransformFunc) (manager.Manager, error) {
 	scheme := apiruntime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -81,7 +83,7 @@ func newManager(config *rest.Config, opt Options) (manager.Manager, error) {
 	scheme.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Pod{}, &corev1.PodList{})
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 50, 100
+	config.QPS, config.Burst = 100, 200
 	config.UserAgent = Name
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme,
@@ -89,7 +91,7 @@ func newManager(config *rest.Config, opt Options) (manager.Manager, error) {
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true,
 			ByObject: map[client.Object]cache.ByObject{
-				&v1alpha1.Installation{}: {Transform: cache.TransformStripManagedFields(), UnsafeDisableDeepCopy: new(true)},
+				&v1alpha1.Installation{}: {Transform: strip, UnsafeDisableDeepCopy: new(true), SyncPeriod: new(resync)},
 			},
 		},
 		Metrics:                       metricsserver.Options{BindAddress: orNone(opt.MetricsAddress)},

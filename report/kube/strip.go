@@ -34,41 +34,80 @@ func metadataOnly(kind schema.GroupKind) bool {
 	return false
 }
 
-// stripper takes from the objects of one kind what nobody judges, before they
-// are kept. Labels that many objects share are kept once.
+// stripper takes from objects what nobody judges, before they are kept. What
+// many objects share is kept once: the names of kinds and namespaces, versions,
+// and labels. Its methods may be called from any goroutine.
 type stripper struct {
 	mu     sync.Mutex
+	texts  map[string]string
 	labels map[[2]string]map[string]string
 }
 
-func newStripper() *stripper { return &stripper{labels: map[[2]string]map[string]string{}} }
+// maxShared bounds what is kept in case somebody shares it; beyond it, it is
+// forgotten and gathered anew.
+const maxShared = 10_000
+
+func newStripper() *stripper {
+	return &stripper{texts: map[string]string{}, labels: map[[2]string]map[string]string{}}
+}
 
 // strip is a transform of an informer's. What it does not know it leaves alone.
 // It may be called twice on the same object.
 func (s *stripper) strip(obj any) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata:
-		return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
-			Name: o.Name, Namespace: o.Namespace, ResourceVersion: o.ResourceVersion,
-			DeletionTimestamp: o.DeletionTimestamp, Labels: s.shared(o.Labels),
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: o.Name, Namespace: s.text(o.Namespace), ResourceVersion: o.ResourceVersion,
+			DeletionTimestamp: o.DeletionTimestamp, Labels: s.ours(o.Labels),
 		}}, nil
 	case *unstructured.Unstructured:
 		return &unstructured.Unstructured{Object: stripObject(o)}, nil
+	case *v1alpha1.Installation:
+		return s.installation(o), nil
 	}
 	return obj, nil
 }
 
-// shared returns those of the labels that are judged. Nobody may modify them.
-func (s *stripper) shared(labels map[string]string) map[string]string {
-	key := [2]string{labels[labelPackage], labels[v1alpha1.LabelVersion]}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	have, ok := s.labels[key]
-	if !ok {
-		have = ourLabels(labels)
-		s.labels[key] = have
+// installation returns an Installation without metadata that nobody reads.
+func (s *stripper) installation(o *v1alpha1.Installation) *v1alpha1.Installation {
+	out := &v1alpha1.Installation{Spec: o.Spec.DeepCopy(), Status: o.Status.DeepCopy(), ObjectMeta: metav1.ObjectMeta{
+		Name: o.Name, Namespace: s.text(o.Namespace), ResourceVersion: o.ResourceVersion, UID: o.UID,
+		Generation: o.Generation, DeletionTimestamp: o.DeletionTimestamp,
+	}}
+	for i := range out.Spec.Objects {
+		ref := &out.Spec.Objects[i]
+		for _, field := range []*string{&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Version} {
+			*field = s.text(*field)
+		}
 	}
-	return have
+	return out
+}
+
+func (s *stripper) text(t string) string {
+	if have, ok := s.texts[t]; ok {
+		return have
+	}
+	if len(s.texts) >= maxShared {
+		clear(s.texts)
+	}
+	s.texts[t] = t
+	return t
+}
+
+// ours returns those of the labels that are judged. Nobody may modify them.
+func (s *stripper) ours(labels map[string]string) map[string]string {
+	key := [2]string{labels[labelPackage], labels[v1alpha1.LabelVersion]}
+	if have, ok := s.labels[key]; ok {
+		return have
+	}
+	if len(s.labels) >= maxShared {
+		clear(s.labels)
+	}
+	out := ourLabels(labels)
+	s.labels[key] = out
+	return out
 }
 
 func ourLabels(labels map[string]string) map[string]string {

@@ -1,0 +1,198 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// How much a large cluster has: 20,100 objects.
+const (
+	manyInstallations = 300
+	manyNamespaces    = 10
+	configMapsEach    = 45
+	accountsEach      = 20
+	servicesEach      = 2
+	objectsEach       = configMapsEach + accountsEach + servicesEach
+)
+
+// TestReporterScale has the reporter start in a large cluster.
+func TestReporterScale(t *testing.T) {
+	q, program := beacon(t, false), buildReporter(t)
+	q.must(t, "render", "--offline")
+	cluster := harness.Start(t, harness.Options{APIOnly: true, AuditUsers: []string{reporterAccount}})
+	ctx := within(t, 2*time.Minute)
+	setUp := only(q.rendered(t), func(o *unstructured.Unstructured) bool { return ofReporter(o) && o.GetKind() != "Installation" })
+	if _, err := applier(t, cluster).Apply(ctx, setUp); err != nil {
+		t.Fatal(err)
+	}
+	fill(ctx, t, cluster)
+
+	began := time.Now()
+	r := startReporter(ctx, t, cluster, program)
+	t.Logf("everything is read after %s", time.Since(began).Round(10*time.Millisecond))
+	eventually(ctx, t, "all but one are ready", func() string { return manyReady(ctx, t, cluster, manyInstallations-1) })
+	t.Logf("everything is judged after %s", time.Since(began).Round(10*time.Millisecond))
+	if s, _ := statusOf(ctx, t, cluster, "many-0", "operator-0"); s.about("ConfigMap", "operator-0-0").Health != "NotFound" || s.Summary["current"] != objectsEach-1 {
+		t.Errorf("of the one that lacks an object it says %+v", s)
+	}
+	smallEnough(t, r)
+	atRest(ctx, t, r)
+
+	changed := time.Now()
+	if _, err := client(t, cluster).CoreV1().ConfigMaps("many-0").Create(ctx, many("operator-0", "operator-0-0"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "all are ready", func() string { return manyReady(ctx, t, cluster, manyInstallations) })
+	t.Logf("one object more is seen after %s", time.Since(changed).Round(10*time.Millisecond))
+	smallEnough(t, r)
+	readOnly(t, cluster.Requests(t, time.Time{}))
+}
+
+// many returns an object of an operator.
+func many(operator, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		"quayside.dev/package": operator, "quayside.dev/version": "1.0.0", "app.kubernetes.io/managed-by": "quayside",
+	}}}
+}
+
+// fill makes the Installations and everything that they expect, but for one
+// ConfigMap.
+func fill(ctx context.Context, t *testing.T, cluster *harness.Cluster) {
+	t.Helper()
+	config := rest.CopyConfig(cluster.RESTConfig)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range manyNamespaces {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("many-%d", i)}}
+		if _, err := c.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	work := make(chan int)
+	for range 16 {
+		wg.Go(func() {
+			for i := range work {
+				if err := fillOne(ctx, t, c, cluster, i); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range manyInstallations {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func fillOne(ctx context.Context, t *testing.T, c *kubernetes.Clientset, cluster *harness.Cluster, i int) error {
+	operator, ns := fmt.Sprintf("operator-%d", i), fmt.Sprintf("many-%d", i%manyNamespaces)
+	var refs []any
+	for j := range objectsEach {
+		o := many(operator, fmt.Sprintf("%s-%d", operator, j))
+		var err error
+		kind := "ConfigMap"
+		switch {
+		case j >= configMapsEach+accountsEach:
+			kind = "Service"
+			spec := corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}
+			_, err = c.CoreV1().Services(ns).Create(ctx, &corev1.Service{ObjectMeta: o.ObjectMeta, Spec: spec}, metav1.CreateOptions{})
+		case j >= configMapsEach:
+			kind = "ServiceAccount"
+			_, err = c.CoreV1().ServiceAccounts(ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: o.ObjectMeta}, metav1.CreateOptions{})
+		case i > 0 || j > 0:
+			_, err = c.CoreV1().ConfigMaps(ns).Create(ctx, o, metav1.CreateOptions{})
+		}
+		if err != nil {
+			return err
+		}
+		refs = append(refs, map[string]any{"apiVersion": "v1", "kind": kind, "namespace": ns, "name": o.Name, "version": "1.0.0"})
+	}
+	_, err := installations(t, cluster).Namespace(ns).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "quayside.dev/v1alpha1", "kind": "Installation", "metadata": map[string]any{"name": operator, "namespace": ns},
+		"spec": map[string]any{"package": operator, "version": "1.0.0", "pin": "sha256:" + strings.Repeat("0", 64), "objects": refs},
+	}}, metav1.CreateOptions{})
+	return err
+}
+
+// manyReady returns "" when that many Installations are ready and every other
+// one is judged.
+func manyReady(ctx context.Context, t *testing.T, cluster *harness.Cluster, want int) string {
+	t.Helper()
+	list, err := installations(t, cluster).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, judged := 0, 0
+	for i := range list.Items {
+		switch readStatus(t, &list.Items[i]).condition("Ready").Status {
+		case metav1.ConditionTrue:
+			ready, judged = ready+1, judged+1
+		case metav1.ConditionFalse:
+			judged++
+		}
+	}
+	if ready == want && judged == manyInstallations {
+		return ""
+	}
+	time.Sleep(250 * time.Millisecond) // the list is long
+	return fmt.Sprintf("%d are ready, %d judged", ready, judged)
+}
+
+// smallEnough wants the program to be small, now and at its peak.
+func smallEnough(t *testing.T, r *reporter) {
+	t.Helper()
+	const most = 64 << 10
+	now, peak := r.memory(t)
+	t.Logf("resident: %.1f MiB, at the peak %.1f MiB", float64(now)/1024, float64(peak)/1024)
+	if peak >= most {
+		t.Errorf("resident: %d KiB at the peak, want less than %d", peak, most)
+	}
+}
+
+// atRest wants nothing to be asked for while nothing happens, but what keeps
+// watches open.
+func atRest(ctx context.Context, t *testing.T, r *reporter) {
+	t.Helper()
+	const span = 12 * time.Second
+	time.Sleep(time.Second) // the last Event
+	began := time.Now()
+	select {
+	case <-time.After(span):
+	case <-ctx.Done():
+		t.Fatal(ctx.Err())
+	}
+	asked := r.cluster.Requests(t, began)
+	watches := 0
+	for _, r := range asked {
+		if r.Verb == "watch" {
+			watches++
+		} else {
+			t.Errorf("at rest: request %s", r)
+		}
+	}
+	perMinute := float64(watches) * float64(time.Minute) / float64(span)
+	t.Logf("at rest: %.0f requests a minute", perMinute)
+	if perMinute > 10 {
+		t.Errorf("at rest: %.0f requests a minute to keep watches open: %v", perMinute, asked)
+	}
+}
