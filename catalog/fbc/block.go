@@ -37,7 +37,8 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 	return true
 }
 
-// crowded reports whether a document may hold more values than are allowed.
+// crowded reports whether a document may hold more values than the full parser
+// allows: in block style there are no more than four to each mark.
 func crowded(text []byte) bool {
 	if len(text) < maxNodes/4 {
 		return false

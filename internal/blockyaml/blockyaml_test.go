@@ -99,7 +99,8 @@ func TestDecode(t *testing.T) {
 	got, ok := Decode([]byte("a: 1\nb: [] # c\nd: yes\ne:\n- true\n- ~\n--- \n# none\n---\ntext\n---\nf: |\n  x\n"), meaning)
 	want := []any{
 		map[string]any{"a": int64(1), "b": []any{}, "d": "meant yes", "e": []any{true, nil}},
-		"text", map[string]any{"f": "x\n"},
+		"text",
+		map[string]any{"f": "x\n"},
 	}
 	if d := cmp.Diff(want, got); !ok || d != "" {
 		t.Errorf("%t, -want +got\n%s", ok, d)

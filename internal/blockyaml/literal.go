@@ -55,7 +55,7 @@ func (p *parser) blockScalar(parent int) {
 // blockLine adds one line, and reports whether it belongs to the block.
 func (p *parser) blockLine(b *blockText, line []byte) bool {
 	if len(line) <= b.indent || b.indent < 0 {
-		if blanks := line; len(bytes.TrimLeft(blanks, " ")) > 0 {
+		if len(bytes.TrimLeft(line, " ")) > 0 {
 			return false
 		}
 		b.blank++

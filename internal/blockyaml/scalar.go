@@ -16,9 +16,7 @@ func (p *parser) scalar(parent int) {
 	switch c := p.data[p.off]; c {
 	case '|', '>':
 		p.blockScalar(parent)
-	case '"':
-		p.quoted(parent)
-	case '\'':
+	case '"', '\'':
 		p.quoted(parent)
 	case '{', '[':
 		p.emptyFlow(c + 2) // '}' and ']' come two places later
@@ -140,18 +138,8 @@ func (p *parser) fold(blank int) {
 // is false where a comment ends it, ok where the line is no such thing.
 func (p *parser) plainLine(line []byte) (text []byte, more, ok bool) {
 	more = true
-	if i := bytes.IndexByte(line, '#'); i > 0 {
-		for ; i >= 0 && more; i++ {
-			if line[i] == '#' && line[i-1] == ' ' {
-				line, more = line[:i], false
-				break
-			}
-			next := bytes.IndexByte(line[i+1:], '#')
-			if next < 0 {
-				break
-			}
-			i += next
-		}
+	if i := comment(line); i >= 0 {
+		line, more = line[:i], false
 	}
 	for rest := line; ; {
 		i := bytes.IndexByte(rest, ':')
@@ -169,6 +157,20 @@ func (p *parser) plainLine(line []byte) (text []byte, more, ok bool) {
 		line = line[:len(line)-1]
 	}
 	return line, more, true
+}
+
+// comment returns where a comment begins in a line that begins with a scalar, or
+// -1.
+func comment(line []byte) int {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(line[at:], '#')
+		if i < 0 {
+			return -1
+		}
+		if at += i; at > 0 && line[at-1] == ' ' {
+			return at
+		}
+	}
 }
 
 // resolve tells what a plain scalar of one line means.

@@ -223,9 +223,9 @@ func (p *parser) rest() bool {
 // mapping reads a mapping whose first key was read.
 func (p *parser) mapping(col int) {
 	p.open('{')
-	names := names{first: len(p.keys)}
+	seen := names{first: len(p.keys)}
 	for {
-		if p.again(&names) {
+		if p.again(&seen) {
 			p.fail()
 			break
 		}
@@ -247,7 +247,7 @@ func (p *parser) mapping(col int) {
 	if !p.end && p.col > col {
 		p.fail()
 	}
-	p.keys = p.keys[:names.first]
+	p.keys = p.keys[:seen.first]
 	p.close('}')
 }
 

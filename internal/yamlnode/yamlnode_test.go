@@ -159,8 +159,15 @@ func TestPlaces(t *testing.T) {
 		t.Fatalf("got %s, %v", text, err)
 	}
 	want := []yamlnode.Place{
-		{Offset: 0, Line: 1, Col: 1}, {Offset: 1, Line: 2, Col: 1}, {Offset: 5, Line: 3, Col: 1}, {Offset: 6, Line: 3, Col: 3},
-		{Offset: 8, Line: 4, Col: 4}, {Offset: 9, Line: 4, Col: 5}, {Offset: 13, Line: 4, Col: 8}, {Offset: 20, Line: 1, Col: 1}, {Offset: 24, Line: 1, Col: 4},
+		{Offset: 0, Line: 1, Col: 1},
+		{Offset: 1, Line: 2, Col: 1},
+		{Offset: 5, Line: 3, Col: 1},
+		{Offset: 6, Line: 3, Col: 3},
+		{Offset: 8, Line: 4, Col: 4},
+		{Offset: 9, Line: 4, Col: 5},
+		{Offset: 13, Line: 4, Col: 8},
+		{Offset: 20, Line: 1, Col: 1},
+		{Offset: 24, Line: 1, Col: 4},
 	}
 	if d := cmp.Diff(want, places); d != "" {
 		t.Errorf("-want +got\n%s", d)
