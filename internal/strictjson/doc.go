@@ -65,6 +65,11 @@ func (s *Scanner) failAt(i int, what string) {
 	s.Fail(&SyntaxError{Offset: s.base + int64(i), What: what})
 }
 
+// twice says that the object has the name at i already.
+func (s *Scanner) twice(i int, name []byte) {
+	s.Fail(&SyntaxError{Offset: s.base + int64(i), What: "duplicate object member name", Twice: true, Name: string(name)})
+}
+
 // cut says that the input ends at i, where it must not.
 func (s *Scanner) cut(i int) {
 	s.Fail(&SyntaxError{Offset: s.base + int64(i), What: "unexpected end", Cut: true})

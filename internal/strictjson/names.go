@@ -2,12 +2,19 @@ package strictjson
 
 import "encoding/binary"
 
-// name stands for a member's name. Names of up to 16 bytes are equal if their
-// names are; of longer ones the text decides.
+// name stands for a member's name. Names of up to 16 bytes are equal if what
+// stands for them is; of longer ones the text decides.
 type name struct {
 	first, last uint64 // the bytes, or the first eight and the last eight
 	size        int
 	at          int // of a longer one: where its text is in Scanner.long
+}
+
+// key is a name in a map.
+type key struct {
+	first, last uint64
+	size        int
+	text        string // of a longer one
 }
 
 const (
@@ -39,27 +46,46 @@ func (n *name) bit() uint64 {
 // there.
 func (s *Scanner) insert(text []byte) bool {
 	f := &s.frames[len(s.frames)-1]
+	n := nameOf(text)
 	if f.many != nil {
-		_, ok := f.many[string(text)]
-		f.many[string(text)] = struct{}{}
+		k := n.key(text)
+		_, ok := f.many[k]
+		f.many[k] = struct{}{}
 		return !ok
 	}
-	n := nameOf(text)
 	bit := n.bit()
 	if f.seen&bit != 0 && s.has(f, n, text) {
 		return false
 	}
 	f.seen |= bit
-	n.at = len(s.long)
-	s.long = append(s.long, text...)
+	if n.size > shortName {
+		n.at = len(s.long)
+		s.long = append(s.long, text...)
+	}
 	s.names = append(s.names, n)
 	if len(s.names)-f.names > fewNames {
-		f.many = make(map[string]struct{}, 2*fewNames)
+		f.many = make(map[key]struct{}, 2*fewNames)
 		for _, have := range s.names[f.names:] {
-			f.many[string(s.long[have.at:][:have.size])] = struct{}{}
+			f.many[have.key(s.longText(have))] = struct{}{}
 		}
 	}
 	return true
+}
+
+func (n *name) key(text []byte) key {
+	k := key{first: n.first, last: n.last, size: n.size}
+	if n.size > shortName {
+		k.text = string(text)
+	}
+	return k
+}
+
+// longText returns the text of a long name.
+func (s *Scanner) longText(n name) []byte {
+	if n.size <= shortName {
+		return nil
+	}
+	return s.long[n.at:][:n.size]
 }
 
 // has reports whether the object has a name already.
@@ -67,7 +93,7 @@ func (s *Scanner) has(f *frame, n name, text []byte) bool {
 	for i := range s.names[f.names:] {
 		have := &s.names[f.names+i]
 		if have.first == n.first && have.last == n.last && have.size == n.size &&
-			(n.size <= shortName || string(s.long[have.at:][:have.size]) == string(text)) {
+			(n.size <= shortName || string(s.longText(*have)) == string(text)) {
 			return true
 		}
 	}

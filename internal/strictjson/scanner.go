@@ -25,7 +25,7 @@ type Scanner struct {
 
 	frames  []frame
 	names   []name
-	long    []byte // the text of the names
+	long    []byte // the text of long names
 	scratch []byte // a string without its escapes
 	escaped bool   // the last string has some
 }

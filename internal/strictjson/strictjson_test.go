@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -173,4 +174,131 @@ func FuzzScanner(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { check(t, data) })
+}
+
+// TestPos asks for the line and column of every value and compares them with
+// what counting says, whatever the window holds.
+func TestPos(t *testing.T) {
+	var in strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&in, "{\"a\":\n%s[%d,\n\"%s\"]}\r\n", strings.Repeat(" ", i%40), i, strings.Repeat("é", i%30))
+	}
+	data := []byte(in.String())
+	for _, window := range []int{16, 100, 1 << 20} {
+		s := Scanner{own: make([]byte, window)}
+		s.Reset(slowly{bytes.NewReader(data), 5})
+		var walk func()
+		walk = func() {
+			kind := s.Kind()
+			line, col := s.Pos(s.Offset())
+			before := data[:s.Offset()]
+			if want := 1 + bytes.Count(before, []byte("\n")); line != want {
+				t.Fatalf("window %d, offset %d: line %d, want %d", window, s.Offset(), line, want)
+			}
+			if want := len(before) - bytes.LastIndexByte(before, '\n'); col != want {
+				t.Fatalf("window %d, offset %d: column %d, want %d", window, s.Offset(), col, want)
+			}
+			if kind != '{' && kind != '[' {
+				s.Skip()
+				return
+			}
+			for s.Enter(); s.More(); walk() {
+				if kind == '{' {
+					s.Name()
+				}
+			}
+		}
+		values := 0
+		for ; s.Kind() != End; values++ {
+			walk()
+		}
+		if s.Err() != nil || values != 200 {
+			t.Fatalf("window %d: %d values, %v", window, values, s.Err())
+		}
+	}
+}
+
+// TestPosOfWhatIsGone asks for places that the window has passed.
+func TestPosOfWhatIsGone(t *testing.T) {
+	s := Scanner{own: make([]byte, 8)}
+	s.Reset(strings.NewReader("[1,\n\"" + strings.Repeat("long ", 100) + "\",\n2, 3]"))
+	s.Enter()
+	s.More()
+	s.Skip()
+	s.More()
+	s.Skip()
+	s.More()
+	if line, col := s.Pos(s.Offset()); line != 3 || col != 1 {
+		t.Errorf("the last value is at %d:%d, want 3:1", line, col)
+	}
+	if line, col := s.Pos(1); line != 0 || col != 0 {
+		t.Errorf("the first value is at %d:%d, want nothing to be known", line, col)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	for _, in := range []string{`"` + strings.Repeat("x", 1000) + `"`, strings.Repeat("[", 1000), strings.Repeat(" ", 1000) + "1", "1" + strings.Repeat("0", 1000)} {
+		s := Scanner{own: make([]byte, 16)}
+		s.Reset(strings.NewReader("1 2 " + in))
+		for range 2 {
+			s.Limit(100)
+			s.Kind()
+			s.Skip()
+		}
+		s.Limit(100)
+		for s.Kind() != End {
+			s.Skip()
+		}
+		var limit *LimitError
+		if !errors.As(s.Err(), &limit) || limit.Bytes != 100 {
+			t.Errorf("%.20q: got %v", in, s.Err())
+		}
+	}
+}
+
+// TestReaderFails passes on what the reader says.
+func TestReaderFails(t *testing.T) {
+	broken := errors.New("broken")
+	var s Scanner
+	s.Reset(io.MultiReader(strings.NewReader(`{"a":`), iotest.ErrReader(broken)))
+	for s.Enter(); s.More(); s.Skip() {
+		s.Name()
+	}
+	if !errors.Is(s.Err(), broken) {
+		t.Errorf("got %v", s.Err())
+	}
+}
+
+// TestText compares what Text, Name and AppendCompact give with the referee.
+func TestText(t *testing.T) {
+	for _, in := range inputs() {
+		if v, _ := referee([]byte(in)); !v.ok {
+			continue
+		}
+		var s Scanner
+		s.Reset(slowly{strings.NewReader(in), 2})
+		dec := jsontext.NewDecoder(strings.NewReader(in))
+		for s.Kind() != End {
+			if s.Kind() == '"' {
+				got := string(s.Text())
+				if tok, err := dec.ReadToken(); err != nil || tok.String() != got {
+					t.Errorf("%q: text %q, want %v %v", in, got, tok, err)
+				}
+				continue
+			}
+			got := string(AppendCompact(nil, s.Raw()))
+			want, err := dec.ReadValue()
+			if err == nil {
+				err = want.Compact()
+			}
+			if err != nil || got != string(want) {
+				t.Errorf("%.200q: compact %.200q, want %.200q, %v", in, got, want, err)
+			}
+		}
+	}
+	var s Scanner
+	s.ResetBytes([]byte(`{"\u0061\n\ud83d\ude00":1}`))
+	if s.Enter(); !s.More() || string(s.Name()) != "a\n😀" {
+		t.Errorf("name of %v", s.Err())
+	}
 }

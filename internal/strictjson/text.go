@@ -67,6 +67,23 @@ func (s *Scanner) text(i int) int {
 	}
 }
 
+// plainEnd returns the place of the quote that ends the string which begins at
+// i, where the string is there and holds nothing but plain ASCII; else 0.
+func plainEnd(buf []byte, i int) int {
+	if i >= len(buf) || buf[i] != '"' {
+		return 0
+	}
+	for i++; i+wordSize <= len(buf); i += wordSize {
+		if m := special(binary.LittleEndian.Uint64(buf[i:])); m != 0 {
+			if i += bits.TrailingZeros64(m) >> 3; buf[i] == '"' {
+				return i
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
 // plainText returns the first place from i on that holds a quote, a backslash,
 // a control character or no ASCII, len(buf) where there is none.
 func plainText(buf []byte, i int) int {

@@ -4,12 +4,12 @@ import "strconv"
 
 // frame is an array or object that is open.
 type frame struct {
-	open  byte                // '{' or '['
-	some  bool                // a member or element was read
-	seen  uint64              // a bit for each name, so that most new ones are known to be new
-	names int                 // where the object's names begin in Scanner.names
-	long  int                 // and in Scanner.long
-	many  map[string]struct{} // the names, where there are many
+	open  byte             // '{' or '['
+	some  bool             // a member or element was read
+	seen  uint64           // a bit for each name, so that most new ones are known to be new
+	names int              // where the object's names begin in Scanner.names
+	long  int              // and in Scanner.long
+	many  map[key]struct{} // the names, where there are many
 }
 
 // skipBlank returns the first place from i on that holds no blank, len(buf)
@@ -66,11 +66,18 @@ func (s *Scanner) Kind() byte {
 // End is what Kind returns where there is nothing more.
 const End = 0
 
-// Enter goes into the object or array that begins here. It is for use where
-// Kind returned '{' or '['.
+// Enter goes into the array or object that comes next; where something else
+// does, that is an error.
 func (s *Scanner) Enter() {
-	if s.err == nil && s.push(s.buf[s.at], s.at) {
-		s.at++
+	switch c := s.Kind(); c {
+	case '{', '[':
+		if s.push(c, s.at) {
+			s.at++
+		}
+	case End:
+		s.cut(len(s.buf))
+	default:
+		s.invalid(s.at, "at start of array or object")
 	}
 }
 
@@ -148,6 +155,19 @@ func (s *Scanner) Name() []byte {
 // member reads the name at i and the colon behind it, and returns the place
 // after that, or -1 where either is wrong.
 func (s *Scanner) member(i int) (int, []byte) {
+	if end := plainEnd(s.buf, i); end > 0 && end+1 < len(s.buf) && s.buf[end+1] == ':' {
+		text := s.buf[i+1 : end : end]
+		if !s.insert(text) {
+			s.twice(i, text)
+			return -1, nil
+		}
+		return end + 2, text
+	}
+	return s.anyMember(i)
+}
+
+// anyMember is member for any name, wherever the window ends.
+func (s *Scanner) anyMember(i int) (int, []byte) {
 	if s.buf[i] != '"' {
 		s.invalid(i, `at start of string (expecting '"')`)
 		return -1, nil
@@ -170,7 +190,7 @@ func (s *Scanner) member(i int) (int, []byte) {
 		text = s.scratch
 	}
 	if !s.insert(text) {
-		s.Fail(&SyntaxError{Offset: s.base + int64(i), What: "duplicate object member name", Twice: true, Name: string(text)})
+		s.twice(i, text)
 		return -1, nil
 	}
 	switch i = s.next(end + 1); {
@@ -220,9 +240,8 @@ func (s *Scanner) Raw() []byte {
 	return s.buf[from:s.at:s.at]
 }
 
-// Ahead returns at least n bytes from the next value on, fewer where the input
-// has no more, and reads none of them. They are valid until the next call of
-// another method. It is for use after Kind.
+// Ahead returns the next n bytes of the input, fewer where it has no more, and
+// reads none of them. They are valid until the next call of another method.
 func (s *Scanner) Ahead(n int) []byte {
 	for len(s.buf)-s.at < n && s.Fill() {
 	}
@@ -236,7 +255,9 @@ func (s *Scanner) Skip() {
 	}
 	depth := len(s.frames)
 	for i := s.at; ; {
-		if i = s.next(i); i < 0 {
+		if i+1 < len(s.buf) && s.buf[i] == ' ' && s.buf[i+1] > ' ' {
+			i++ // as behind most colons
+		} else if i = s.next(i); i < 0 {
 			s.cut(len(s.buf))
 			return
 		}
@@ -286,9 +307,11 @@ func (s *Scanner) enter(open byte, i int) int {
 // last in, down to that depth, or a comma and the name of the next one.
 func (s *Scanner) leave(depth, i int) int {
 	for len(s.frames) > depth {
-		if i = s.next(i); i < 0 {
-			s.cut(len(s.buf))
-			return -1
+		if i >= len(s.buf) || s.buf[i] <= ' ' {
+			if i = s.next(i); i < 0 {
+				s.cut(len(s.buf))
+				return -1
+			}
 		}
 		open := s.frames[len(s.frames)-1].open
 		switch s.buf[i] {
@@ -317,6 +340,9 @@ func (s *Scanner) leave(depth, i int) int {
 func (s *Scanner) scalar(c byte, i int) int {
 	switch c {
 	case '"':
+		if end := plainEnd(s.buf, i); end > 0 {
+			return end + 1
+		}
 		if i = s.text(i + 1); i < 0 {
 			return -1
 		}

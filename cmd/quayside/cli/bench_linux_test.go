@@ -17,6 +17,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
 )
 
 // The benchmarks run the program itself, bin/quayside, and take processor time
@@ -122,6 +125,21 @@ func shopOf(b *testing.B, catalog string, packages ...string) string {
 	return dir
 }
 
+// shopOfImage returns a workspace whose catalog is an image in a registry on
+// loopback, made of the files of a directory in one compressed layer.
+func shopOfImage(b *testing.B, catalog string) string {
+	b.Helper()
+	packed, err := registry.Pack(os.DirFS(catalog), registry.PackOptions{
+		Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
+	})
+	check(b, err)
+	name := registrytest.New(b).Host + "/bench/catalog:v1"
+	check(b, (&registry.Client{}).Push(b.Context(), name, packed))
+	space := shopOf(b, catalog)
+	put(b, space, "quayside.yaml", strings.Replace(read(b, space, "quayside.yaml"), "dir:"+catalog, "image:"+name, 1))
+	return space
+}
+
 // BenchmarkCatalog measures reading the full-size catalog, with and without an
 // index of it. What the program takes to start is a figure of its own.
 func BenchmarkCatalog(b *testing.B) {
@@ -138,6 +156,14 @@ func BenchmarkCatalog(b *testing.B) {
 	measure(b, "yardstick", ruler.cpu, func() spent { return child(b, cache, "tokens", dir) })
 	measure(b, "start", ruler.cpu, func() spent { return child(b, cache, exe, "version") })
 	measure(b, "cold", ruler.cpu, cold(space))
+	measure(b, "cold-resolve-six", ruler.cpu, func() spent {
+		check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
+		_ = os.Remove(filepath.Join(space, "quayside.lock"))
+		return child(b, cache, exe, "-C", space, "resolve", "--offline")
+	})
+	measure(b, "cold-image", ruler.cpu, cold(shopOfImage(b, dir)))
+	check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
+	child(b, cache, exe, "-C", space, "catalog", "list")
 	measure(b, "warm-list", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "list") })
 	measure(b, "warm-one-package", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "show", "etcd") })
 	measure(b, "warm-search", ruler.cpu, func() spent { return child(b, cache, exe, "-C", space, "catalog", "search", "kafka") })
@@ -249,7 +275,8 @@ func BenchmarkGrowth(b *testing.B) {
 		check(b, all.Close())
 		put(b, space, "quayside.yaml", strings.Replace(read(b, space, "quayside.yaml"), "dir:catalog", "dir:one", 1))
 		time.Sleep(50 * time.Millisecond)
-		measure(b, fmt.Sprintf("cold-%d", packages), 0, func() spent {
+		ruler := child(b, cache, "tokens", filepath.Join(space, "one"))
+		measure(b, fmt.Sprintf("cold-%d", packages), ruler.cpu, func() spent {
 			check(b, os.RemoveAll(filepath.Join(cache, "quayside")))
 			return child(b, cache, exe, "-C", space, "catalog", "list")
 		})
