@@ -24,6 +24,23 @@ func ParseVersion(s string) (Version, error) {
 	return v, nil
 }
 
+// CompareVersions orders texts by the semantic version that they are; what is
+// none comes first.
+func CompareVersions(a, b string) int {
+	v, errV := ParseVersion(a)
+	w, errW := ParseVersion(b)
+	switch {
+	case errV == nil && errW == nil:
+		return v.Compare(w)
+	case errV == nil:
+		return 1
+	case errW == nil:
+		return -1
+	default:
+		return strings.Compare(a, b)
+	}
+}
+
 // Range is a set of versions in the syntax that skipRange and
 // olm.package.required were defined by. The zero value holds no version.
 type Range struct {

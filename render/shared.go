@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,27 +95,11 @@ func newest(all []provider) (provider, error) {
 			}
 			continue
 		}
-		if compareVersions(p.in.pin.Version, best.in.pin.Version) > 0 {
+		if catalog.CompareVersions(p.in.pin.Version, best.in.pin.Version) > 0 {
 			best = p
 		}
 	}
 	return best, nil
-}
-
-// compareVersions orders by semantic version; what is none comes first.
-func compareVersions(a, b string) int {
-	v, errV := catalog.ParseVersion(a)
-	w, errW := catalog.ParseVersion(b)
-	switch {
-	case errV == nil && errW == nil:
-		return v.Compare(w)
-	case errV == nil:
-		return 1
-	case errW == nil:
-		return -1
-	default:
-		return cmp.Compare(a, b)
-	}
 }
 
 // serves refuses a CRD that lacks a version that an install needs.

@@ -161,7 +161,7 @@ func outOfStep(s Standing, spec *v1alpha1.InstallationSpec) string {
 	switch {
 	case len(others) > 0:
 		word := "behind"
-		if !slices.ContainsFunc(others, func(v string) bool { return compareVersions(v, s.Version) < 0 }) {
+		if !slices.ContainsFunc(others, func(v string) bool { return catalog.CompareVersions(v, s.Version) < 0 }) {
 			word = "ahead"
 		}
 		return fmt.Sprintf("%s: the cluster has %s%s, the lock %s", word, strings.Join(others, " and "), ofPin(spec), s.Version)
@@ -187,22 +187,6 @@ func brief(digest string) string {
 		return digest
 	}
 	return strings.ToValidUTF8(digest[:keep], "")
-}
-
-// compareVersions orders by semantic version; what is none comes first.
-func compareVersions(a, b string) int {
-	v, errV := catalog.ParseVersion(a)
-	w, errW := catalog.ParseVersion(b)
-	switch {
-	case errV == nil && errW == nil:
-		return v.Compare(w)
-	case errV == nil:
-		return 1
-	case errW == nil:
-		return -1
-	default:
-		return strings.Compare(a, b)
-	}
 }
 
 // Applied returns the versions that an installation's objects say they are of,
