@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/diff/internal/admit"
+	"github.com/quayside/quayside/internal/admit"
 )
 
 func resourceRules() []Rule {

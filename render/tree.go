@@ -46,6 +46,7 @@ func (t *tree) build() error {
 	if err := t.clusters(namespaces); err != nil {
 		return err
 	}
+	t.refused()
 	if t.opt.Reporter != nil {
 		if err := t.reporter(); err != nil {
 			return err

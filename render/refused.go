@@ -1,0 +1,79 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/admit"
+	"github.com/quayside/quayside/internal/diag"
+)
+
+// refused warns of custom resources that the tree holds and that its own CRDs
+// do not admit: a sync would fail at them. Few bundles ship any, and only
+// theirs are opened.
+func (t *tree) refused() {
+	definitions := map[[2]string]Object{} // by group and kind
+	for _, r := range t.objects {
+		if spec := sub(r.Object, "spec"); isCRD(r.Object) {
+			definitions[[2]string{str(spec, "group"), str(sub(spec, "names"), "kind")}] = r.Object
+		}
+	}
+	kinds := map[string]*admit.Kind{}
+	for _, in := range t.installs {
+		for _, o := range in.objects {
+			crd, ok := definitions[[2]string{o.Group(), o.Kind()}]
+			if !ok || o.Is(conditionGroup, "OperatorCondition") {
+				continue
+			}
+			kind, opened := kinds[crd.Name()]
+			if !opened {
+				kind, _ = admit.Open(crd) // what is wrong with a CRD is said by its bundle's validation
+				kinds[crd.Name()] = kind
+			}
+			if why := refusal(kind, o); why != "" {
+				t.warnings = append(t.warnings, in.placed([]diag.Warning{{
+					Pos: in.place(o), Code: "custom-resource-refused",
+					Msg: fmt.Sprintf("%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why),
+				}})...)
+			}
+		}
+	}
+}
+
+// refusal returns why an object would not be admitted, "" where it would.
+func refusal(kind *admit.Kind, o Object) string {
+	if kind == nil {
+		return ""
+	}
+	_, version, _ := strings.Cut(o.APIVersion(), "/")
+	res, err := kind.Write(version, o)
+	if errors.Is(err, admit.ErrNotServed) {
+		return fmt.Sprintf("it does not serve version %q", version)
+	}
+	if err != nil {
+		return ""
+	}
+	var why []string
+	for _, f := range res.Rejected {
+		why = append(why, strings.TrimPrefix(f.Field+": "+f.Message, ": "))
+	}
+	for _, field := range res.Dropped {
+		why = append(why, field+": not a field that it declares")
+	}
+	const most = 3
+	if more := len(why) - most; more > 0 {
+		why = append(why[:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(why, "; ")
+}
+
+// place returns the file of the bundle that holds an object.
+func (o opened) place(of Object) diag.Pos {
+	for _, file := range o.b.Objects {
+		if file.Group() == of.Group() && file.Kind() == of.Kind() && file.Name() == of.Name() {
+			return file.Pos()
+		}
+	}
+	return diag.Pos{}
+}
