@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = os.Setenv(raceOptions()) // for children
 	testscript.Main(m, map[string]func(){
 		"quayside": func() {
 			os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
@@ -27,6 +29,13 @@ func TestMain(m *testing.M) {
 		"tokens":  func() { ruler(readTokens) },
 		"account": func() { ruler(account) },
 	})
+}
+
+// raceOptions returns the variable that has a program with the race detector
+// end when it ends. By default it waits for a second, in case a goroutine that
+// nobody waited for is about to do something wrong; the tests run hundreds.
+func raceOptions() (key, value string) {
+	return "GORACE", cmp.Or(os.Getenv("GORACE"), "atexit_sleep_ms=10")
 }
 
 // ruler runs one of the programs that the benchmarks measure with.
@@ -62,6 +71,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("REGISTRY", server.Host)
+			env.Setenv(raceOptions())
 			env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 			return nil
 		},
