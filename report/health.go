@@ -20,7 +20,7 @@ type Health struct {
 // Compute returns the health of an object as the API server returned it, with
 // numbers as int64 or float64; nil is an object that is not there. What is
 // built in is judged as kstatus does, and so is any object that has the
-// conditions Reconciling, Stalled or Ready; rules names the kinds of which
+// conditions Reconciling, Stalled or Ready; ruleOf names the kinds of which
 // more is asked. It never panics, whatever the object holds; what makes no
 // sense is Unknown.
 func Compute(o map[string]any, now time.Time) Health {
@@ -30,15 +30,15 @@ func Compute(o map[string]any, now time.Time) Health {
 	if text(o, "metadata", "deletionTimestamp") != "" {
 		return Health{v1alpha1.Terminating, "it is being deleted"}
 	}
-	rule, known := rules()[groupKind(o)]
-	if known && rule.alone {
-		return rule.judge(o, now)
+	more, known := ruleOf(groupKind(o))
+	if known && more.alone {
+		return more.judge(o, now)
 	}
 	h := standard(o)
 	if h.Status != v1alpha1.Current || !known {
 		return h
 	}
-	return rule.judge(o, now)
+	return more.judge(o, now)
 }
 
 // standard returns what kstatus says.
@@ -74,36 +74,45 @@ type rule struct {
 	alone bool // kstatus is not asked
 }
 
-// rules are by "group/Kind".
-func rules() map[string]rule {
-	return map[string]rule{
-		"apiextensions.k8s.io/CustomResourceDefinition":               {judge: conversionHasCA},
-		"apiregistration.k8s.io/APIService":                           {judge: condition("Available")},
-		"admissionregistration.k8s.io/ValidatingWebhookConfiguration": {judge: webhooksHaveCA},
-		"admissionregistration.k8s.io/MutatingWebhookConfiguration":   {judge: webhooksHaveCA},
-		"cert-manager.io/Certificate":                                 {judge: certificate},
-		"cert-manager.io/Issuer":                                      {judge: condition("Ready")},
-		"cert-manager.io/ClusterIssuer":                               {judge: condition("Ready")},
-		"/Pod":                                                        {judge: pod, alone: true},     // kstatus asks the clock
-		"operators.coreos.com/OperatorCondition":                      {judge: present, alone: true}, // its conditions are the operator's own
+// ruleOf returns the rule of a kind, "group/Kind".
+func ruleOf(kind string) (rule, bool) {
+	switch kind {
+	case "apiextensions.k8s.io/CustomResourceDefinition":
+		return rule{judge: conversionHasCA}, true
+	case "apiregistration.k8s.io/APIService":
+		return rule{judge: isAvailable}, true
+	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
+		return rule{judge: webhooksHaveCA}, true
+	case "cert-manager.io/Certificate":
+		return rule{judge: certificate}, true
+	case "cert-manager.io/Issuer", "cert-manager.io/ClusterIssuer":
+		return rule{judge: isReady}, true
+	case "/Pod": // kstatus asks the clock
+		return rule{judge: pod, alone: true}, true
+	case "operators.coreos.com/OperatorCondition": // its conditions are the operator's own
+		return rule{judge: present, alone: true}, true
+	default:
+		return rule{}, false
 	}
 }
 
 func present(map[string]any, time.Time) Health { return Health{Status: v1alpha1.Current} }
 
-// condition returns a rule that asks for a condition that is True, which
-// whoever reconciles the kind always sets.
-func condition(kind string) func(map[string]any, time.Time) Health {
-	return func(o map[string]any, _ time.Time) Health {
-		c, ok := findCondition(o, kind)
-		switch {
-		case !ok:
-			return Health{v1alpha1.InProgress, "waiting for the condition " + kind}
-		case text(c, "status") != "True":
-			return Health{v1alpha1.InProgress, because(c, "not "+kind)}
-		default:
-			return Health{Status: v1alpha1.Current}
-		}
+func isReady(o map[string]any, _ time.Time) Health { return condition(o, "Ready") }
+
+func isAvailable(o map[string]any, _ time.Time) Health { return condition(o, "Available") }
+
+// condition asks for a condition that is True, which whoever reconciles the
+// kind always sets.
+func condition(o map[string]any, kind string) Health {
+	c, ok := findCondition(o, kind)
+	switch {
+	case !ok:
+		return Health{v1alpha1.InProgress, "waiting for the condition " + kind}
+	case text(c, "status") != "True":
+		return Health{v1alpha1.InProgress, because(c, "not "+kind)}
+	default:
+		return Health{Status: v1alpha1.Current}
 	}
 }
 
@@ -153,10 +162,9 @@ func webhooksHaveCA(o map[string]any, _ time.Time) Health {
 	return Health{v1alpha1.InProgress, short("webhook " + strings.Join(names, ", ") + ": " + noCA)}
 }
 
-// certificate is condition("Ready"), and not expired: who would say so may be
-// gone.
+// certificate is ready, and not expired: who would say so may be gone.
 func certificate(o map[string]any, now time.Time) Health {
-	if h := condition("Ready")(o, now); h.Status != v1alpha1.Current {
+	if h := condition(o, "Ready"); h.Status != v1alpha1.Current {
 		return h
 	}
 	end, err := time.Parse(time.RFC3339, text(o, "status", "notAfter"))
