@@ -38,7 +38,7 @@ type outcome struct {
 func TestArgoCD(t *testing.T) {
 	a := argo{
 		program: filepath.Join(harness.Require(t, "argo"), "argosync"),
-		q:       quickstart(t, "argocd", "https://git.example.com/fleet.git"),
+		q:       quickstart(t, gitops{profile: "argocd", url: "https://git.example.com/fleet.git"}),
 	}
 	repository := inWorkspace(t, a.q)
 	a.q.must(t, "render", "--offline")
@@ -189,11 +189,7 @@ func (a *argo) inSync(ctx context.Context, t *testing.T) {
 // holds data.
 func (a *argo) uninstall(ctx context.Context, t *testing.T, applier *harness.Applier, repository repository) {
 	t.Helper()
-	for _, declaration := range []string{"etcd.yaml", "vault.yaml"} {
-		if err := os.Remove(filepath.Join(a.q.dir, "subscriptions", declaration)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	a.q.remove(t, "subscriptions/etcd.yaml", "subscriptions/vault.yaml")
 	a.q.must(t, "resolve", "--offline", "--upgrade")
 	a.q.must(t, "render", "--offline")
 	repository.commit(t, a.q.dir, "uninstall two, upgrade another")

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,7 +25,7 @@ import (
 func TestFlux(t *testing.T) {
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	repository := newRepository(t)
-	q := quickstart(t, "flux", repository.url)
+	q := quickstart(t, gitops{profile: "flux", url: repository.url})
 	q.must(t, "render", "--offline")
 	repository.commit(t, q.dir, "install")
 
@@ -60,11 +61,7 @@ func TestFlux(t *testing.T) {
 		t.Errorf("after the revert the images are %q, want %q as before the upgrade", got, before)
 	}
 
-	for _, declaration := range []string{"etcd.yaml", "vault.yaml"} {
-		if err := os.Remove(filepath.Join(q.dir, "subscriptions", declaration)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	q.remove(t, "subscriptions/etcd.yaml", "subscriptions/vault.yaml")
 	q.must(t, "resolve", "--offline")
 	q.must(t, "render", "--offline")
 	reconcile(ctx, t, applier, list, repository.commit(t, q.dir, "uninstall"))
@@ -93,10 +90,11 @@ func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier,
 	want := names(append(only(rendered, labelled), only(kept, labelled)...))
 	slices.Sort(want)
 	want = slices.Compact(want)
+	difference := ""
 	for {
 		live, err := applier.ListMetadata(ctx, "quayside.dev/package")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v; last the cluster differed from what is rendered (-want +got):\n%s", err, difference)
 		}
 		// Controllers copy a Service's labels to its endpoints. What is being
 		// deleted is no longer part of anything.
@@ -104,8 +102,7 @@ func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier,
 			return strings.HasPrefix(o.GetKind(), "Endpoint") || o.GetDeletionTimestamp() != nil
 		}))
 		slices.Sort(got)
-		difference := cmp.Diff(want, got)
-		if difference == "" {
+		if difference = gocmp.Diff(want, got); difference == "" {
 			return
 		}
 		select {
@@ -154,12 +151,12 @@ func startFlux(t *testing.T, cluster *harness.Cluster, source, kustomize string)
 	}
 }
 
-// reconcile asks Flux to look at the repository again and waits until every
+// reconcile asks Flux to look at the source again and waits until every
 // Kustomization is ready at the revision.
 func reconcile(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
 	t.Helper()
 	for _, o := range list {
-		if o.GetKind() != "GitRepository" {
+		if o.GroupVersionKind().Group != "source.toolkit.fluxcd.io" {
 			continue
 		}
 		again := o.DeepCopy()
@@ -203,9 +200,17 @@ func deployedImages(ctx context.Context, t *testing.T, cluster *harness.Cluster,
 	return strings.Join(images, " ")
 }
 
-// quickstart returns a copy of the example's workspace, rendered for a GitOps
-// tool that reads the repository.
-func quickstart(t *testing.T, profile, url string) quayside {
+// gitops says which tool applies a tree, and from where.
+type gitops struct {
+	profile string
+	url     string // of the Git repository
+	kind    string // of Flux's source; "" is GitRepository
+	path    string // of the tree in the source; "" is rendered
+}
+
+// quickstart returns a copy of the example's workspace, to be rendered for a
+// GitOps tool.
+func quickstart(t *testing.T, g gitops) quayside {
 	t.Helper()
 	root, err := binaries.Root()
 	if err != nil {
@@ -224,8 +229,8 @@ func quickstart(t *testing.T, profile, url string) quayside {
 	text = fmt.Appendf(text, `
   profile: %s
   gitops:
-    {repoURL: %q, revision: main, path: rendered, namespace: flux-system, project: default, sourceRef: {kind: GitRepository, name: fleet}}
-`, profile, url)
+    {repoURL: %q, revision: main, path: %q, namespace: flux-system, project: default, sourceRef: {kind: %s, name: fleet}}
+`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.kind, "GitRepository"))
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}

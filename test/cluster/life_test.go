@@ -136,9 +136,7 @@ func (l *life) test(t *testing.T) {
 	l.must(t, "verify", "--offline")
 	l.step(ctx, t, l.versions[len(l.versions)-2], l.diff(t, "HEAD~1..HEAD"))
 
-	if err := os.Remove(filepath.Join(l.dir, declaration)); err != nil {
-		t.Fatal(err)
-	}
+	l.remove(t, declaration)
 	l.must(t, "resolve", "--offline")
 	said := l.diff(t, "HEAD")
 	l.commit(t, "uninstall")

@@ -67,6 +67,16 @@ func (q quayside) write(t *testing.T, name, text string) {
 	}
 }
 
+// remove removes files of the workspace.
+func (q quayside) remove(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(q.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // run runs a command in the workspace and returns what it said and its exit
 // code.
 func (q quayside) run(t *testing.T, args ...string) (stdout, stderr string, code int) {

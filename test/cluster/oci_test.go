@@ -1,0 +1,228 @@
+package cluster_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// TestFluxOCI has Flux take the quickstart's tree from a registry: first in a
+// state in which one operator cannot run, then repaired, upgraded, and with no
+// operator at all.
+func TestFluxOCI(t *testing.T) {
+	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
+	artifact := newArtifact(t)
+	q := quickstart(t, gitops{profile: "flux", kind: "OCIRepository", path: "."})
+	const subscription = "subscriptions/memcached.yaml"
+	sound, err := os.ReadFile(filepath.Join(q.dir, subscription))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.write(t, subscription, string(sound)+"  config: {nodeSelector: {no: such-node}}\n")
+	// Without the vault, whose dependency would stay when it goes.
+	q.remove(t, "quayside.lock", "subscriptions/vault.yaml")
+	q.settle(t)
+	artifact.push(t, q)
+
+	cluster := harness.Start(t, harness.Options{})
+	startFlux(t, cluster, source, kustomize)
+	ctx, applier := within(t, 8*time.Minute), applier(t, cluster)
+	list := append(objects(t, fmt.Sprintf(fleetImage, artifact.reference)), impatient(manifests(t, filepath.Join(q.dir, "rendered", "flux")))...)
+	if _, err := applier.Apply(ctx, list); err != nil {
+		t.Fatal(err)
+	}
+	heldBack(ctx, t, applier, list)
+
+	q.write(t, subscription, string(sound))
+	q.settle(t)
+	reconcile(ctx, t, applier, list, artifact.push(t, q))
+	sameAsRendered(ctx, t, applier, q.rendered(t), nil)
+	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
+		t.Errorf("what depends on the operators, once they are ready: %v", err)
+	}
+	before := deployedImages(ctx, t, cluster, "memcached-operator-system")
+
+	q.must(t, "resolve", "--offline", "--upgrade")
+	q.settle(t)
+	reconcile(ctx, t, applier, list, artifact.push(t, q))
+	upgraded := q.rendered(t)
+	sameAsRendered(ctx, t, applier, upgraded, nil)
+	if after := deployedImages(ctx, t, cluster, "memcached-operator-system"); after == "" || after == before {
+		t.Errorf("after the upgrade the images are %q, before it %q; want others", after, before)
+	}
+
+	q.remove(t, "subscriptions/at.yaml", "subscriptions/etcd.yaml", subscription)
+	q.settle(t)
+	if left := q.rendered(t); len(left) > 0 {
+		t.Errorf("of operators that nothing asks for %v is rendered", names(left))
+	}
+	reconcile(ctx, t, applier, list, artifact.push(t, q))
+	sameAsRendered(ctx, t, applier, nil, only(upgraded, holdsData))
+	if _, err := applier.Get(ctx, objects(t, database)[0]); err != nil {
+		t.Errorf("the database after the last operator was uninstalled: %v", err)
+	}
+}
+
+// settle brings lock and tree in step with the declarations.
+func (q quayside) settle(t *testing.T) {
+	t.Helper()
+	q.must(t, "resolve", "--offline")
+	q.must(t, "render", "--offline")
+}
+
+// fleetImage is the source, and what a team adds of its own: a database that
+// needs the operators.
+const fleetImage = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata: {name: fleet, namespace: flux-system}
+spec: {interval: 1h, url: "oci://%s", ref: {tag: main}, insecure: true}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: databases, namespace: flux-system}
+spec:
+  {interval: 1h, prune: true, wait: true, path: ./databases, sourceRef: {kind: OCIRepository, name: fleet}, dependsOn: [{name: quayside-default-operators}]}
+`
+
+// impatient returns the Kustomizations with less time for what they check, for
+// a test has no ten minutes.
+func impatient(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, o := range list {
+		o = o.DeepCopy()
+		spec, _, _ := unstructured.NestedMap(o.Object, "spec")
+		spec["timeout"], spec["retryInterval"] = "15s", "5s"
+		o.Object["spec"] = spec
+		out = append(out, o)
+	}
+	return out
+}
+
+// heldBack waits until the Kustomization of the operators says which Deployment
+// is not available, and wants the CRDs' to be ready all the same, and the one
+// that depends on the operators to have applied nothing.
+func heldBack(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured) {
+	t.Helper()
+	for _, o := range list {
+		want := map[string]struct{ ready, message string }{
+			"quayside-default-crds":      {"True", ""},
+			"quayside-default-operators": {"False", "Deployment/memcached-operator-system/"},
+			"databases":                  {"False", "dependency 'flux-system/quayside-default-operators' is not ready"},
+		}[o.GetName()]
+		for want.ready != "" {
+			live, err := applier.Get(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ready, message, _ := harness.Condition(live, "Ready")
+			if ready == want.ready && strings.Contains(message, want.message) {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatalf("%s: Ready is %s: %s; want %s: %s", harness.Name(o), ready, message, want.ready, want.message)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+	if _, err := applier.Get(ctx, objects(t, database)[0]); !apierrors.IsNotFound(err) {
+		t.Errorf("what depends on the operators, while one is not ready: got error %v, want not found", err)
+	}
+}
+
+// artifact is a tag in a registry of its own.
+type artifact struct {
+	reference string // "127.0.0.1:41234/fleet"
+	tag       name.Tag
+}
+
+// newArtifact serves an empty registry for the length of the test.
+func newArtifact(t *testing.T) artifact {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	a := artifact{reference: strings.TrimPrefix(server.URL, "http://") + "/fleet"}
+	var err error
+	if a.tag, err = name.NewTag(a.reference+":main", name.Insecure); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// push moves the tag to the workspace's tree, packed as `flux push artifact`
+// does it, with the team's database beside, and returns the manifest's digest.
+func (a artifact) push(t *testing.T, q quayside) string {
+	t.Helper()
+	files := map[string][]byte{"databases/database.yaml": []byte(database)}
+	tree := os.DirFS(filepath.Join(q.dir, "rendered"))
+	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files[path], err = fs.ReadFile(tree, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), "application/vnd.cncf.flux.config.v1+json")
+	image, err = mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(packed(t, files), "application/vnd.cncf.flux.content.v1.tar+gzip")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(a.tag, image); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest.String()
+}
+
+// packed returns the files as a compressed tar archive.
+func packed(t *testing.T, files map[string][]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zip)
+	for path, text := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: path, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
