@@ -31,7 +31,7 @@ type rule struct {
 func table() map[string]rule {
 	return map[string]rule{
 		"cmd/quayside":         {level: 5, outside: []string{"os"}},
-		"cmd/quayside/garbage": {level: 0, outside: []string{"os"}},
+		"cmd/quayside/garbage": {level: 0},
 		"cmd/quayside-report":  {level: 5, outside: []string{"os", "os/signal", "syscall", "context", "log/slog"}},
 
 		"cmd/quayside/cli": {level: 4, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "context", "time"}},

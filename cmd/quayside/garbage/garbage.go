@@ -12,7 +12,6 @@
 package garbage
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
 )
@@ -27,10 +26,10 @@ const (
 var _ = putOff()
 
 func putOff() bool {
-	if os.Getenv("GOGC") != "" {
+	if told := debug.SetGCPercent(early); told != usual {
+		debug.SetGCPercent(told)
 		return false
 	}
-	debug.SetGCPercent(early)
 	// The first collection finds that nobody holds this.
 	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
 	return true

@@ -2,6 +2,7 @@ package garbage
 
 import (
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ func percent() int {
 }
 
 func TestOneCollectionIsPutOff(t *testing.T) {
-	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(usual))
 	if !putOff() {
 		t.Fatal("nothing was done")
 	}
@@ -30,9 +31,9 @@ func TestOneCollectionIsPutOff(t *testing.T) {
 }
 
 func TestTheUserWins(t *testing.T) {
-	t.Setenv("GOGC", "50")
-	before := percent()
-	if putOff() || percent() != before {
-		t.Errorf("got %d percent, want %d as before", percent(), before)
+	const told = 50
+	defer debug.SetGCPercent(debug.SetGCPercent(told))
+	if putOff() || percent() != told {
+		t.Errorf("got %d percent, want %d as told", percent(), told)
 	}
 }
