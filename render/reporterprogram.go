@@ -71,7 +71,7 @@ func (t *tree) reporterDeployment(r Reporter) Object {
 		return map[string]any{"httpGet": map[string]any{"path": at, "port": "health"}, "periodSeconds": int64(10)}
 	}
 	container := map[string]any{
-		"name": "reporter", "image": mirrored(r.Image, canonical(r.Image), t.opt.Mirrors), "args": args,
+		"name": "reporter", "image": r.Image, "args": args,
 		"ports": []any{
 			map[string]any{"name": "metrics", "containerPort": int64(8080), "protocol": "TCP"},
 			map[string]any{"name": "health", "containerPort": int64(8081), "protocol": "TCP"},
