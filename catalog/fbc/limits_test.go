@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -82,7 +83,13 @@ func TestLargeYAML(t *testing.T) {
 	}
 	doc := "---\nschema: other\nname: " + strings.Repeat("x", 1<<20) + "\n"
 	const count = 140
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	_, err := Decode("f", io.MultiReader(io.LimitReader(&endless{text: doc}, count*int64(len(doc))), strings.NewReader("name: [\n")))
+	runtime.ReadMemStats(&after)
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 48 {
+		t.Errorf("%d MiB of memory were taken to read %d documents of 1 MiB", used, count)
+	}
 	want := fmt.Sprintf("f:%d: malformed YAML: did not find expected node content", count*3+2)
 	if err == nil || err.Error() != want {
 		t.Errorf("got %.300v, want %s", err, want)

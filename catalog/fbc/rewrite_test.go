@@ -78,7 +78,7 @@ func yamlTexts() []string {
 		"a: ~\nb:\nc: null\nd: Null\ne: yes\nf: 'yes'\ng: 0x1F\nh: 0o17\ni: 017\nj: 1_000\nk: 1e3\nl: .5\nm: -1\nn: +1\no: 0b11\np: 1.2.3\nq: 1.2\nr: 2001-01-01\ns: 12345678901234567890\nt: 123456789012345678901234567890\nu: 0.1.2\nv: 1..2\nw: -.inf.x\nx1: =\nx2: <<x\n",
 		"# c\n---\n# d\na: b # e\nc: 'd' # e\n", "---\na: 1", "a: |\n  x", "a: 1\na: 2\n", "a:\n  b: 1\n  b: 2\n", "a: .inf\n", "a: .nan\n", "a: &x b\nc: *x\n", "a: !!str 1\n", "a: b: c\n", "a: [1]\n", "a: x\n # c\n  y\n",
 		"a: x#y\nb: x #y\nc: x:y\nd: http://x\ne: x:\n", "a: -x\nb: :x\nc: ?x\nd: ?\n", "a: 'x\ty'\n", "a: x\ty\n", "a: |\n  x\ty\n", "\ta: b\n", "a:\n\t b\n", "a: b\r\n", "\"a\": 1\n'b\"': 2\n", "a: \"x\n---\n  y\"\n", "...\n", "text\n", "- a\n",
-		"a:\n-\n  b: c\n-\n- - d\n  - e\n", "<<:\n  a: b\n", "a:\n  x\n", "a:\n    'x'\n", "a: >+\n  x\n\n  y\n\nb: c\n", "a: |\n\n\n  x\nb: c\n", "a: |\n# c\n", "a: |-\n  x\n # c\nb: c\n", "a: |+\n    x\n\nb:\n", "a: |+\n  x\n#\nb: c\n", "a: \"\\\n  x\\\n  y\"\n", "1.5.0: a\n1: b\n", "y: 1\n",
+		"a:\n-\n  b: c\n-\n- - d\n  - e\n", "<<:\n  a: b\n", "a:\n  x\n", "a:\n    'x'\n", "a: >+\n  x\n\n  y\n\nb: c\n", "a: |\n\n\n  x\nb: c\n", "a: |\n# c\n", "a: |-\n  x\n # c\nb: c\n", "a: |+\n    x\n\nb:\n", "a: |+\n  x\n#\nb: c\n", "a: \"\\\n  x\\\n  y\"\n", "1.5.0: a\n1: b\n", "a:\n  'a#': 1\n  'a\"': 2\n", "y: 1\n",
 	}
 }
 
@@ -94,6 +94,21 @@ func TestRewriterWritesTheJSONOfTheFullParser(t *testing.T) {
 	}
 }
 
+// TestRewriterTypesScalars reads every word by itself, as value and as key.
+func TestRewriterTypesScalars(t *testing.T) {
+	taken := 0
+	for _, word := range words() {
+		for _, form := range []string{"a: %s\n", "a:\n- %s\n- b\n", "a: %s # c\n", "a:\n  %s\n", "%s: a\n", "'%s': a\n", "\"%s\": a\n", "a: '%s'\n", "a: \"%s\"\n", "a: |\n  %s\n", "a: >\n  %s\n"} {
+			if sameJSON(t, []byte(strings.ReplaceAll(form, "%s", word))) {
+				taken++
+			}
+		}
+	}
+	if all := 11 * len(words()); taken < all*2/3 {
+		t.Errorf("%d of %d are taken", taken, all)
+	}
+}
+
 func TestRewriterPassesOverWhatTheDecoderDoes(t *testing.T) {
 	const text = `schema: olm.bundle
 icon:
@@ -105,6 +120,8 @@ properties:
       alm-examples: |-
         []
       capabilities: Basic Install
+      description: short
+      olm.x: z
     crdDescriptions:
       owned:
       - kind: A
@@ -112,20 +129,38 @@ properties:
       required:
       - name: bs.example.com
     description: long
+    displayName: D
+    installModes:
+    - supported: true
+      type: OwnNamespace
+    keywords:
+    - k
     links:
     - url: u
+    maturity: alpha
+    minKubeVersion: 1.2.3
     provider:
       name: p
       url: u
-- type: other
+- value:
+    links: []
+  type: other
+- type: olm.csv.metadata
   value:
-    links: [ ]
+    customresourcedefinitions:
+      owned:
+      - name: as.example.com
+        version: v1
 `
-	const want = `{"properties":[{"type":"olm.csv.metadata","value":{"annotations":{"capabilities":"Basic Install"},"crdDescriptions":{"owned":[{"name":"as.example.com"}]},"description":"long","provider":{"name":"p"}}},` +
-		`{"type":"other","value":{"links":[]}}],"schema":"olm.bundle"}`
+	const want = `{"properties":[{"type":"olm.csv.metadata","value":{` +
+		`"annotations":{"capabilities":"Basic Install","description":"short","olm.x":"z"},` +
+		`"crdDescriptions":{"owned":[{"name":"as.example.com"}]},"description":"long","displayName":"D",` +
+		`"installModes":[{"supported":true,"type":"OwnNamespace"}],"keywords":["k"],"maturity":"alpha","minKubeVersion":"1.2.3","provider":{"name":"p"}}},` +
+		`{"type":"other","value":{"links":[]}},` +
+		`{"type":"olm.csv.metadata","value":{"customresourcedefinitions":{"owned":[{"name":"as.example.com"}]}}}],"schema":"olm.bundle"}`
 	var r rewriter
 	r.reset()
-	if !new(blockyaml.Walker).Walk([]byte(strings.Replace(text, "[ ]", "[]", 1)), &r) || r.odd {
+	if !new(blockyaml.Walker).Walk([]byte(text), &r) || r.odd {
 		t.Fatal("not taken")
 	}
 	if d := cmp.Diff(want, string(r.out)); d != "" {

@@ -33,6 +33,8 @@ func TestWalk(t *testing.T) {
 		{"behind a marker and comments", "# a\n\n---\n# b\na: b # c\n", `{13 a: "b"16 } `},
 		{"words", "a: true\nb: 12\nc: ~\nd:\ne: null\nf: -1\ng: yes\nh: 1.2.3\ni: 1.2\n", `{0 a: true@3 b: 12@11 c: null@17 d: null@19 e: null@25 f: -1?33,true g: yes?39,true h: "1.2.3"46 i: 1.2?55,true } `},
 		{"strings over lines", "a: b\n  c\n\n  d\ne: 'f\n  ''g'\nh: \"i\\\n  \\ j\\x41\"\n", `{0 a: "b c\nd"3 e: "f 'g"17 h: "i jA"30 } `},
+		{"nested strings over lines", "a:\n  b: c\n    d\n  e: f\n  # g\nh: i\n  # j\n", `{0 a: {5 b: "c d"8 e: "f"21 } h: "i"32 } `},
+		{"numbers", "a: 0\nb: 017\nc: 12345678901234567\nd: 123456789012345678\n", `{0 a: 0@3 b: 017?8,true c: 12345678901234567@15 d: 123456789012345678?36,true } `},
 		{"blocks", "a: |\n  b\n   c\n\n  d\n\ne: >-\n  f\n  g\n\n  h\ni: |2+\n   j\n\n", `{0 a: "b\n c\n\nd\n"3 e: "f g\nh"23 i: " j\n\n"42 } `},
 		{"what is not wanted", "x:\n  a: |\n    b\n  c: .5\nd: e\n", `{0 x: .5?21,false d: "e"27 } `},
 		{"no line break at the end", "a: b", `{0 a: "b"3 } `},
@@ -55,7 +57,7 @@ func TestWalkGivesUp(t *testing.T) {
 	for _, text := range []string{
 		"a: &b c\n", "a: *b\n", "a: !!str b\n", "a: [b]\n", "a: {b: c}\n", "a: b: c\n", "a: 'b\n", "a: 'b' c\n", "a: \"\\q\"\n", "a: \"\\ud800\"\n",
 		"a: 1\na: 2\n", "b: 1\na: 2\nb: 3\n", "a:\n  b: 1\n c: 2\n", "- a\nb: c\n", "a: b\tc\n", "a: b\r\n", "a: \x01\n", "a: \xff\n", "a: \u2028\n", "a: \u0085\n", "a: \ufeff\n",
-		"a: |3\n  b\n", "a: >\n   b\n    c\n", "a: |\n  \n  b\n", "? a\n", "1: a\n", "a: .nan\n", "a: b\n # c\n  d\n", "a: b # c\n  d\n", "a: |\n  b",
+		"a: |3\n  b\n", "a: >\n   b\n    c\n", "a: |\n  \n  b\n", "? a\n", "1: a\n", "a: .nan\n", "a: b\n # c\n  d\n", "a: b\n\n# c\n  d\n", "a: b # c\n  d\n", "a: |\n  b",
 		strings.Repeat("- ", 200) + "a\n", strings.Repeat("k", 2000) + ": a\n",
 	} {
 		lines := strings.SplitAfter(text, "\n")

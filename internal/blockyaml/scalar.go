@@ -75,25 +75,9 @@ func (p *parser) plain(parent int) {
 		if p.skim == 0 && !p.bad {
 			p.sink.Text(p.text, start)
 		}
-	case more && p.off-p.col > end+1 && p.commented(end+1, parent):
-		p.fail()
 	default:
 		p.resolve(first, start)
 	}
-}
-
-// commented reports whether the first line from at on that is not blank is a
-// comment that is deeper than parent. Whether it ends a scalar is not for this
-// parser to say.
-func (p *parser) commented(at, parent int) bool {
-	for at < len(p.data) {
-		col := blanks(p.data[at:])
-		if p.data[at+col] != '\n' {
-			return p.data[at+col] == '#' && col > parent && col > 0
-		}
-		at += col + 1
-	}
-	return false
 }
 
 // plainLines adds the lines from at on to p.text as long as they are deeper
