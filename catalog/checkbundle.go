@@ -82,7 +82,9 @@ func (b *Bundle) setVersion(value []byte, faults *diag.List) {
 		PackageName string `json:"packageName"`
 		Version     string `json:"version"`
 	}
-	if err := json.Unmarshal(value, &v); err != nil {
+	if plain, ok := plainStrings(value, "packageName", "version"); ok {
+		v.PackageName, v.Version = plain[0], plain[1]
+	} else if err := json.Unmarshal(value, &v); err != nil {
 		faults.Addf(b.data.Pos, "bundle %q of package %q: property olm.package: %w", b.Name(), b.pkg.Name(), jsonFault(err))
 		return
 	}

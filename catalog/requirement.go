@@ -84,7 +84,9 @@ func parseRequirement(p Property) (*Requirement, error) {
 		return &Requirement{Kind: RequireGVK, GVK: g}, nil
 	case "olm.package.required":
 		var v packageConstraint
-		if err := json.Unmarshal(p.Value, &v); err != nil {
+		if plain, ok := plainStrings(p.Value, "packageName", "versionRange"); ok {
+			v = packageConstraint{PackageName: plain[0], VersionRange: plain[1]}
+		} else if err := json.Unmarshal(p.Value, &v); err != nil {
 			return nil, jsonFault(err)
 		}
 		return v.requirement()
@@ -102,6 +104,9 @@ func parseRequirement(p Property) (*Requirement, error) {
 }
 
 func parseGVK(value []byte) (GVK, error) {
+	if v, ok := plainStrings(value, "group", "version", "kind"); ok {
+		return GVK{Group: v[0], Version: v[1], Kind: v[2]}, nil
+	}
 	var v struct {
 		Group   string `json:"group"`
 		Version string `json:"version"`

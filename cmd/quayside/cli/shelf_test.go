@@ -308,3 +308,41 @@ func TestIndexKilled(t *testing.T) {
 		t.Errorf("in the end (-want +got):\n%s", d)
 	}
 }
+
+// TestDigestOnDemand makes a lock from an index that was made without a digest:
+// the lock is that of a run that read the catalog itself, and it follows the
+// catalog's files.
+func TestDigestOnDemand(t *testing.T) {
+	dir := shop(t, 22, 2)
+	lock := func(cache string) string {
+		t.Helper()
+		remove(t, dir, "quayside.lock")
+		return mustLock(t, dir, cache)
+	}
+	list := func(cache string) {
+		t.Helper()
+		if got := quaysideIn(t, dir, cache, "catalog", "list"); got.code != 0 {
+			t.Fatal(got.stderr)
+		}
+	}
+	cache := t.TempDir()
+	want := lock(t.TempDir())
+	for _, what := range []string{"from an index", "again", "after another list"} {
+		list(cache)
+		if d := cmp.Diff(want, lock(cache)); d != "" {
+			t.Fatalf("%s (-want +got):\n%s", what, d)
+		}
+	}
+
+	// What stays the same but for a blank has another digest.
+	put(t, dir, "catalog/p3/catalog.json", read(t, dir, "catalog/p3/catalog.json")+"\n")
+	time.Sleep(50 * time.Millisecond)
+	list(cache)
+	got := lock(cache)
+	if got == want {
+		t.Error("the lock holds the digest of files that are gone")
+	}
+	if d := cmp.Diff(lock(t.TempDir()), got); d != "" {
+		t.Errorf("after a change (-want +got):\n%s", d)
+	}
+}
