@@ -116,7 +116,7 @@ func (d *decoder) embedded(o *object) error {
 // it may be is seen from the beginning, so that CRDs are not decoded whole.
 func (d *decoder) embeddedCSV(o *object) error {
 	const look = 4096 // a multiple of four, where base64 can be cut
-	if begin := d.in.Ahead(1 + look); len(begin) == 1+look && bytes.IndexAny(begin[1:], `"\`) < 0 {
+	if begin := d.in.Ahead(1 + look); len(begin) == 1+look && !bytes.ContainsAny(begin[1:], `"\`) {
 		head, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], begin[1:])
 		if err != nil {
 			d.in.Skip()

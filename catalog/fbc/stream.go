@@ -43,7 +43,7 @@ func (b *builder) settle() {
 // drain empties the lists but for the objects of one package. Where there are
 // faults nothing will come of the others, and they are let go.
 func (b *builder) drain(except string) {
-	all, stay := b.objectLists, b.objectLists.of(except)
+	all, stay := b.objectLists, b.of(except)
 	defer func() { b.objectLists = all.again(stay) }()
 	if len(b.faults) > 0 {
 		return

@@ -128,7 +128,7 @@ func (s *Scanner) read() bool {
 		s.buf = s.own[:len(s.buf)+n]
 		if err != nil {
 			s.r = nil
-			if err != io.EOF { //nolint:errorlint // readers return io.EOF itself
+			if err != io.EOF {
 				s.Fail(err)
 				return false
 			}
