@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -21,6 +22,9 @@ type retryTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := sentOn(req); err != nil {
+		return nil, err
+	}
 	for attempt := 1; ; attempt++ {
 		res, err := t.once(req)
 		if req.Body != nil || attempt >= t.retry.Attempts || !passing(res, err) {
@@ -42,6 +46,18 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// sentOn refuses a request that a redirect makes of a form, which is how
+// identity tokens are shown to a token server, where it leads to another host.
+func sentOn(req *http.Request) error {
+	if req.Response == nil || req.Body == nil || req.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+		return nil
+	}
+	if from := req.Response.Request; from != nil && from.URL.Host == req.URL.Host && from.URL.Scheme == req.URL.Scheme {
+		return nil
+	}
+	return fmt.Errorf("what proves who you are is not sent on to %s", req.URL.Host)
 }
 
 // streamed marks the context of a request whose answer may be long: its reader

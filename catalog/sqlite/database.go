@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -15,19 +16,34 @@ import (
 )
 
 const (
-	maxValue = 64 << 20  // bytes of one value
-	maxRows  = 5_000_000 // of one table
+	maxValue = 64 << 20 // bytes of one value
+	maxHeap  = 1 << 30  // bytes that the library takes, of all databases: what it sorts stays in memory
 )
+
+// limits bounds what a stranger's database can make the reader do: its schema
+// may compute what it does not hold, and repeat rows without end.
+type limits struct {
+	file int64         // bytes of the database
+	rows int           // of one table
+	read int64         // bytes of all values, beyond four times those of the file
+	time time.Duration // for all of it
+}
+
+func defaultLimits() limits {
+	return limits{file: 2 << 30, rows: 5_000_000, read: 64 << 20, time: 2 * time.Minute}
+}
 
 // database is an open database, read from a file system.
 type database struct {
 	conn    *sql.Conn
 	tables  map[string]map[string]bool // columns of each table
+	limit   limits
+	left    int64 // bytes of values that may still be read
 	closers []func() error
 }
 
 // open opens the file called name. The caller closes it.
-func open(ctx context.Context, fsys fs.FS, name string) (*database, error) {
+func open(ctx context.Context, fsys fs.FS, name string, limit limits) (*database, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, err
@@ -35,7 +51,10 @@ func open(ctx context.Context, fsys fs.FS, name string) (*database, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	d := &database{tables: map[string]map[string]bool{}}
+	if info.Size() > limit.file {
+		return nil, fmt.Errorf("%d bytes: at most %d are read", info.Size(), limit.file)
+	}
+	d := &database{tables: map[string]map[string]bool{}, limit: limit, left: limit.read + 4*info.Size()}
 	if err := d.connect(ctx, fsys, name); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
@@ -48,11 +67,12 @@ func (d *database) connect(ctx context.Context, fsys fs.FS, name string) error {
 		return err
 	}
 	d.closers = append(d.closers, files.Close)
-	// The schema is a stranger's: it may not call functions, and damage is
-	// looked for where it would hurt.
+	// The schema is a stranger's: it may not call functions that do anything, and
+	// damage is looked for where it would hurt. There is no place for temporary
+	// files, so that what is sorted stays in memory, within bounds.
 	options := url.Values{
 		"vfs": {via}, "immutable": {"1"}, "mode": {"ro"}, "_defensive": {"1"},
-		"_pragma": {"trusted_schema(0)", "cell_size_check(1)", "query_only(1)", "mmap_size(0)"},
+		"_pragma": {"trusted_schema(0)", "cell_size_check(1)", "query_only(1)", "mmap_size(0)", "temp_store(memory)", fmt.Sprintf("hard_heap_limit(%d)", maxHeap)},
 	}
 	pool, err := sql.Open("sqlite", "file:"+(&url.URL{Path: name}).EscapedPath()+"?"+options.Encode())
 	if err != nil {
@@ -143,8 +163,19 @@ func (d *database) column(name string) string {
 	return "NULL"
 }
 
+// errTooLong says that a database takes longer than an honest one.
+var errTooLong = errors.New("it takes too long to read, as no catalog does")
+
 // query calls row for each row of n columns.
 func (d *database) query(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
+	err := d.run(ctx, text, n, row, args...)
+	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
+		return errTooLong
+	}
+	return err
+}
+
+func (d *database) run(ctx context.Context, text string, n int, row func([]sql.NullString) error, args ...any) error {
 	rows, err := d.conn.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
@@ -155,11 +186,17 @@ func (d *database) query(ctx context.Context, text string, n int, row func([]sql
 		into[i] = &values[i]
 	}
 	for count := 0; rows.Next(); count++ {
-		if count == maxRows {
-			return fmt.Errorf("more than %d rows", maxRows)
+		if count == d.limit.rows {
+			return fmt.Errorf("more than %d rows", d.limit.rows)
 		}
 		if err := rows.Scan(into...); err != nil {
 			return err
+		}
+		for _, v := range values {
+			d.left -= int64(len(v.String))
+		}
+		if d.left < 0 {
+			return errors.New("its tables hold much more than the file: they compute it")
 		}
 		if err := row(values); err != nil {
 			return err

@@ -21,8 +21,14 @@ import (
 // LoadFS reads the database called name in fsys, whose files must be able to
 // seek. Its ID, Source and Digest are the caller's to fill. The error is a
 // diag.List of every fault, each at the file as a whole.
-func LoadFS(ctx context.Context, fsys fs.FS, name string) (c catalog.Content, err error) {
-	d, err := open(ctx, fsys, name)
+func LoadFS(ctx context.Context, fsys fs.FS, name string) (catalog.Content, error) {
+	return loadFS(ctx, fsys, name, defaultLimits())
+}
+
+func loadFS(ctx context.Context, fsys fs.FS, name string, limit limits) (c catalog.Content, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit.time, errTooLong)
+	defer cancel()
+	d, err := open(ctx, fsys, name, limit)
 	if err != nil {
 		return c, diag.Errorf(diag.Pos{File: name}, "reading the database: %w", err)
 	}
@@ -38,7 +44,10 @@ func LoadFS(ctx context.Context, fsys fs.FS, name string) (c catalog.Content, er
 // where it only names the bundle's image. A bundle that is not there is an
 // error that wraps fs.ErrNotExist.
 func Objects(ctx context.Context, fsys fs.FS, name, pkg, bundle string) (objects [][]byte, err error) {
-	d, err := open(ctx, fsys, name)
+	limit := defaultLimits()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit.time, errTooLong)
+	defer cancel()
+	d, err := open(ctx, fsys, name, limit)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -240,9 +241,78 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestLarge sorts more than the library keeps in memory by itself.
+func TestLarge(t *testing.T) {
+	c, err := LoadFS(t.Context(), made(t, newest+`
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15000)
+		INSERT INTO properties (operatorbundle_name, type, value) SELECT 'lamp.v1', 'example.com/x', '"' || i || printf('%.*c', 500, 'x') || '"' FROM n;`), "index.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.Packages[0].Bundles[0].Properties); n != 15_002 {
+		t.Errorf("%d properties", n)
+	}
+}
+
+// TestComputed lets a schema make much of little: an error, soon.
+func TestComputed(t *testing.T) {
+	const rows = ` WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) `
+	for _, tt := range []struct {
+		name   string
+		time   time.Duration
+		script string
+		want   string
+	}{
+		{"columns", time.Minute, `DROP TABLE package; CREATE TABLE package (n int, name TEXT GENERATED ALWAYS AS (printf('%d%.*c', n, 1000000, 'x')), default_channel TEXT);
+			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150) INSERT INTO package (n) SELECT i FROM n;`, "much more than the file"},
+		{"a join", time.Second, `DROP TABLE channel_entry; CREATE TABLE channel_entry (entry_id int, channel_name string, package_name string, operatorbundle_name string, replaces int, depth int);` +
+			rows + `INSERT INTO channel_entry SELECT 1, 'stable', 'lamp', 'lamp.v1', 1, i FROM n;`, "takes too long"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			limit := defaultLimits()
+			limit.time = tt.time
+			began := time.Now()
+			_, err := loadFS(t.Context(), made(t, oldest+tt.script), "index.db", limit)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	fsys := made(t, newest)
+	for want, change := range map[string]func(*limits){
+		"bytes: at most 1000 are read": func(l *limits) { l.file = 1000 },
+		"more than 3 rows":             func(l *limits) { l.rows = 3 },
+	} {
+		limit := defaultLimits()
+		change(&limit)
+		if _, err := loadFS(t.Context(), fsys, "index.db", limit); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	d, err := open(t.Context(), fsys, "index.db", defaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heap int64
+	err = d.conn.QueryRowContext(t.Context(), "PRAGMA hard_heap_limit").Scan(&heap)
+	if err := errors.Join(err, d.close()); err != nil || heap != maxHeap {
+		t.Errorf("the library may take %d bytes, want %d: %v", heap, maxHeap, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := LoadFS(ctx, fsys, "index.db"); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
 // TestDamaged overwrites bytes all over a database: an error or content that
-// can be checked, and no panic. The transpiled library is too slow under the
-// instrumentation of a fuzz target, so the mutations are made here.
+// can be checked, and no panic.
 func TestDamaged(t *testing.T) {
 	for _, script := range []string{newest, oldest} {
 		data, err := fs.ReadFile(made(t, script), "index.db")
@@ -278,7 +348,7 @@ func TestBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := open(t.Context(), fsys, "index.db")
+	d, err := open(t.Context(), fsys, "index.db", defaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}

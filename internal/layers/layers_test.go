@@ -49,7 +49,7 @@ func table() map[string]rule {
 		"catalog/fbc":       {level: 2},
 		"catalog/bundledir": {level: 2, beside: []string{"bundle"}},
 		"catalog/disk":      {level: 2},
-		"catalog/sqlite":    {level: 2, beside: []string{"catalog/fbc"}, outside: []string{"context"}},
+		"catalog/sqlite":    {level: 2, beside: []string{"catalog/fbc"}, outside: []string{"context", "time"}},
 		"catalog/image":     {level: 2, outside: []string{"os", "context", "time"}},
 
 		"catalog":              {level: 1},

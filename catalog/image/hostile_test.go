@@ -1,0 +1,83 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+)
+
+// TestHostileRegistry reads images from a registry that do harm when they are
+// unpacked: each ends in an error that names the image, soon, and nothing is
+// left of it but verified blobs.
+func TestHostileRegistry(t *testing.T) {
+	bomb := zip(t, tarball(t, file{Name: "bomb", Data: strings.Repeat("\x00", 1<<20)})[:512+1<<20])
+	for _, tt := range []struct {
+		name  string
+		layer func() []byte
+		want  string
+	}{
+		{"gzip bomb", func() []byte { return bytes.Repeat(bomb, 400) }, "too large"},
+		{"a million entries", func() []byte {
+			random := rand.New(rand.NewPCG(1, 2))
+			entries := make([]file, 4000)
+			for i := range entries { // names that do not compress, or the size would be refused first
+				entries[i].Name = fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64())
+			}
+			return bytes.Repeat(zip(t, tarball(t, entries...)[:4000*512]), 251)
+		}, "more than 100000 entries"},
+		{"path traversal", func() []byte {
+			return zip(t, tarball(t, file{Name: "configs/../../../../escaped", Data: "x"}))
+		}, "leads out of the image"},
+		{"symbolic link", func() []byte {
+			return zip(t, tarball(t, dir("configs"), symlink("configs/a", "../../../../etc"), file{Name: "configs/b", Data: "x"}))
+		}, "leads out of"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			layer := tt.layer()
+			srv := registrytest.New(t)
+			ref := srv.Host + "/org/hostile:v1"
+			home := t.TempDir()
+			s, err := store.Open(filepath.Join(home, "a", "b", "c", "cache"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &registry.Client{Store: s}
+			if _, err := c.Upload(t.Context(), "oci:"+layout(t, catalogLabels(), layer), ref); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			im, err := Open(t.Context(), c, ref, Options{Limits: Limits{Entries: 100_000}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closing(t, im)
+			if fsys, err := im.FS(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), ref) {
+				t.Errorf("got %v, %v, want %q", fsys, err, tt.want)
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("took %v", took)
+			}
+			left := 0
+			err = filepath.WalkDir(home, func(name string, e os.DirEntry, err error) error {
+				if err == nil && !e.IsDir() && filepath.Base(filepath.Dir(name)) != "sha256" && filepath.Base(filepath.Dir(name)) != "tag" {
+					t.Errorf("left behind: %s", name)
+				} else if err == nil && !e.IsDir() {
+					left++
+				}
+				return err
+			})
+			if err != nil || left < 3 {
+				t.Errorf("%d files, %v", left, err)
+			}
+		})
+	}
+}

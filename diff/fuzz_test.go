@@ -1,0 +1,55 @@
+package diff
+
+import (
+	"bytes"
+	"testing"
+)
+
+// FuzzRead compares trees of which one file may hold anything.
+func FuzzRead(f *testing.F) {
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\nrules:\n- {apiGroups: [''], resources: [secrets], verbs: ['*']}\n"
+	const pod = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, namespace: y}\nspec:\n  template: {spec: {hostNetwork: true, containers: [{name: c, image: 'quay.io/a/b:1', securityContext: {privileged: true}}]}}\n"
+	const hook = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: x}\nwebhooks: [{name: a.b.c, failurePolicy: Fail, rules: [{resources: ['*']}]}]\n"
+	f.Add([]byte(role), []byte(pod))
+	f.Add([]byte(pod), []byte(hook))
+	f.Add([]byte(hook), []byte("kind: List\nitems: [1]\n---\n- a\n"))
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		side := func(name string, data []byte) Source {
+			return Source{Name: name, Dir: ".", Files: []File{{Path: "operators/ns/pkg/x.yaml", Data: data}, {Path: "operators/ns/pkg/role.yaml", Data: []byte(role)}}}
+		}
+		b, a, err := Read(side("a", before), side("b", after))
+		if err != nil {
+			return
+		}
+		r, err := Compare(b, a, Options{Mirrors: []string{"docker.io"}})
+		if err != nil {
+			return
+		}
+		for _, write := range []func(*Report) ([]byte, error){JSON, HTML} {
+			if _, err := write(r); err != nil {
+				t.Error(err)
+			}
+		}
+		if bytes.Equal(before, after) && !r.Empty() {
+			t.Errorf("with itself: %v", lines(r))
+		}
+	})
+}
+
+// FuzzImage reads any text as an image: what is one has a name that is one.
+func FuzzImage(f *testing.F) {
+	for _, s := range []string{"nginx", "docker.io/nginx:1", "quay.io/a/b@sha256:0", "host:5000/a:b@sha512:1", "a//b", ":", "@"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		img, ok := parseImage(s)
+		if !ok {
+			return
+		}
+		again, ok := parseImage(img.name())
+		if !ok || again.name() != img.name() {
+			t.Errorf("%q is %q, which is %q", s, img.name(), again.name())
+		}
+		mirrored(img, []string{"*.a", "docker.io/", ""})
+	})
+}

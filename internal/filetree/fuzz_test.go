@@ -1,0 +1,25 @@
+package filetree
+
+import (
+	"io/fs"
+	"testing"
+)
+
+// FuzzIndex reads any text as the list of files that a run wrote: no path leads
+// out of the tree.
+func FuzzIndex(f *testing.F) {
+	f.Add("# files\na/b.yaml " + sum([]byte("x")) + "\nc.yaml\n")
+	f.Add("../x\n")
+	f.Add("/etc/passwd\na\\b\n" + Index + "\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		x, err := parseIndex([]byte(text))
+		if err != nil {
+			return
+		}
+		for name := range x {
+			if !fs.ValidPath(name) || name == Index {
+				t.Errorf("path %q", name)
+			}
+		}
+	})
+}
