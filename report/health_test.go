@@ -72,6 +72,9 @@ func TestShort(t *testing.T) {
 	if !strings.HasPrefix(got, "one two ? ää") || !strings.HasSuffix(got, "ä…") || len(got) > maxMessage || len(got) < maxMessage-4 {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
+	if got := short("red \x1b[31m\u202eand\u2028back\u0085\a"); got != "red [31m and back" {
+		t.Errorf("short lets a terminal do something: %q", got)
+	}
 	if got := short("as it is"); got != "as it is" {
 		t.Errorf("got %q", got)
 	}

@@ -125,7 +125,7 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 	}
 	slices.SortStableFunc(out.Operators, func(a, b ObservedOperator) int { return compareOperators(a, b) })
 	for i, o := range out.Operators {
-		if i > 0 && compareOperators(out.Operators[i-1], o) == 0 {
+		if i > 0 && o.Package != "" && compareOperators(out.Operators[i-1], o) == 0 {
 			p.errs.Addf(o.Pos, "operator %q twice, first at %s", o.Namespace+"/"+o.Package, out.Operators[i-1].Pos)
 		}
 	}
@@ -191,11 +191,15 @@ func (p *parser) operator(n *yaml.Node) ObservedOperator {
 	if w.Pin != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(w.Pin) {
 		p.errs.Addf(p.at(n, "pin"), "pin: %q is not a checksum", w.Pin)
 	}
+	for i, v := range w.Applied {
+		w.Applied[i] = short(v)
+	}
 	return ObservedOperator{
 		Pos: yamlnode.At(p.file, n),
 		Standing: Standing{
-			Namespace: w.Namespace, Package: w.Package, Version: w.Version, Pin: catalog.Digest(w.Pin), Applied: w.Applied,
-			State: State(w.State), Message: w.Message, Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: w.UpgradeMessage,
+			Namespace: w.Namespace, Package: w.Package, Version: short(w.Version), Pin: catalog.Digest(w.Pin), Applied: w.Applied,
+			State: State(w.State), Message: oneLine(w.Message),
+			Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: oneLine(w.UpgradeMessage),
 		},
 	}
 }
