@@ -123,7 +123,10 @@ func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, n
 		return Health{v1alpha1.Unknown, cmp.Or(short(o.Message), "it could not be read")}
 	}
 	h := Compute(o.Object, now)
-	if o.Object == nil || h.Status == v1alpha1.Terminating {
+	switch {
+	case o.Object == nil:
+		return Health{h.Status, cmp.Or(short(o.Message), h.Message)}
+	case h.Status == v1alpha1.Terminating:
 		return h
 	}
 	if have := text(o.Object, "metadata", "labels", v1alpha1.LabelVersion); ref.Version != "" && have != ref.Version {

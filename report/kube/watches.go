@@ -42,6 +42,7 @@ type watches struct {
 
 	mu    sync.Mutex
 	ctx   context.Context // of everything that runs; nil before start
+	count int             // kinds that are watched or tried
 	kinds map[schema.GroupVersionKind]*kindWatch
 	wg    sync.WaitGroup
 }
@@ -106,16 +107,36 @@ func (w *watches) release(kinds []schema.GroupVersionKind) {
 		delete(w.kinds, kind)
 		if k.cancel != nil {
 			k.cancel()
+			w.count--
 		}
 		w.log.Info("no longer watching", "kind", kind.String())
 	}
+	for kind, k := range w.kinds { // those for which there was no room
+		if k.cancel == nil && w.count < maxKinds {
+			k.since = time.Now()
+			w.launch(kind, k)
+		}
+	}
 }
 
-// launch starts to watch a kind, if anything is to run already.
+// maxKinds bounds the kinds that are watched: what operators are made of is a
+// few dozen, and an Installation can be written by hand.
+const maxKinds = 300
+
+const tooMany = "more kinds are expected than the reporter watches"
+
+// launch starts to watch a kind, if anything is to run already and there are
+// not too many.
 func (w *watches) launch(kind schema.GroupVersionKind, k *kindWatch) {
 	if w.ctx == nil || w.ctx.Err() != nil {
 		return
 	}
+	if w.count >= maxKinds {
+		k.reason, k.message = v1alpha1.ReasonError, tooMany
+		return
+	}
+	w.count++
+	k.reason, k.message = "", ""
 	ctx, cancel := context.WithCancel(w.ctx)
 	k.cancel = cancel
 	w.wg.Go(func() {
@@ -138,6 +159,10 @@ func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 	}
 }
 
+// notSeen is what is said of an object that no watch shows, for watches see
+// what bears the label only.
+const notSeen = "it does not exist, or not with the label " + labelPackage
+
 // observe returns what is known of the objects, in their order. It returns
 // false while a kind among them is still to be read.
 func (w *watches) observe(ctx context.Context, objects []v1alpha1.ObjectReference) ([]v1alpha1.Observed, bool, error) {
@@ -153,6 +178,9 @@ func (w *watches) observe(ctx context.Context, objects []v1alpha1.ObjectReferenc
 			var err error
 			if o.Object, err = k.objects.object(ctx, nameOf(ref)); err != nil {
 				return nil, false, err
+			}
+			if o.Object == nil {
+				o.Message = notSeen
 			}
 		}
 		out = append(out, o)

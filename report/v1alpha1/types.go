@@ -142,5 +142,5 @@ type Observed struct {
 	Ref     ObjectReference
 	Object  map[string]any // as the API server returns it; nil: it is not there, or Reason says why it could not be read
 	Reason  string         // one of the reasons; empty where the object was read or is not there
-	Message string         // to go with Reason
+	Message string         // to go with Reason, or what else is to be said of what is not there
 }
