@@ -3,6 +3,7 @@ package lockfile_test
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,5 +83,20 @@ func TestText(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// TestChecksum compares what a pin says of itself with the lock's text, whether
+// the pin comes from a file or not.
+func TestChecksum(t *testing.T) {
+	text := lockfile.Format(sample())
+	parsed, err := lockfile.Parse("quayside.lock", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pin := range append(parsed.Pins, sample().Pins...) {
+		if want := "  checksum: " + string(pin.Checksum()) + "\n"; !strings.Contains(string(text), want) {
+			t.Errorf("%s/%s: no %q in\n%s", pin.Namespace, pin.Package, want, text)
+		}
 	}
 }

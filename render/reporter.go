@@ -124,8 +124,7 @@ func (t *tree) reported(all []Installation) []Object {
 		owner := map[string]any{
 			labelPackage: labelValue(spec.Package), labelVersion: labelValue(spec.Version), labelNamespace: in.Namespace,
 		}
-		// Argo CD is to have them there before the reporter, which is no reason
-		// for them to wait.
+		// Before the reporter: that it does not run is no reason for them to wait.
 		if t.opt.Profile == ArgoCD {
 			o = annotate(o, map[string]string{argoWave: "-1"})
 		}
