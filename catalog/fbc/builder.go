@@ -109,7 +109,9 @@ func (b *builder) add(o *object, sel *selector) {
 			b.faults.Addf(o.pos, "second olm.deprecations of package %q: first at %s", o.pkg, first)
 		}
 		b.deprecated[o.pkg] = o.pos
-		b.deprecations = append(b.deprecations, of[[]catalog.DeprecationData]{o.pkg, o.deprecations})
+		if len(o.deprecations) > 0 { // else they say nothing, not even that there is a package
+			b.deprecations = append(b.deprecations, of[[]catalog.DeprecationData]{o.pkg, o.deprecations})
+		}
 	}
 }
 

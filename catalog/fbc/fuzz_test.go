@@ -21,6 +21,7 @@ func FuzzDecodeJSON(f *testing.F) {
 	}
 	f.Add([]byte(`{"schema":"olm.bundle","properties":[{"value":[1,2],"type":"olm.gvk"},{"type":"olm.csv.metadata","value":{"description":"\ud83d\ude00 # x","installModes":7}}]}`))
 	f.Add([]byte(`{"name":"a","schema":"olm.package"}{`))
+	f.Add([]byte(`{"schema":"olm.deprecations","package":"a"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if t := bytes.TrimLeft(data, " \t\r\n"); len(t) == 0 || t[0] != '{' {
 			return
