@@ -92,7 +92,7 @@ func sameAsRendered(ctx context.Context, t *testing.T, applier *harness.Applier,
 	want = slices.Compact(want)
 	difference := ""
 	for {
-		live, err := applier.ListMetadata(ctx, "quayside.dev/package")
+		live, err := applier.List(ctx, "quayside.dev/package")
 		if err != nil {
 			t.Fatalf("%v; last the cluster differed from what is rendered (-want +got):\n%s", err, difference)
 		}

@@ -24,7 +24,7 @@ func lives() []life {
 		{pkg: "etcd", format: "package-manifests", versions: []string{"0.9.0", "0.9.2", "0.9.4"}},
 		{pkg: "rabbitmq-cluster-operator", versions: []string{"2.22.1", "2.22.2", "2.22.3"}},
 		{pkg: "argocd-operator", versions: []string{"0.9.1", "0.14.0", "0.18.0"}},
-		{pkg: "dns-operator", versions: []string{"0.2.0", "0.6.0"}},
+		{pkg: "dns-operator", breaks: true, versions: []string{"0.2.0", "0.6.0"}},
 		{pkg: "grafana-operator", versions: []string{"5.22.2", "5.24.0"}},
 	}
 }
@@ -64,6 +64,7 @@ type life struct {
 	pkg      string
 	format   string   // of the catalog; "" is bundles
 	versions []string // the upgrade path
+	breaks   bool     // a sample of the oldest version no longer fits the newest one
 
 	quayside
 	repository repository
@@ -73,6 +74,8 @@ type life struct {
 	now  []*unstructured.Unstructured // what is rendered, and applied
 	held []*unstructured.Unstructured // what the tree lost but nothing may prune
 	data []*sample
+
+	broken int // samples that a step broke, as the diff had said
 }
 
 // begin makes the workspace in which the oldest version is declared.
@@ -130,6 +133,10 @@ func (l *life) test(t *testing.T) {
 		l.must(t, "resolve", "--offline", "--upgrade")
 		l.commit(t, "upgrade")
 		l.step(ctx, t, version, said)
+	}
+
+	if l.breaks && l.broken == 0 {
+		t.Error("no custom resource was broken by an upgrade that is known to break one: nothing was compared")
 	}
 
 	l.repository.revert(t, l.dir)

@@ -181,6 +181,9 @@ func (l *life) compare(ctx context.Context, t *testing.T, said findings) {
 		s.valid = refusal == nil
 		about := said.of(s.object)
 		breaks := slices.ContainsFunc(about, func(f finding) bool { return slices.Contains(breaking(), f.Rule) })
+		if judged && was && !s.valid && breaks {
+			l.broken++
+		}
 		switch {
 		case !judged:
 		case was && !s.valid && !breaks:

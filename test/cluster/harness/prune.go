@@ -14,34 +14,21 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// List returns every object of every kind that the selector matches, sorted by
-// [Name].
-func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
-	return a.list(ctx, func(schema.GroupVersionResource) bool { return true }, selector)
-}
-
 // ListGroup returns every object of every kind of one API group, sorted by
 // [Name].
 func (a *Applier) ListGroup(ctx context.Context, group string) ([]*unstructured.Unstructured, error) {
-	return a.list(ctx, func(kind schema.GroupVersionResource) bool { return kind.Group == group }, "")
-}
-
-func (a *Applier) list(ctx context.Context, wanted func(schema.GroupVersionResource) bool, selector string) ([]*unstructured.Unstructured, error) {
-	kinds, err := a.resources()
+	resources, err := a.resources()
 	if err != nil {
 		return nil, err
 	}
 	var found []*unstructured.Unstructured
-	for kind := range kinds {
-		if !wanted(kind) {
+	for resource := range resources {
+		if resource.Group != group {
 			continue
 		}
-		of, err := a.dynamic.Resource(kind).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue
-		}
+		of, err := a.dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
+			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
 		}
 		for i := range of.Items {
 			found = append(found, &of.Items[i])
@@ -51,9 +38,10 @@ func (a *Applier) list(ctx context.Context, wanted func(schema.GroupVersionResou
 	return found, nil
 }
 
-// ListMetadata returns of what [Applier.List] returns the kind and the metadata
-// alone, which is far less for definitions of custom resources.
-func (a *Applier) ListMetadata(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
+// List returns every object of every kind that the selector matches, sorted by
+// [Name]: of each its kind and its metadata alone, which is far less to read
+// where definitions of custom resources are large.
+func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
 	resources, err := a.resources()
 	if err != nil {
 		return nil, err
@@ -110,7 +98,7 @@ func sortByName(list []*unstructured.Unstructured) {
 // it, sorted by [Name]. Two objects are the same when group, kind, namespace
 // and name are.
 func (a *Applier) Prune(ctx context.Context, selector string, keep []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	found, err := a.ListMetadata(ctx, selector)
+	found, err := a.List(ctx, selector)
 	if err != nil {
 		return nil, err
 	}
