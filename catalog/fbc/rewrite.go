@@ -115,6 +115,7 @@ func (r *rewriter) Text(s []byte, _ int) {
 		r.odd = true
 	case roomLongText:
 		s = clip(s, longEnough)
+	default: // it is only written
 	}
 	r.out = appendText(r.out, s)
 }
