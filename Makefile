@@ -10,7 +10,7 @@ LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 # Test packages that keep golden files: those that define -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null)))
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-little bench golden tidy examples cluster-test verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-little bench golden tidy examples image cluster-test verify clean
 
 help: ## Show what can be made.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -62,6 +62,9 @@ examples: ## Write the examples' catalogs, locks and trees anew.
 tidy: ## Bring go.mod and go.sum in step with the sources.
 	$(GO) mod tidy -e
 	cd tools && $(GO) mod verify >/dev/null
+
+image: ## Build the reporter's image into dist/ without Docker; PUSH=registry/image:tag pushes it.
+	@$(GO) run ./cmd/report-image -o dist/quayside-report $(if $(PUSH),-push $(PUSH))
 
 # The servers are linked without C and without paths, and so are the tests that
 # start them: the Go build cache holds what they share once.

@@ -44,14 +44,21 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("packing the image: %w", err)
 	}
-	p := &Packed{layer: buf.Bytes(), layerID: store.DigestOf(buf.Bytes())}
-	system, arch, _ := strings.Cut(opt.Platform, "/")
-	if opt.Platform == "" {
+	return assemble(buf.Bytes(), diff, opt.Platform, map[string]any{"Labels": opt.Labels}, opt.Annotations)
+}
+
+// assemble makes an image of one gzip layer; diff is the digest of its
+// uncompressed bytes.
+func assemble(layer []byte, diff, platform string, config map[string]any, annotations map[string]string) (*Packed, error) {
+	p := &Packed{layer: layer, layerID: store.DigestOf(layer)}
+	system, arch, _ := strings.Cut(platform, "/")
+	if platform == "" {
 		system, arch = "linux", "amd64"
 	}
+	var err error
 	p.config, err = json.Marshal(map[string]any{
 		"architecture": arch, "os": system,
-		"config":  map[string]any{"Labels": opt.Labels},
+		"config":  config,
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{diff}},
 		"history": []any{map[string]any{"created_by": "quayside"}},
 	})
@@ -65,8 +72,8 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 		"config":        descriptor(types.OCIConfigJSON, p.config, p.configDigest),
 		"layers":        []any{descriptor(types.OCILayer, p.layer, p.layerID)},
 	}
-	if len(opt.Annotations) > 0 {
-		manifest["annotations"] = opt.Annotations
+	if len(annotations) > 0 {
+		manifest["annotations"] = annotations
 	}
 	if p.manifest, err = json.Marshal(manifest); err != nil {
 		return nil, fmt.Errorf("packing the image: %w", err)

@@ -71,6 +71,17 @@ func (p *Packed) WriteLayout(dir, tag string) error {
 }
 
 func (p *Packed) writeLayout(dir, tag string) error {
+	entry := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
+	return writeLayout(dir, tag, p.blobs(), entry)
+}
+
+// blobs returns what the image is made of, by digest.
+func (p *Packed) blobs() map[string][]byte {
+	return map[string][]byte{p.digest: p.manifest, p.configDigest: p.config, p.layerID: p.layer}
+}
+
+// writeLayout adds blobs and then the entry that names one of them.
+func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) error {
 	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
 		return err
 	}
@@ -79,7 +90,6 @@ func (p *Packed) writeLayout(dir, tag string) error {
 		return err
 	}
 	entries = slices.DeleteFunc(entries, func(e layoutEntry) bool { return e.Annotations[refName] == tag })
-	mine := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
 	if tag != "" {
 		mine.Annotations = map[string]string{refName: tag}
 	}
@@ -87,7 +97,7 @@ func (p *Packed) writeLayout(dir, tag string) error {
 	slices.SortFunc(entries, func(a, b layoutEntry) int {
 		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
 	})
-	for digest, data := range map[string][]byte{p.digest: p.manifest, p.configDigest: p.config, p.layerID: p.layer} {
+	for digest, data := range blobs {
 		path, err := blobPath(digest)
 		if err != nil {
 			return err

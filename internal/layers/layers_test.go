@@ -32,6 +32,7 @@ func table() map[string]rule {
 	return map[string]rule{
 		"cmd/quayside":         {level: 5, outside: []string{"os"}},
 		"cmd/quayside/garbage": {level: 0},
+		"cmd/report-image":     {level: 5, outside: []string{"os", "os/exec", "os/signal", "context"}},
 		"cmd/quayside-report":  {level: 5, outside: []string{"os", "os/signal", "syscall", "context", "log/slog"}},
 
 		"cmd/quayside/cli": {level: 4, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "context", "time"}},
