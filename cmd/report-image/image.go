@@ -49,7 +49,7 @@ func (o options) run(ctx context.Context) error {
 	}
 	if o.push == "" {
 		fmt.Fprintf(o.stdout, "oci:%s@%s\n", o.layout, digest)
-		fmt.Fprintf(o.stderr, "push it with one of\n  make image PUSH=registry.example.com/%[1]s:latest\n  crane push --index %[2]s registry.example.com/%[1]s:latest\n"+
+		fmt.Fprintf(o.stderr, "push it with one of\n  make image PUSH=registry.example.com/%[1]s:latest\n  crane push %[2]s registry.example.com/%[1]s:latest\n"+
 			"  skopeo copy --all oci:%[2]s docker://registry.example.com/%[1]s:latest\nand name it by its digest in spec.reporter.image of quayside.yaml\n", program, o.layout)
 		return nil
 	}
