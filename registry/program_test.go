@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	ocilayout "github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/store"
