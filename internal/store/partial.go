@@ -24,8 +24,8 @@ const (
 	leastPartial = 64 << 10           // fewer bytes are fetched again
 )
 
-// Fetch keeps the blob of that digest and size. open is called once, with how
-// many of its bytes an earlier fetch that broke off has left, and returns the
+// Fetch keeps the blob of that digest and size. open is called at most once, with
+// how many of its bytes an earlier fetch that broke off has left, and returns the
 // rest and where that begins: there, or at 0 to begin anew. What was read when
 // it breaks off, even by the death of the process, stays for the next fetch;
 // nothing of it is seen by others until all of it has the digest. Bytes of
@@ -44,6 +44,7 @@ func (s *Store) Fetch(ctx context.Context, digest string, size int64, open func(
 	}
 	defer p.leave()
 	if s.Has(digest) { // by now
+		p.drop = true
 		return nil
 	}
 	if p.have < size || p.got() != digest {
