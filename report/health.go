@@ -35,7 +35,10 @@ func Compute(o map[string]any, now time.Time) Health {
 		return more.judge(o, now)
 	}
 	h := standard(o)
-	if h.Status != v1alpha1.Current || !known {
+	if h.Status != v1alpha1.Current {
+		return noPods(o, h)
+	}
+	if !known {
 		return h
 	}
 	return more.judge(o, now)
@@ -68,6 +71,15 @@ func standard(o map[string]any) Health {
 	return h
 }
 
+// noPods adds to the health of a Deployment or ReplicaSet that has no pods why
+// they are refused, of which kstatus says only how many there are.
+func noPods(o map[string]any, h Health) Health {
+	if c, ok := findCondition(o, "ReplicaFailure"); ok && text(c, "status") == "True" && text(c, "message") != "" {
+		h.Message = short(h.Message + "; " + text(c, "message"))
+	}
+	return h
+}
+
 // rule is what is asked of a kind beyond kstatus, or in its place.
 type rule struct {
 	judge func(o map[string]any, now time.Time) Health
@@ -78,7 +90,7 @@ type rule struct {
 func ruleOf(kind string) (rule, bool) {
 	switch kind {
 	case "apiextensions.k8s.io/CustomResourceDefinition":
-		return rule{judge: conversionHasCA}, true
+		return rule{judge: definition}, true
 	case "apiregistration.k8s.io/APIService":
 		return rule{judge: isAvailable}, true
 	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
@@ -138,8 +150,12 @@ func because(c map[string]any, other string) string {
 
 const noCA = "waiting for a CA"
 
-// conversionHasCA looks at the conversion webhook of an established CRD.
-func conversionHasCA(o map[string]any, _ time.Time) Health {
+// definition looks at the names of an established CRD, in whatever order its
+// conditions are, and at its conversion webhook.
+func definition(o map[string]any, _ time.Time) Health {
+	if c, ok := findCondition(o, "NamesAccepted"); ok && text(c, "status") == "False" {
+		return Health{v1alpha1.Failed, because(c, "its names are taken")}
+	}
 	config := object(o, "spec", "conversion", "webhook", "clientConfig")
 	if object(config, "service") != nil && text(config, "caBundle") == "" {
 		return Health{v1alpha1.InProgress, "conversion webhook: " + noCA}
