@@ -36,7 +36,7 @@ type spent struct {
 // what the system calls a child's peak memory begins with its parent's.
 func child(b *testing.B, cache, name string, args ...string) spent {
 	b.Helper()
-	cmd := exec.Command("account", append([]string{name}, args...)...)
+	cmd := exec.Command(accountant(b), append([]string{name}, args...)...)
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
 	out, err := cmd.Output()
 	var fault *exec.ExitError
@@ -48,6 +48,20 @@ func child(b *testing.B, cache, name string, args ...string) spent {
 	_, err = fmt.Sscan(string(out), &one.cpu, &one.rss)
 	check(b, err)
 	return one
+}
+
+// accountant returns the small process that keeps account.
+func accountant(b *testing.B) string {
+	b.Helper()
+	name := filepath.Join(os.TempDir(), fmt.Sprintf("quayside-account-%d", os.Getpid()))
+	if _, err := os.Stat(name); err != nil {
+		b.Cleanup(func() { _ = os.Remove(name) })
+		out, err := exec.Command("go", "build", "-o", name, "./testdata/account").CombinedOutput()
+		if err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return name
 }
 
 // program returns the program that `make build` makes.

@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 		"quayside": func() {
 			os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 		},
-		"tokens":  func() { ruler(readTokens) },
-		"account": func() { ruler(account) },
+		"tokens": func() { ruler(readTokens) },
 	})
 }
 
