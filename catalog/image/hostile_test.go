@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry"
@@ -54,7 +53,6 @@ func TestHostileRegistry(t *testing.T) {
 			if _, err := c.Upload(t.Context(), "oci:"+layout(t, catalogLabels(), layer), ref); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			im, err := Open(t.Context(), c, ref, Options{Limits: Limits{Entries: 100_000}})
 			if err != nil {
 				t.Fatal(err)
@@ -62,9 +60,6 @@ func TestHostileRegistry(t *testing.T) {
 			defer closing(t, im)
 			if fsys, err := im.FS(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), ref) {
 				t.Errorf("got %v, %v, want %q", fsys, err, tt.want)
-			}
-			if took := time.Since(began); took > time.Minute {
-				t.Errorf("took %v", took)
 			}
 			left := 0
 			err = filepath.WalkDir(home, func(name string, e os.DirEntry, err error) error {

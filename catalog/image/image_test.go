@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
@@ -291,13 +290,9 @@ func TestZipBomb(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			layer := zip(t, header(tt.entry))
 			layer = append(layer, bytes.Repeat(zeros, 10<<10)...)
-			began := time.Now()
 			_, err := read(t, layout(t, catalogLabels(), layer), Options{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "layer "+store.DigestOf(layer)) {
 				t.Errorf("got %v, want %q", err, tt.want)
-			}
-			if took := time.Since(began); took > 30*time.Second {
-				t.Errorf("took %v for a layer of %d bytes", took, len(layer))
 			}
 		})
 	}

@@ -271,13 +271,9 @@ func TestComputed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			limit := defaultLimits()
 			limit.time = tt.time
-			began := time.Now()
 			_, err := loadFS(t.Context(), made(t, oldest+tt.script), "index.db", limit)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
-			}
-			if took := time.Since(began); took > 30*time.Second {
-				t.Errorf("took %v", took)
 			}
 		})
 	}
