@@ -113,6 +113,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 				gauge(desc, 1, labels...)
 			case metav1.ConditionFalse:
 				gauge(desc, 0, labels...)
+			case metav1.ConditionUnknown: // there is nothing to show
 			}
 		}
 		ready := 0.0

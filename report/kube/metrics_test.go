@@ -16,7 +16,8 @@ func TestMetrics(t *testing.T) {
 	status := v1alpha1.InstallationStatus{
 		Summary: v1alpha1.ObjectCounts{Total: 3, Current: 2, Failed: 1},
 		Conditions: []metav1.Condition{
-			{Type: v1alpha1.Ready, Status: metav1.ConditionFalse}, {Type: v1alpha1.Upgradeable, Status: metav1.ConditionFalse},
+			{Type: v1alpha1.Ready, Status: metav1.ConditionFalse},
+			{Type: v1alpha1.Upgradeable, Status: metav1.ConditionFalse},
 			{Type: v1alpha1.ImagesMatch, Status: metav1.ConditionUnknown},
 		},
 	}

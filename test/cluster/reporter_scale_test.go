@@ -32,7 +32,7 @@ func TestReporterScale(t *testing.T) {
 	q, program := beacon(t, false), buildReporter(t)
 	q.must(t, "render", "--offline")
 	cluster := harness.Start(t, harness.Options{APIOnly: true, AuditUsers: []string{reporterAccount}})
-	ctx := within(t, 2*time.Minute)
+	ctx := within(t, 5*time.Minute) // to fill it takes most of it
 	setUp := only(q.rendered(t), func(o *unstructured.Unstructured) bool { return ofReporter(o) && o.GetKind() != "Installation" })
 	if _, err := applier(t, cluster).Apply(ctx, setUp); err != nil {
 		t.Fatal(err)
