@@ -275,9 +275,17 @@ func (v validator) reporter() {
 	switch {
 	case r.Enabled && r.Image == "":
 		v.addf(field+".image", "missing: there is no image that would do for everyone; build one with make image and push it to your registry")
-	case strings.ContainsFunc(r.Image, func(c rune) bool { return c <= ' ' || c == 0x7f }) || strings.Contains(r.Image, "://"):
+	case r.Image != "" && !isImage(r.Image):
 		v.addf(field+".image", "%q is not the reference of an image, such as registry.example.com/quayside-report@sha256:…", r.Image)
 	}
+}
+
+// isImage reports whether a container runtime can read s as the reference of an
+// image: a pod with another one never starts.
+func isImage(s string) bool {
+	const part = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
+	const host = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
+	return len(s) <= 512 && regexp.MustCompile(`^(?:`+host+`)?`+part+`(?:/`+part+`)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`).MatchString(s)
 }
 
 func (v validator) waivers() {
