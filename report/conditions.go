@@ -86,7 +86,7 @@ func told(bad []v1alpha1.ObjectHealth) string {
 		if b.Namespace != "" {
 			name = b.Namespace + "/" + b.Name
 		}
-		parts = append(parts, b.Kind+" "+name+": "+b.Message)
+		parts = append(parts, short(b.Kind+" "+name)+": "+b.Message)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -54,8 +54,9 @@ func (im *images) add(ref v1alpha1.ObjectReference, o map[string]any, h v1alpha1
 		case len(r.Digests) == 1 && r.Digests[0] == digest:
 			im.same++
 		default:
-			im.differ = append(im.differ, fmt.Sprintf("container %q of %s %s/%s runs %s, the lock says %s",
-				want.Container, ref.Kind, ref.Namespace, ref.Name, strings.Join(r.Digests, " and "), digest))
+			im.differ = append(im.differ, fmt.Sprintf("%s runs %s, the lock says %s",
+				short(fmt.Sprintf("container %q of %s %s/%s", want.Container, ref.Kind, ref.Namespace, ref.Name)),
+				strings.Join(r.Digests, " and "), short(digest)))
 		}
 	}
 }
