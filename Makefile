@@ -28,7 +28,7 @@ test: ## Run the tests (under 3 minutes on 2 cores).
 	$(GO) test ./...
 
 race: ## Run the tests with the race detector, without those over the corpus.
-	$(GO) test -race -short ./...
+	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test -race -short ./...
 
 lint: ## Run the linters of .golangci.yml.
 	$(LINT) run ./...
@@ -54,7 +54,7 @@ bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORP
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
 golden: ## Write the golden files anew.
-	$(GO) test $(GOLDEN) -update
+	$(GO) test -short $(GOLDEN) -update
 
 examples: ## Write the examples' catalogs, locks and trees anew.
 	$(GO) test ./examples/... -update

@@ -274,6 +274,9 @@ func temporary(t *testing.T) []string {
 
 // TestZipBomb reads a layer that is small as it is stored and 10 GB large.
 func TestZipBomb(t *testing.T) {
+	if testing.Short() {
+		t.Skip("unpacks gigabytes: left out of the short tests")
+	}
 	header := func(name string) []byte {
 		var buf bytes.Buffer
 		if err := tar.NewWriter(&buf).WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 10 << 30, Format: tar.FormatGNU}); err != nil {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,20 +27,39 @@ func configMaps() schema.GroupVersionKind {
 
 // server plays an API server's watches of one kind.
 type server struct {
-	answer error // to whoever asks; nil: it may read
-	opened []time.Time
+	mu     sync.Mutex
+	answer error   // to whoever asks; nil: it may read
 	open   opening // of the watch that runs
-	closed int
+
+	opened, closed, settled atomic.Int32 // how often
+}
+
+// answers sets what is answered from now on.
+func (s *server) answers(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = err
+}
+
+// fault tells the watch that runs of an answer.
+func (s *server) fault(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open.fault(err)
 }
 
 func (s *server) opener(ctx context.Context, _ schema.GroupVersionKind, o opening) (store, error) {
-	s.opened, s.open = append(s.opened, time.Now()), o
-	context.AfterFunc(ctx, func() { s.closed++ })
+	s.opened.Add(1)
+	context.AfterFunc(ctx, func() { s.closed.Add(1) })
 	done := make(chan struct{})
-	if s.answer == nil {
+	s.mu.Lock()
+	answer := s.answer
+	s.open = o
+	s.mu.Unlock()
+	if answer == nil {
 		close(done)
 	} else {
-		o.fault(s.answer)
+		o.fault(answer)
 	}
 	return fakeStore{done}, nil
 }
@@ -56,10 +77,9 @@ func forbidden() error {
 
 // run starts watches over s, in a bubble of its own time, with one Installation
 // that wants ConfigMaps.
-func run(t *testing.T, s *server, test func(w *watches, settled *int)) {
+func run(t *testing.T, s *server, test func(w *watches)) {
 	synctest.Test(t, func(t *testing.T) {
-		settled := 0
-		w := newWatches(s.opener, func(schema.GroupVersionKind) { settled++ }, func(schema.GroupVersionKind, types.NamespacedName) {}, logr.Discard())
+		w := newWatches(s.opener, func(schema.GroupVersionKind) { s.settled.Add(1) }, func(schema.GroupVersionKind, types.NamespacedName) {}, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
@@ -68,7 +88,7 @@ func run(t *testing.T, s *server, test func(w *watches, settled *int)) {
 		}()
 		w.acquire([]schema.GroupVersionKind{configMaps()})
 		synctest.Wait()
-		test(w, &settled)
+		test(w)
 		cancel()
 		<-done
 	})
@@ -89,46 +109,46 @@ func observed(t *testing.T, w *watches) (v1alpha1.Observed, bool) {
 
 func TestForbiddenIsAVerdictAfterAWhile(t *testing.T) {
 	s := &server{answer: forbidden()}
-	run(t, s, func(w *watches, settled *int) {
+	run(t, s, func(w *watches) {
 		if _, ok := observed(t, w); ok || len(w.starting(0)) != 1 {
 			t.Error("the first refusal is taken for the last word")
 		}
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		if o, ok := observed(t, w); !ok || o.Reason != v1alpha1.ReasonForbidden || *settled != 1 {
-			t.Errorf("after 4 s: %+v, %v, told %d times", o, ok, *settled)
+		if o, ok := observed(t, w); !ok || o.Reason != v1alpha1.ReasonForbidden || s.settled.Load() != 1 {
+			t.Errorf("after 4 s: %+v, %v, told %d times", o, ok, s.settled.Load())
 		}
-		before := len(s.opened)
+		before := s.opened.Load()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if asked := len(s.opened) - before; asked > 20 || asked < 10 {
+		if asked := s.opened.Load() - before; asked > 20 || asked < 10 {
 			t.Errorf("asked %d times in an hour", asked)
 		}
-		if *settled != 1 {
-			t.Errorf("told %d times of the same", *settled)
+		if s.settled.Load() != 1 {
+			t.Errorf("told %d times of the same", s.settled.Load())
 		}
-		s.answer = nil
+		s.answers(nil)
 		w.retry(func(schema.GroupVersionKind) bool { return true })
 		synctest.Wait()
-		if o, ok := observed(t, w); !ok || o.Reason != "" || o.Object == nil || *settled != 2 {
-			t.Errorf("once permitted: %+v, %v, told %d times", o, ok, *settled)
+		if o, ok := observed(t, w); !ok || o.Reason != "" || o.Object == nil || s.settled.Load() != 2 {
+			t.Errorf("once permitted: %+v, %v, told %d times", o, ok, s.settled.Load())
 		}
 	})
-	if s.closed != len(s.opened) {
-		t.Errorf("%d watches were opened, %d closed", len(s.opened), s.closed)
+	if s.closed.Load() != s.opened.Load() {
+		t.Errorf("%d watches were opened, %d closed", s.opened.Load(), s.closed.Load())
 	}
 }
 
 func TestBriefRefusalSaysNothing(t *testing.T) {
 	s := &server{}
-	run(t, s, func(w *watches, settled *int) {
-		s.answer = forbidden()
-		s.open.fault(forbidden()) // the server starts, and refuses for a moment
+	run(t, s, func(w *watches) {
+		s.answers(forbidden())
+		s.fault(forbidden()) // the server starts, and refuses for a moment
 		synctest.Wait()
 		if _, ok := observed(t, w); ok {
 			t.Error("what was read before is still shown")
 		}
-		s.answer = nil
+		s.answers(nil)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if o, ok := observed(t, w); !ok || o.Reason != "" {
@@ -139,40 +159,40 @@ func TestBriefRefusalSaysNothing(t *testing.T) {
 
 func TestWatchThatResumesIsLeftAlone(t *testing.T) {
 	s := &server{}
-	run(t, s, func(w *watches, settled *int) {
+	run(t, s, func(w *watches) {
 		for _, err := range []error{
 			errors.New("connection refused"), apierrors.NewResourceExpired("too old"), apierrors.NewTooManyRequests("busy", 1),
 			apierrors.NewUnauthorized("token"), apierrors.NewTimeoutError("slow", 1),
 		} {
-			s.open.fault(err)
+			s.fault(err)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if o, ok := observed(t, w); !ok || o.Reason != "" || len(s.opened) != 1 || *settled != 1 {
-			t.Errorf("%+v, %v, opened %d times, told %d times", o, ok, len(s.opened), *settled)
+		if o, ok := observed(t, w); !ok || o.Reason != "" || s.opened.Load() != 1 || s.settled.Load() != 1 {
+			t.Errorf("%+v, %v, opened %d times, told %d times", o, ok, s.opened.Load(), s.settled.Load())
 		}
 	})
 }
 
 func TestNobodyWantsIt(t *testing.T) {
 	s := &server{}
-	run(t, s, func(w *watches, _ *int) {
+	run(t, s, func(w *watches) {
 		kinds := []schema.GroupVersionKind{configMaps()}
 		w.acquire(kinds)
 		w.release(kinds)
 		synctest.Wait()
-		if s.closed != 0 {
+		if s.closed.Load() != 0 {
 			t.Error("one who wants it is left, and it is closed")
 		}
 		w.release(kinds)
 		synctest.Wait()
-		if s.closed != 1 || w.states()[stateWatched] != 0 {
-			t.Errorf("closed %d times, states %v", s.closed, w.states())
+		if s.closed.Load() != 1 || w.states()[stateWatched] != 0 {
+			t.Errorf("closed %d times, states %v", s.closed.Load(), w.states())
 		}
 		w.acquire(kinds)
 		synctest.Wait()
-		if len(s.opened) != 2 || w.states()[stateWatched] != 1 {
-			t.Errorf("wanted again: opened %d times, states %v", len(s.opened), w.states())
+		if s.opened.Load() != 2 || w.states()[stateWatched] != 1 {
+			t.Errorf("wanted again: opened %d times, states %v", s.opened.Load(), w.states())
 		}
 	})
 }
