@@ -36,6 +36,7 @@ type outcome struct {
 // upgrade, revert, uninstall. What holds data waits for a person, and nothing
 // else waits for that.
 func TestArgoCD(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	a := argo{
 		program: filepath.Join(harness.Require(t, "argo"), "argosync"),
 		q:       quickstart(t, gitops{profile: "argocd", url: "https://git.example.com/fleet.git"}),

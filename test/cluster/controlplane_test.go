@@ -39,6 +39,7 @@ data: {colour: blue}
 `
 
 func TestControlPlane(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	cluster := harness.Start(t, harness.Options{})
 	t.Run("a Deployment becomes available", func(t *testing.T) { testAvailable(t, cluster) })
 	t.Run("unknown fields are refused", func(t *testing.T) { testStrict(t, cluster) })
@@ -185,6 +186,7 @@ func testRestart(t *testing.T, cluster *harness.Cluster) {
 }
 
 func TestEmulatedVersion(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	cluster := harness.Start(t, harness.Options{APIOnly: true, EmulatedVersion: "1.34"})
 	version, err := client(t, cluster).Discovery().ServerVersion()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // TestCorpus resolves and renders every real operator that can stand alone,
 // and installs it from what was rendered, in that order, each by itself.
 func TestCorpus(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to install")

@@ -49,6 +49,7 @@ spec: {size: 3, version: 3.2.13}
 // TestEtcd goes through OLM's introduction without OLM: once with the etcd
 // operator of the project's own example, once with the real one.
 func TestEtcd(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	cluster := harness.Start(t, harness.Options{})
 	program := build(t)
 	root, err := binaries.Root()

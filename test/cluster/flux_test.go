@@ -23,6 +23,7 @@ import (
 // TestFlux has Flux's own controllers live through what a team does with the
 // quickstart in Git: install, upgrade, revert, uninstall.
 func TestFlux(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	repository := newRepository(t)
 	q := quickstart(t, gitops{profile: "flux", url: repository.url})

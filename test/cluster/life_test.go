@@ -37,6 +37,7 @@ func lives() []life {
 // does. Their webhooks are rendered and applied, but not called: no operator
 // runs that could answer.
 func TestLife(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to upgrade")

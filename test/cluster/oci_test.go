@@ -33,6 +33,7 @@ import (
 // state in which one operator cannot run, then repaired, upgraded, and with no
 // operator at all.
 func TestFluxOCI(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
 	artifact := newArtifact(t)
 	q := quickstart(t, gitops{profile: "flux", kind: "OCIRepository", path: "."})

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,20 +28,42 @@ func build(t *testing.T) string {
 	return buildIn(t, "quayside", "./cmd/quayside")
 }
 
-// buildIn builds a program of the repository's own module.
+// buildIn builds a program of the repository's own module, once for all tests.
 func buildIn(t *testing.T, name, path string) string {
 	t.Helper()
+	programs.Lock()
+	defer programs.Unlock()
+	program := filepath.Join(programs.dir, name)
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
 	root, err := binaries.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), name)
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, path)
 	cmd.Dir = filepath.Join(root, "..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", name, err, out)
 	}
 	return program
+}
+
+// programs is where what was built lies while the tests run.
+var programs struct {
+	sync.Mutex
+	dir string
+}
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "quayside-programs-")
+	if err != nil {
+		panic(err)
+	}
+	programs.dir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // newWorkspace returns a new workspace with these files. Nothing that

@@ -29,6 +29,7 @@ const (
 
 // TestReporterScale has the reporter start in a large cluster.
 func TestReporterScale(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	q, program := beacon(t, false), buildReporter(t)
 	q.must(t, "render", "--offline")
 	cluster := harness.Start(t, harness.Options{APIOnly: true, AuditUsers: []string{reporterAccount}})

@@ -28,6 +28,7 @@ type reported struct {
 // TestReporter has the reporter see through what may happen to an operator, in
 // one cluster, one thing after the other; each leaves the operator healthy.
 func TestReporter(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
 	q, program := beacon(t, true), buildReporter(t)
 	q.must(t, "render", "--offline")
 	cluster := harness.Start(t, harness.Options{AuditUsers: []string{reporterAccount}})

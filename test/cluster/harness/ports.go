@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // errPortTaken says that another process was quicker to listen.
@@ -24,17 +25,32 @@ func freePorts() (ports, error) {
 	return ports{api: n[0], etcd: n[1], peer: n[2]}, nil
 }
 
+// given holds the ports that were handed out: a server may not listen yet.
+var given struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
 // FreePorts returns n different loopback ports that nobody listened on a
-// moment ago, for servers that cannot choose one for themselves.
+// moment ago, for servers that cannot choose one for themselves. No port is
+// returned twice.
 func FreePorts(n int) ([]int, error) {
+	given.Lock()
+	defer given.Unlock()
+	if given.ports == nil {
+		given.ports = map[int]bool{}
+	}
 	var free []int
-	for range n {
+	for len(free) < n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
 		defer l.Close() // held until all are chosen, so that they differ
-		free = append(free, l.Addr().(*net.TCPAddr).Port)
+		if port := l.Addr().(*net.TCPAddr).Port; !given.ports[port] {
+			given.ports[port] = true
+			free = append(free, port)
+		}
 	}
 	return free, nil
 }
