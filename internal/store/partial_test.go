@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -220,25 +219,13 @@ func TestFetchInUse(t *testing.T) {
 		}))
 	}
 	s := open(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestFetchInUse$")
-	cmd.Env = append(os.Environ(), "STORE_TEST_FETCHER="+s.Dir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it is in the middle
-		t.Error(err)
-	}
+	kill := inTheMiddle(t, "TestFetchInUse", "STORE_TEST_FETCHER="+s.Dir())
 	get, asked := rest(data, 100_000)
 	if err := s.Fetch(t.Context(), digest, size, get); err == nil {
 		t.Error("half a blob is a whole one")
 	}
 	s.prunePartials(0, 0)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	kill()
 
 	get, then := rest(data, len(data))
 	if err := s.Fetch(t.Context(), digest, size, get); err != nil {

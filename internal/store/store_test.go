@@ -210,6 +210,29 @@ func TestConcurrentPuts(t *testing.T) {
 	}
 }
 
+// inTheMiddle runs a test as a process of its own, with one variable more in
+// its environment, until it says that it is in the middle. What is returned
+// kills it.
+func inTheMiddle(t *testing.T, test, variable string) (kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), variable)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	return func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
 // TestKilled starts this test binary as another process, which is killed while
 // it writes a blob.
 func TestKilled(t *testing.T) {
@@ -224,20 +247,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(s.Put(t.Context(), digest, slow, 1<<20))
 	}
 	s := open(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), "STORE_TEST_WRITER="+s.Dir())
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it is in the middle
-		t.Error(err)
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	inTheMiddle(t, "TestKilled", "STORE_TEST_WRITER="+s.Dir())()
 
 	if s.Has(digest) {
 		t.Error("half a blob is taken for a whole one")
