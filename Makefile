@@ -5,12 +5,17 @@ GO       ?= go
 BIN      := bin
 FUZZTIME ?= 10s
 FUZZED   := .
+CHECKS   ?= 2000
 LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 # Test packages that keep golden files: those that define -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null)))
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-little bench golden tidy examples image cluster-test verify clean
+# The core, which mutation testing is for: it is pure, so that a mutant that
+# lives is a rule that no test pins.
+MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff
+
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench golden tidy examples image cluster-test verify clean
 
 help: ## Show what can be made.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -30,25 +35,46 @@ test: ## Run the tests (under 3 minutes on 2 cores).
 race: ## Run the tests with the race detector, without those over the corpus.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test -race -short ./...
 
-lint: ## Run the linters of .golangci.yml.
+lint: ## Run the linters of .golangci.yml, and name what no program reaches.
 	$(LINT) run ./...
+	$(GO) test ./internal/layers -run TestUnused
 
 fmt: ## Format the sources.
 	$(LINT) fmt ./...
 
-fuzz: ## Run every fuzz target for FUZZTIME (10s) each.
+fuzz: properties fuzz-targets ## Run every fuzz target for FUZZTIME (10s) each, and the property tests on fresh seeds.
+
+fuzz-targets:
 	@set -e; for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' $(FUZZED) | xargs -n1 dirname | sort -u); do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$dir/*_test.go); do \
 	    $(GO) test $$dir -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; \
 	  done; \
 	done
 
+# The tests themselves fix the seed.
+properties: ## Run every property test with a fresh seed, on CHECKS (2000) inputs.
+	@set -e; for dir in $$(grep -rlE --include='*_test.go' '^[[:space:]]+rapid\.Check' . | xargs -n1 dirname | sort -u); do \
+	  tests=$$(awk -F'[ (]' '/^func / {name = $$2} /^[ \t]+rapid\.Check/ {print name}' $$dir/*_test.go | sort -u | paste -sd '|'); \
+	  $(GO) test $$dir -run "^($$tests)\$$" -rapid.seed=0 -rapid.checks=$(CHECKS); \
+	done
+
 # What strangers' bytes meet first, in packages that link fast. The seeds of all
 # targets run with the tests. By count and not by time, for on a busy machine a
 # deadline that comes too early looks like a finding.
-fuzz-little: FUZZED = ./catalog/fbc ./catalog/disk ./catalog/image ./catalog/sqlite ./internal ./lockfile ./subscription ./workspace
+fuzz-little: FUZZED = ./catalog/fbc ./catalog/cache ./catalog/image ./catalog/sqlite ./internal ./lockfile ./subscription ./workspace
 fuzz-little: FUZZTIME = 300x
-fuzz-little: fuzz ## Run the fuzz targets of catalogs and files for 300 inputs each (a minute, once built).
+fuzz-little: fuzz-targets ## Run the fuzz targets of catalogs and files for 300 inputs each (a minute, once built).
+
+# Without the corpus, whose tests take long and would hide what ours do not say.
+mutate: export QUAYSIDE_CORPUS =
+mutate: export QUAYSIDE_CONFORMANCE =
+mutate: export GOFLAGS := $(GOFLAGS) -short -vet=off
+mutate: ## Mutate MUTATED (the pure core) and fail where less than 85 % of the mutants are killed (an hour and a half; reports in dist/mutants).
+	@mkdir -p dist/mutants; failed=; for dir in $(MUTATED); do \
+	  $(GO) tool -modfile=tools/go.mod gremlins unleash --workers 1 --test-cpu 2 --timeout-coefficient 10 --threshold-efficacy 85 \
+	    --output dist/mutants/$$(basename $$dir).json $$dir >dist/mutants/$$(basename $$dir).txt || failed=1; \
+	  echo "$$dir:"; grep -E 'LIVED|TIMED OUT|^Killed|efficacy|ERROR' dist/mutants/$$(basename $$dir).txt; \
+	done; test -z "$$failed"
 
 bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORPUS.
 	$(GO) test ./... -run '^$$' -bench . -benchmem

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // checkBlock fails if the block parser reads data and the full parser reads it
@@ -61,12 +62,33 @@ func blockTexts() []string {
 		"a: b: c\n", "a: \"b\" c\n", "\"a\": 1\n'b': 2\n", "a: 1\na: 2\n", "a:\n    b: 1\n  c: 2\n", "- a\n- b: c\n", "a: |\n\n  x\n", "a: |\n\nb: c\n", "a: 'x' # c\nb: x#y\n", "a: - b\n", "a: ? b\n", "a: x\n # c\n  y\n", "a: |\n x\n# c\n y\n",
 		"a: b\n\tc: d\n", "text\n", "a: ''\nb: \"\"\n", "a: |-\n  \n  x\n", "a: x \n  y \nb: \"x \n  y\"\n", "a:\n  text\n  more\n", "a:\n- |\n  x\n- >-\n  y\n  z\n", "a: -b\nc: :d\ne: ?f\n",
 		"a: \"\\x41\\u00e9\\U0001F600\"\n", "a: \"x\n\n  y\"\n", "y: 1\n", "1: a\n", "a : b\n", "a: [1]\n", "a: &x b\nc: *x\n", "a: !!str 1\n", "%YAML 1.1\n---\na: b\n", "a: b\n...\n", "a: |2\n   x\n", "a: |2-\n\n   x\n    y\n  z\n\nb: |+1\n   \n x\n  \nc:\n- |2\n    x\n- - |1\n    y\n", "a: |2\n x\n", "a: |2\nb: c\n", "a: |0\n  x\n", "a: >1\n x\n y\n", "--- |1\n x\n", "a: |12\n            x\n", "a:\n  b: |9\n             x\n", "a:\n# c\n  b: d\n# e\nf: g\n",
+		"c: \"b\\/a\"\n", ".inf: a\n", "18446744073709551615: a\n",
 	}
 }
 
 func TestBlockParserIsExactOrGivesUp(t *testing.T) {
 	for _, text := range blockTexts() {
 		checkBlock(t, []byte(text))
+	}
+}
+
+// TestKeysAreThoseOfTheAPIServer compares with the reader that kubectl and the
+// API server share.
+func TestKeysAreThoseOfTheAPIServer(t *testing.T) {
+	for _, key := range []string{
+		"a", "'1'", "1", "-1", "0x10", "1.5", "1e10", "1e100", "0.1", ".inf", "+.inf", "-.inf", ".nan", "yes", "off", "y", "true", "~",
+		"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "2001-01-01", "{a: b}", "[a]",
+	} {
+		text := []byte(key + ": x\n")
+		var want map[string]any
+		refused := sigsyaml.Unmarshal(text, &want)
+		got, err := decodeYAML("f", text)
+		switch {
+		case (err != nil) != (refused != nil):
+			t.Errorf("%s: got %v, want %v", key, err, refused)
+		case err == nil && !cmp.Equal([]any{want}, got):
+			t.Errorf("%s: got %v, want %v", key, got, want)
+		}
 	}
 }
 

@@ -23,10 +23,9 @@ import (
 // Bundle is the content of one bundle. Treat it as read-only: its maps are
 // shared with whoever else holds it.
 type Bundle struct {
-	Package        string            // "etcd", from metadata/annotations.yaml
-	Channels       []string          // in file order
-	DefaultChannel string            // empty where the metadata names none
-	Annotations    map[string]string // of metadata/annotations.yaml; never nil
+	Package        string   // "etcd", from metadata/annotations.yaml
+	Channels       []string // in file order
+	DefaultChannel string   // empty where the metadata names none
 	Properties     []catalog.Property
 	Dependencies   []catalog.Property // {type, value} as metadata/dependencies.yaml writes them
 	CSV            *CSV               // never nil
@@ -82,7 +81,7 @@ func Load(fsys fs.FS) (*Bundle, error) {
 		return nil, errs.Err()
 	}
 	b.Package, b.Channels, b.DefaultChannel = meta.pkg, meta.channels, meta.defaultChannel
-	b.Annotations, b.Properties, b.Dependencies = meta.annotations, meta.properties, meta.dependencies
+	b.Properties, b.Dependencies = meta.properties, meta.dependencies
 	objects, warnings, err := readManifests(fsys, meta.manifests)
 	errs.Add(diag.Pos{}, err)
 	b.Warnings = warnings

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"encoding/json"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -139,7 +140,11 @@ func TestLoadErrors(t *testing.T) {
 }
 
 func TestDigestDoesNotDependOnNames(t *testing.T) {
-	a, err := Digest(dir(map[string]string{"manifests/x.yaml": "{kind: A}"}))
+	digest := func(fsys fs.FS) (string, error) {
+		ms, err := Manifests(fsys)
+		return string(DigestList(ms)), err
+	}
+	a, err := digest(dir(map[string]string{"manifests/x.yaml": "{kind: A}"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +152,10 @@ func TestDigestDoesNotDependOnNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := Digest(fsys); err != nil || a != b {
+	if b, err := digest(fsys); err != nil || a != b {
 		t.Errorf("got %s and %s, %v", a, b, err)
 	}
-	if c, err := Digest(dir(nil)); err != nil || a == c {
+	if c, err := digest(dir(nil)); err != nil || a == c {
 		t.Errorf("other content has the same digest %s, %v", c, err)
 	}
 	if b, err := Load(fsys); err != nil || b.CSV.Name != "lamp.v1.0.0" || b.Package != "lamp" {
@@ -183,7 +188,7 @@ func TestValidate(t *testing.T) {
 		"error/selector":           {replace("matchLabels: {a: b}", "matchLabels: {a: c}"), []string{"does not select"}},
 		"error/replaces itself":    {replace("version: 1.0.0", "version: 1.0.0\n  replaces: lamp.v1.0.0"), []string{"replaces itself"}},
 		"error/owned missing":      {replace("version: 1.0.0", "version: 1.0.0\n  customresourcedefinitions: {owned: [{name: a.b, version: v1, kind: A}]}"), []string{`CRD "a.b" is owned and not in the bundle`}},
-		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}, data: {}}"}, []string{"manifests/b.yaml: Secret a stands twice (also in manifests/a.yaml)"}},
+		"error/object twice":       {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}}", "manifests/b.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: a}, data: {}}"}, []string{"manifests/b.yaml: Secret a appears twice (also in manifests/a.yaml)"}},
 		"error/name":               {map[string]string{"manifests/a.yaml": "{kind: Secret, apiVersion: v1, metadata: {name: A_b}}"}, []string{"not a legal name"}},
 		"error/webhook twice":      {webhook("{" + ok + "}, {" + ok + "}"), []string{"spec.webhookdefinitions[1].generateName"}},
 		"error/webhook deployment": {webhook("{type: MutatingAdmissionWebhook, generateName: a, deploymentName: other}"), []string{`no deployment "other"`}},
@@ -246,4 +251,65 @@ func FuzzLoad(f *testing.F) {
 		}
 		_, _ = Validate(b)
 	})
+}
+
+// TestHiddenObjects wants a list to be taken apart whatever it is called, and
+// what hides objects from one of its readers to be refused with file and field.
+func TestHiddenObjects(t *testing.T) {
+	const secret = `{kind: Secret, apiVersion: v1, metadata: {name: s}}`
+	for text, want := range map[string]string{
+		`{kind: ConfigMapList, apiVersion: v1, metadata: {name: harmless}, items: [` + secret + `]}`:                                                           "Secret s",
+		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: [{kind: BList, apiVersion: x/v1, metadata: {name: b}, items: [` + secret + `]}]}`:         "Secret s",
+		`{kind: AllowList, apiVersion: x/v1, metadata: {name: a}, spec: {}}`:                                                                                   "AllowList a",
+		`{kind: Basket, apiVersion: x/v1, metadata: {name: a}, items: [` + secret + `]}`:                                                                       "Basket a",
+		`{kind: AList, apiVersion: x/v1, metadata: {name: a}, items: {a: b}}`:                                                                                  "manifests/x.yaml: document 1: items: want the list of a AList, got an object",
+		`{kind: AList, apiVersion: x/v1, items: [{kind: BList, apiVersion: x/v1, items: }]}`:                                                                   "manifests/x.yaml: document 1: items[0].items: want the list of a BList, got null",
+		secret + "\n---\n" + `{kind: AList, apiVersion: x/v1, items: [` + secret + `, text]}`:                                                                  "manifests/x.yaml: document 2: items[1]: not an object",
+		`{kind: List, apiVersion: v1, metadata: {name: l}, functionConfig: ` + secret + `}`:                                                                    "manifests/x.yaml: document 1: a List is no object of a cluster",
+		`{kind: Deployment, apiVersion: v1, metadata: {name: d}, spec: text}`:                                                                                  "manifests/x.yaml: document 1: spec: want an object, got a string",
+		`{kind: AList, apiVersion: x/v1, items: [{kind: CronJob, apiVersion: batch/v1, metadata: {name: d}, spec: {jobTemplate: []}}]}`:                        "manifests/x.yaml: document 1: items[0].spec.jobTemplate: want an object, got a list",
+		`{kind: ResourceList, apiVersion: config.kubernetes.io/v1, metadata: {name: l}, items: [` + secret + `]}`:                                              "manifests/x.yaml: document 1: a ResourceList is no object of a cluster",
+		`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": {"containers": [{"<<": {"securityContext": {"privileged": true}}}], "<<": 1}}`: `manifests/x.yaml: document 1: spec.<<: a key "<<", which YAML tools take for a merge`,
+	} {
+		b, err := Load(dir(map[string]string{"manifests/x.yaml": text}))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else if len(b.Objects) == 1 {
+			got = b.Objects[0].String()
+		}
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// TestDirectives warns of every annotation and label that steers who applies
+// the bundle, and of no other.
+func TestDirectives(t *testing.T) {
+	b, err := Load(dir(map[string]string{
+		"manifests/x.yaml": `{kind: Secret, apiVersion: v1, metadata: {name: s, annotations: {config.kubernetes.io/local-config: "true", Internal.config.kubernetes.io/needsHashSuffix: enabled, notconfig.kubernetes.io/a: b, config.kubernetes.io: c}, labels: {kustomize.config.k8s.io/behavior: merge, a: b}}}`,
+		"manifests/y.yaml": `{kind: Pod, apiVersion: v1, metadata: {name: p, annotations: {a: [b]}}}`,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := Validate(b)
+	if err == nil || err.Error() != `manifests/y.yaml: Pod p: metadata.annotations["a"]: want a string, got a list` {
+		t.Errorf("got %v", err)
+	}
+	var got []string
+	for _, w := range warnings {
+		if w.Code == "tool-directive" {
+			got = append(got, strings.TrimSuffix(w.String(), ": how a bundle is applied is not the bundle's to say"))
+		}
+	}
+	want := []string{
+		`manifests/x.yaml: Secret s: metadata.annotations: "Internal.config.kubernetes.io/needsHashSuffix" is dropped, for it steers kustomize`,
+		`manifests/x.yaml: Secret s: metadata.annotations: "config.kubernetes.io/local-config" is dropped, for it steers kustomize`,
+		`manifests/x.yaml: Secret s: metadata.labels: "kustomize.config.k8s.io/behavior" is dropped, for it steers kustomize`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // corpusBundles returns the bundle directories of the corpus.
@@ -40,13 +41,52 @@ func TestLoadCorpus(t *testing.T) {
 	}
 }
 
+// BenchmarkLoadCorpus reads every bundle as it is read always, and the manifests
+// alone by the block parser and by the parser that it stands in for: of-block is
+// the time of the second in relation to the first.
 func BenchmarkLoadCorpus(b *testing.B) {
 	dirs := corpusBundles(b)
-	for b.Loop() {
-		for _, dir := range dirs {
-			if _, err := Load(os.DirFS(dir)); err != nil {
+	var manifests [][]byte
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "manifests", "*"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
 				b.Fatal(err)
 			}
+			manifests = append(manifests, data)
 		}
+	}
+	b.Run("whole", func(b *testing.B) {
+		for b.Loop() {
+			for _, dir := range dirs {
+				if _, err := Load(os.DirFS(dir)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+	var ruler time.Duration
+	for _, bench := range []struct {
+		name   string
+		decode func(file string, data []byte) ([]any, error)
+	}{{"block", decodeYAML}, {"full-parser", decodeFull}} {
+		b.Run(bench.name, func(b *testing.B) {
+			for b.Loop() {
+				for _, data := range manifests {
+					if _, err := bench.decode("f", data); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			each := b.Elapsed() / time.Duration(b.N)
+			if ruler == 0 {
+				ruler = each
+			}
+			b.ReportMetric(float64(each)/float64(ruler), "of-block")
+		})
 	}
 }

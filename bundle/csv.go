@@ -6,14 +6,12 @@ import (
 )
 
 // CSV is a ClusterServiceVersion: the fields that rendering, catalogs and
-// validation need, and the whole object beside them.
+// validation need.
 type CSV struct {
-	File   string         // "manifests/etcdoperator.v0.9.4.clusterserviceversion.yaml"
-	Fields map[string]any // the object as it was read
+	File string // "manifests/etcdoperator.v0.9.4.clusterserviceversion.yaml"
 
 	Name           string // "etcdoperator.v0.9.4"
 	Annotations    map[string]string
-	Labels         map[string]string
 	Version        string // "0.9.4"; empty where the CSV has none
 	MinKubeVersion string
 	Replaces       string
@@ -102,10 +100,8 @@ func readCSV(o Object) (*CSV, error) {
 	meta, spec := r.object(o.Fields, "", "metadata"), r.object(o.Fields, "", "spec")
 	c := &CSV{
 		File:           o.File,
-		Fields:         o.Fields,
 		Name:           r.str(meta, "metadata", "name"),
 		Annotations:    r.strings(meta, "metadata", "annotations"),
-		Labels:         r.strings(meta, "metadata", "labels"),
 		Version:        r.scalarText(spec, "spec", "version"),
 		MinKubeVersion: r.scalarText(spec, "spec", "minKubeVersion"),
 		Replaces:       r.str(spec, "spec", "replaces"),
@@ -116,6 +112,7 @@ func readCSV(o Object) (*CSV, error) {
 		Provider:       r.scalarText(r.object(spec, "spec", "provider"), "spec.provider", "name"),
 		Keywords:       r.texts(spec, "spec", "keywords"),
 	}
+	r.strings(meta, "metadata", "labels") // for their faults alone
 	if c.Name == "" {
 		errs.Addf(o.Pos(), "metadata.name is missing")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 )
 
 // decodeObjects decodes a file of YAML or JSON documents. Lists are taken
-// apart; empty documents are left out.
+// apart; empty documents are left out. The error is a diag.List.
 func decodeObjects(file string, data []byte) ([]Object, error) {
 	docs, err := decodeDocuments(file, data)
 	if err != nil {
@@ -31,34 +32,119 @@ func decodeObjects(file string, data []byte) ([]Object, error) {
 	}
 	var errs diag.List
 	var objects []Object
-	for _, doc := range docs {
-		for _, item := range flatten(doc) {
-			fields, ok := item.(map[string]any)
-			if !ok {
-				errs.Addf(diag.Pos{File: file}, "document %d: not an object", len(objects)+1)
-				continue
-			}
-			objects = append(objects, Object{File: file, Document: len(objects), Fields: fields})
+	for i, doc := range docs {
+		if where, ok := mergeKey(doc); ok {
+			at{file, i + 1, where}.faultf(&errs, "a key %q, which YAML tools take for a merge", "<<")
+			continue
+		}
+		for _, item := range flatten(at{file, i + 1, ""}, doc, &errs) {
+			objects = append(objects, Object{File: file, Document: len(objects), Fields: item})
 		}
 	}
 	return objects, errs.Err()
 }
 
-// flatten returns the items of a list object, else the document itself.
-func flatten(doc any) []any {
+// at is a place in a file of manifests: a field of a document.
+type at struct {
+	file     string
+	document int    // from 1
+	field    string // "items[2]"; empty: the document itself
+}
+
+func (a at) faultf(errs *diag.List, format string, args ...any) {
+	where := fmt.Sprintf("document %d: ", a.document)
+	if a.field != "" {
+		where += a.field + ": "
+	}
+	errs.Addf(diag.Pos{File: a.file}, "%s%s", where, fmt.Sprintf(format, args...))
+}
+
+// flatten returns the objects of a list, in lists of lists too, and any other
+// object as it is. A list is what kustomize takes for one, whatever it is called,
+// for what it builds must be what is read here: an object with items whose kind
+// ends in List.
+func flatten(a at, doc any, errs *diag.List) []map[string]any {
 	m, ok := doc.(map[string]any)
 	if !ok {
-		return []any{doc}
+		a.faultf(errs, "not an object")
+		return nil
 	}
-	items, isList := m["items"].([]any)
-	if !isList || !strings.HasSuffix(text(m, "kind"), "List") || text(child(m, "metadata"), "name") != "" {
-		return []any{doc}
+	kind := text(m, "kind")
+	value, listed := m["items"]
+	items, ok := value.([]any)
+	switch {
+	case !strings.HasSuffix(kind, "List"):
+		podPath(a, kind, m, errs)
+		return []map[string]any{m}
+	case listed && !ok:
+		at{a.file, a.document, join(a.field, "items")}.faultf(errs, "want the list of a %s, got %s", kind, typeName(value))
+		return nil
+	case kind == "ResourceList", kind == "List" && !listed:
+		a.faultf(errs, "a %s is no object of a cluster", kind)
+		return nil
+	case !listed:
+		return []map[string]any{m}
 	}
-	var out []any
-	for _, item := range items {
-		out = append(out, flatten(item)...)
+	var out []map[string]any
+	for i, item := range items {
+		out = append(out, flatten(at{a.file, a.document, index(join(a.field, "items"), i)}, item, errs)...)
 	}
 	return out
+}
+
+// podPath wants objects where a kind that runs pods has them. kustomize looks into
+// these fields by the kind alone, whatever the API (its namereference.go), and
+// builds nothing of a tree in which one of them is anything else.
+func podPath(a at, kind string, m map[string]any, errs *diag.List) {
+	var path []string
+	switch kind {
+	case "Pod":
+		path = []string{"spec"}
+	case "PodTemplate":
+		path = []string{"template", "spec"}
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job":
+		path = []string{"spec", "template", "spec"}
+	case "CronJob":
+		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	}
+	for _, field := range path {
+		a.field = join(a.field, field)
+		value, ok := m[field]
+		if !ok || value == nil {
+			return
+		}
+		if m, ok = value.(map[string]any); !ok {
+			a.faultf(errs, "want an object, got %s", typeName(value))
+			return
+		}
+	}
+}
+
+// mergeKey returns the first place where a key "<<" is left in a decoded value.
+// Whoever reads it again merges what stands there, quoted or not.
+func mergeKey(v any) (place string, found bool) {
+	first := func(where string) {
+		if !found || where < place {
+			place, found = where, true
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if key == "<<" {
+				first(key)
+			} else if where, ok := mergeKey(e); ok {
+				first(key + "." + where)
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if where, ok := mergeKey(e); ok {
+				first(index("", i) + "." + where)
+			}
+		}
+	}
+	return place, found
 }
 
 // decodeDocuments decodes every document that is not empty.
@@ -95,6 +181,10 @@ func decodeJSON(data []byte) ([]any, error) {
 // decodeYAML reads block style by a parser made for it, and everything else by
 // the one that the API server uses.
 func decodeYAML(file string, data []byte) ([]any, error) {
+	data, err := yamlnode.Condense(data)
+	if err != nil {
+		return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
+	}
 	if docs, ok := decodeBlock(data); ok {
 		return docs, nil
 	}
@@ -199,7 +289,7 @@ func (c *converter) untypedMap(v map[any]any, depth int) (any, error) {
 			return nil, err
 		}
 		if _, ok := out[key]; ok {
-			return nil, fmt.Errorf("key %q stands twice", key)
+			return nil, fmt.Errorf("key %q appears twice", key)
 		}
 		if out[key], err = c.value(e, depth+1); err != nil {
 			return nil, err
@@ -208,7 +298,8 @@ func (c *converter) untypedMap(v map[any]any, depth int) (any, error) {
 	return out, nil
 }
 
-// keyText spells a key as the API server's YAML reader does.
+// keyText spells a key as the API server's YAML reader does, which refuses
+// integers beyond int64.
 func keyText(k any) (string, error) {
 	switch k := k.(type) {
 	case string:
@@ -217,12 +308,19 @@ func keyText(k any) (string, error) {
 		return strconv.Itoa(k), nil
 	case int64:
 		return strconv.FormatInt(k, 10), nil
-	case uint64:
-		return strconv.FormatUint(k, 10), nil
 	case bool:
 		return strconv.FormatBool(k), nil
 	case float64:
-		return strconv.FormatFloat(k, 'g', -1, 32), nil
+		switch s := strconv.FormatFloat(k, 'g', -1, 32); s {
+		case "+Inf":
+			return ".inf", nil
+		case "-Inf":
+			return "-.inf", nil
+		case "NaN":
+			return ".nan", nil
+		default:
+			return s, nil
+		}
 	default:
 		return "", fmt.Errorf("a key of type %T", k)
 	}

@@ -41,17 +41,6 @@ func Manifests(fsys fs.FS) ([]Manifest, error) {
 	return out, nil
 }
 
-// Digest returns the digest of a bundle's content: sha256 over [DigestList].
-// File names and metadata do not count, so that the same manifests have the
-// same digest as a directory and embedded in a catalog.
-func Digest(fsys fs.FS) (catalog.Digest, error) {
-	ms, err := Manifests(fsys)
-	if err != nil {
-		return "", err
-	}
-	return catalog.DigestOf(DigestList(ms)), nil
-}
-
 // DigestList returns the hexadecimal sha256 of each manifest, sorted, one a
 // line, without a line break at the end.
 func DigestList(ms []Manifest) []byte {
@@ -98,13 +87,4 @@ func FSFromManifests(ms []Manifest, pkg string) (fs.FS, error) {
 		}
 	}
 	return t.FS(), nil
-}
-
-// FromObjects loads a bundle from manifests that a catalog embeds.
-func FromObjects(manifests [][]byte, pkg string) (*Bundle, error) {
-	fsys, err := FSFromObjects(manifests, pkg)
-	if err != nil {
-		return nil, err
-	}
-	return Load(fsys)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -19,7 +20,7 @@ type validator func(*checker)
 func validators() []validator {
 	return []validator{
 		checkIdentity, checkModes, checkDeployments, checkPermissions, checkObjects, checkOwned,
-		checkWebhooks, checkConversions, checkWebhookRules, checkReferences,
+		checkWebhooks, checkConversions, checkWebhookRules, checkReferences, checkDirectives,
 	}
 }
 
@@ -68,11 +69,11 @@ func checkIdentity(c *checker) {
 	}
 	if c.csv.Version == "" {
 		c.faultf("spec.version is missing")
-	} else if _, err := catalog.ParseVersion(c.csv.Version); err != nil {
+	} else if _, err := olm.ParseVersion(c.csv.Version); err != nil {
 		c.faultf("spec.version: %w", err)
 	}
 	if v := c.csv.MinKubeVersion; v != "" {
-		if _, err := catalog.ParseVersion(strings.TrimPrefix(v, "v")); err != nil {
+		if _, err := olm.ParseVersion(strings.TrimPrefix(v, "v")); err != nil {
 			c.warnf("min-kube-version", "spec.minKubeVersion: %v, OLM v0 cannot install it", err)
 		}
 	}
@@ -88,7 +89,7 @@ func checkModes(c *checker) {
 			c.warnf("install-mode", "%s.type: %v", at, err)
 		}
 		if slices.Index(c.csv.ModesListed, mode) < i {
-			c.warnf("install-mode", "%s.type: %q stands twice, OLM v0 cannot install it", at, mode)
+			c.warnf("install-mode", "%s.type: %q appears twice, OLM v0 cannot install it", at, mode)
 		}
 	}
 	if len(c.csv.Modes) == 0 {
@@ -106,7 +107,7 @@ func checkDeployments(c *checker) {
 			c.faultf("%s.name: %q is not a legal name", d.Field, d.Name)
 		}
 		if seen[d.Name] {
-			c.faultf("%s.name: deployment %q stands twice", d.Field, d.Name)
+			c.faultf("%s.name: deployment %q appears twice", d.Field, d.Name)
 		}
 		seen[d.Name] = true
 		if len(child(d.Spec, "selector")) == 0 {
@@ -150,12 +151,22 @@ func checkObjects(c *checker) {
 		case !legalName(o):
 			c.errs.Addf(o.Pos(), "%s: metadata.name is not a legal name", o)
 		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Fields, o.Fields) && o.Kind() != "CustomResourceDefinition":
-			c.warnf("object-twice", "%s stands twice, in %s and in %s", o, seen[key].File, o.File)
+			c.warnf("object-twice", "%s appears twice, in %s and in %s", o, seen[key].File, o.File)
 		case seen[key].Kind() != "":
-			c.errs.Addf(o.Pos(), "%s stands twice (also in %s)", o, seen[key].File)
+			c.errs.Addf(o.Pos(), "%s appears twice (also in %s)", o, seen[key].File)
 		default:
 			seen[key] = o
 		}
+		checkMetadata(c, o)
+	}
+}
+
+// checkMetadata refuses annotations and labels that are no text even if every
+// scalar is taken for one.
+func checkMetadata(c *checker, o Object) {
+	r := reader{file: o.File, errs: &c.errs}
+	for _, field := range []string{"annotations", "labels"} {
+		r.strings(child(o.Fields, "metadata"), o.String()+": metadata", field)
 	}
 }
 
@@ -235,7 +246,7 @@ func checkWebhooks(c *checker) {
 		}
 		switch other, ok := seen[w.GenerateName]; {
 		case ok && other == w.Type:
-			c.faultf("%s.generateName: %q stands twice", w.Field, w.GenerateName)
+			c.faultf("%s.generateName: %q appears twice", w.Field, w.GenerateName)
 		case ok:
 			c.warnf("webhook-name", "%s.generateName: %q is also that of a %s", w.Field, w.GenerateName, other)
 		}

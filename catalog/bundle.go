@@ -3,6 +3,7 @@ package catalog
 import (
 	"slices"
 
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -12,13 +13,8 @@ type Bundle struct {
 	data      *BundleData
 	version   Version
 	versioned bool // version could be read
-	provides  []GVK
-	labels    []string
-	requires  []Requirement
+	facts     olm.Facts
 	entries   []*Entry
-	unusable  string
-	maxOCP    string
-	dropped   bool   // olm.deprecated
 	message   string // olm.deprecations
 }
 
@@ -51,25 +47,22 @@ func (b *Bundle) Entries() []*Entry { return slices.Clone(b.entries) }
 func (b *Bundle) Properties() []Property { return slices.Clone(b.data.Properties) }
 
 // Provides returns the APIs of the olm.gvk properties, sorted, each once.
-func (b *Bundle) Provides() []GVK { return slices.Clone(b.provides) }
+func (b *Bundle) Provides() []GVK { return slices.Clone(b.facts.Provides) }
 
 // Labels returns the labels of the olm.label properties, sorted, each once.
-func (b *Bundle) Labels() []string { return slices.Clone(b.labels) }
+func (b *Bundle) Labels() []string { return slices.Clone(b.facts.Labels) }
 
 // Requires returns what the bundle needs of others, in the order of the
 // properties that say so. It is nil for a bundle that is unusable.
-func (b *Bundle) Requires() []Requirement { return slices.Clone(b.requires) }
+func (b *Bundle) Requires() []Requirement { return slices.Clone(b.facts.Requires) }
 
 // Unusable returns why the bundle's requirements cannot be read, or "". Such a
 // bundle is no candidate for anything (resolution.md section 0, rule 4).
-func (b *Bundle) Unusable() string { return b.unusable }
+func (b *Bundle) Unusable() string { return b.facts.Unusable }
 
 // RelatedImages returns the images that the bundle needs at run time, in file
 // order.
 func (b *Bundle) RelatedImages() []RelatedImage { return slices.Clone(b.data.RelatedImages) }
-
-// Embedded reports whether the catalog holds the bundle's manifests.
-func (b *Bundle) Embedded() bool { return b.data.Embedded }
 
 // Metadata returns what the catalog tells of the bundle's ClusterServiceVersion.
 // Its slices and maps are shared and must not be modified.
@@ -77,7 +70,7 @@ func (b *Bundle) Metadata() Metadata { return b.data.Metadata }
 
 // Deprecated reports whether the bundle has an olm.deprecated property: it must
 // not be installed anew.
-func (b *Bundle) Deprecated() bool { return b.dropped }
+func (b *Bundle) Deprecated() bool { return b.facts.Deprecated }
 
 // Deprecation returns the message of olm.deprecations for the bundle, or "".
 // It warns and forbids nothing.
@@ -85,4 +78,4 @@ func (b *Bundle) Deprecation() string { return b.message }
 
 // MaxOpenShiftVersion returns the value of olm.maxOpenShiftVersion as written,
 // "4.9", or "" where there is none.
-func (b *Bundle) MaxOpenShiftVersion() string { return b.maxOCP }
+func (b *Bundle) MaxOpenShiftVersion() string { return b.facts.MaxVersion }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -34,7 +35,7 @@ func New(c Content) (*Catalog, error) {
 		byName: make(map[string]*Package, len(c.Packages)), warnings: diag.SortWarnings(slices.Clone(c.Warnings)),
 	}
 	var faults diag.List
-	known := memo{}
+	known := olm.NewReader()
 	names := make([]string, 0, len(c.Packages)+len(c.Unread))
 	for i := range c.Packages {
 		names = append(names, c.Packages[i].Name)
@@ -75,7 +76,7 @@ func (c *Catalog) order() {
 	c.provides = map[GVK][]*Entry{}
 	for _, ch := range c.channels {
 		for _, e := range ch.walk {
-			for _, g := range e.bundle.provides {
+			for _, g := range e.bundle.facts.Provides {
 				c.provides[g] = append(c.provides[g], e)
 			}
 		}

@@ -85,11 +85,11 @@ func addEntry(p *PackageData, channel string, f []string, auto bool) {
 func addBundle(p *PackageData, name, version string, props []string) {
 	b := BundleData{Name: name, Image: "example.com/" + name}
 	if version != "-" {
-		b.Properties = append(b.Properties, Property{"olm.package", json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, p.Name, version))})
+		b.Properties = append(b.Properties, Property{Type: "olm.package", Value: json.RawMessage(fmt.Sprintf(`{"packageName":%q,"version":%q}`, p.Name, version))})
 	}
 	for _, a := range props {
 		k, v, _ := strings.Cut(a, "=")
-		b.Properties = append(b.Properties, Property{k, json.RawMessage(v)})
+		b.Properties = append(b.Properties, Property{Type: k, Value: json.RawMessage(v)})
 	}
 	p.Bundles = slices.DeleteFunc(p.Bundles, func(old BundleData) bool { return old.Name == name })
 	p.Bundles = append(p.Bundles, b)

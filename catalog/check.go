@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
 // newPackage builds and checks one package. It always returns a package, which
 // is whole only if it added no fault. siblings are the names of all packages.
-func newPackage(cat *Catalog, data *PackageData, siblings []string, known memo, faults *diag.List) *Package {
+func newPackage(cat *Catalog, data *PackageData, siblings []string, known *olm.Reader, faults *diag.List) *Package {
 	p := &Package{
 		cat: cat, data: data,
 		byChannel: make(map[string]*Channel, len(data.Channels)),
@@ -60,7 +61,7 @@ func checkUndeclared(data *PackageData, siblings []string, faults *diag.List) {
 	}
 }
 
-func (p *Package) addBundles(known memo, faults *diag.List) {
+func (p *Package) addBundles(known *olm.Reader, faults *diag.List) {
 	for i := range p.data.Bundles {
 		data := &p.data.Bundles[i]
 		b := newBundle(p, data, known, faults)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -73,7 +74,7 @@ func (c *Channel) addEntry(data *EntryData, faults *diag.List) {
 		faults.Addf(pos, "entry %q of channel %q of package %q skips an empty name", data.Name, c.Name(), c.pkg.Name())
 	}
 	if data.SkipRange != "" {
-		r, err := ParseRange(data.SkipRange)
+		r, err := olm.ParseRange(data.SkipRange)
 		if err != nil {
 			faults.Addf(pos, "skipRange of entry %q of channel %q of package %q: %w", data.Name, c.Name(), c.pkg.Name(), err)
 		}

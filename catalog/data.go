@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -78,15 +77,6 @@ type BundleData struct {
 
 // Span is a part of a file, in bytes.
 type Span struct{ Offset, Size int64 }
-
-// Property is one {type, value}. Resolution reads olm.package, olm.gvk, their
-// required forms, olm.label(.required), olm.constraint, olm.deprecated and
-// olm.maxOpenShiftVersion; olm.bundle.object and olm.csv.metadata are left out
-// by the readers, for their size.
-type Property struct {
-	Type  string
-	Value json.RawMessage
-}
 
 // RelatedImage is one image that a bundle needs at run time.
 type RelatedImage struct {

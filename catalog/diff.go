@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 // ChangeKind says what happened to a part of a catalog.
@@ -194,7 +196,7 @@ func (d *differ) bundles(a, b *Bundle) {
 func propertyTexts(b *Bundle) []string {
 	var out []string
 	for _, p := range b.Properties() {
-		if p.Type != "olm.package" { // its version is told as such
+		if p.Type != olm.TypePackage { // its version is told as such
 			out = append(out, p.Type+" "+canonical(p.Value))
 		}
 	}

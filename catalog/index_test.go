@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/catalog/olm"
+
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -98,7 +100,7 @@ func checkOrders(t *testing.T, cat *Catalog) {
 	for _, c := range cat.Channels() {
 		channels = append(channels, c.Package().Name()+"/"+c.Name())
 	}
-	for _, e := range cat.Providers(GVK{"g", "v1", "K"}) {
+	for _, e := range cat.Providers(GVK{Group: "g", Version: "v1", Kind: "K"}) {
 		providers = append(providers, e.Channel().Name()+"/"+e.Name())
 	}
 	a, _ := cat.Package("a")
@@ -134,7 +136,7 @@ func checkOrders(t *testing.T, cat *Catalog) {
 	}
 }
 
-func TestSuccessors(t *testing.T) {
+func TestEdgeFrom(t *testing.T) {
 	cat := mustNew(t, ID{Name: "c"}, `package a default=c
 c: a.v5 replaces=a.v4 range=>=2.0.0_<5.0.0
 c: a.v4 replaces=a.v3 skips=other.v1
@@ -144,20 +146,31 @@ c: a.v1`)
 	p, _ := cat.Package("a")
 	ch, _ := p.Channel("c")
 	for _, tt := range []struct{ of, version, want string }{
-		{"a.v1", "1.0.0", "a.v2"},
-		{"a.v2", "2.0.0", "a.v5 a.v3"},
-		{"a.v4", "4.0.0", "a.v5"},
+		{"a.v1", "1.0.0", "a.v2:replaces"},
+		{"a.v2", "2.0.0", "a.v5:skipRange a.v3:replaces"},
+		{"a.v4", "4.0.0", "a.v5:replaces"}, // although the skipRange holds it
 		{"a.v5", "5.0.0", ""},
-		{"other.v1", "0.1.0", "a.v4"},
-		{"gone.v3", "3.1.0", "a.v5"},
+		{"other.v1", "0.1.0", "a.v4:skips"},
+		{"gone.v3", "3.1.0", "a.v5:skipRange"},
+		{"a.v2", "", "a.v3:replaces"},
 		{"", "0.0.0", ""},
 	} {
-		v, err := ParseVersion(tt.version)
-		if err != nil {
-			t.Fatal(err)
+		var v *Version
+		if tt.version != "" {
+			parsed, err := olm.ParseVersion(tt.version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v = &parsed
 		}
-		if got := entryNames(ch.Successors(tt.of, v)); got != tt.want {
-			t.Errorf("Successors(%q, %s) = %q, want %q", tt.of, tt.version, got, tt.want)
+		var got []string
+		for _, e := range ch.Walk() {
+			if edge := e.EdgeFrom(tt.of, v); edge != NoEdge {
+				got = append(got, e.Name()+":"+string(edge))
+			}
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("edges from %q, %s: %q, want %q", tt.of, tt.version, got, tt.want)
 		}
 	}
 }
@@ -169,7 +182,7 @@ func TestCopies(t *testing.T) {
 	ch, _ := p.Channel("c")
 	clear(cat.Packages())
 	clear(cat.Channels())
-	clear(cat.Providers(GVK{"g", "v1", "K"}))
+	clear(cat.Providers(GVK{Group: "g", Version: "v1", Kind: "K"}))
 	clear(p.Bundles())
 	clear(p.Channels())
 	clear(ch.Walk())
@@ -181,7 +194,7 @@ func TestCopies(t *testing.T) {
 	clear(b.Entries())
 	if entryNames(ch.Entries()) != "a.v2 a.v1" || entryNames(ch.Walk()) != "a.v2 a.v1" || ch.Head().Skips()[0] != "x" ||
 		cat.Packages()[0] != p || cat.Channels()[0] != ch || p.Channels()[0] != ch || p.Bundles()[0] != b || b.Entries()[0] != ch.Head() ||
-		b.Provides()[0].Kind != "K" || b.Properties()[0].Type != "olm.package" || cat.Providers(GVK{"g", "v1", "K"})[0] != ch.Head() {
+		b.Provides()[0].Kind != "K" || b.Properties()[0].Type != "olm.package" || cat.Providers(GVK{Group: "g", Version: "v1", Kind: "K"})[0] != ch.Head() {
 		t.Error("a change to what an accessor returned shows in the catalog")
 	}
 }

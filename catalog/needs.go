@@ -1,6 +1,10 @@
 package catalog
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/quayside/quayside/catalog/olm"
+)
 
 // Needs is what some bundles require of others, without how it is combined:
 // whoever looks at everything named here sees everything that can meet a
@@ -15,17 +19,17 @@ type Needs struct {
 // Add adds what can meet r.
 func (n *Needs) Add(r Requirement) {
 	switch r.Kind {
-	case RequireGVK:
+	case olm.RequireGVK:
 		n.APIs = append(n.APIs, r.GVK)
-	case RequirePackage:
+	case olm.RequirePackage:
 		n.Packages = append(n.Packages, r.Package)
-	case RequireLabel:
+	case olm.RequireLabel:
 		n.Labels = append(n.Labels, r.Label)
-	case RequireAny:
+	case olm.RequireAny:
 		for _, sub := range r.Of {
 			n.Add(sub)
 		}
-	case RequireAll:
+	case olm.RequireAll:
 		n.addAll(r.Of)
 	default: // a filter or an expression, which anything may pass
 		n.Anything = true
@@ -74,7 +78,7 @@ func (n Needs) Sorted() Needs {
 func (p *Package) Needs() Needs {
 	var n Needs
 	for _, b := range p.bundles {
-		for _, r := range b.requires {
+		for _, r := range b.facts.Requires {
 			n.Add(r)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/quayside/quayside/internal/diag"
 )
 
 // Package is one package of a catalog.
@@ -63,9 +61,6 @@ func (p *Package) Bundle(name string) (*Bundle, bool) {
 	return b, ok
 }
 
-// Pos returns where the package is declared.
-func (p *Package) Pos() diag.Pos { return p.data.Pos }
-
 // Deprecation returns why the package is deprecated, or "".
 func (p *Package) Deprecation() string { return p.deprecated }
 
@@ -106,23 +101,6 @@ func (c *Channel) Entry(name string) (*Entry, bool) {
 	return e, ok
 }
 
-// Successors returns the entries of Walk, in its order, that upgrade the bundle
-// of that name and version: by replaces, by skips or by skipRange. The bundle
-// need not be in the channel. Versions are not compared, so a skipRange may
-// yield a lower version, or the bundle itself.
-func (c *Channel) Successors(of string, v Version) []*Entry {
-	var next []*Entry
-	for _, e := range c.walk {
-		if e.Upgrades(of, v) {
-			next = append(next, e)
-		}
-	}
-	return next
-}
-
-// Pos returns where the channel is declared.
-func (c *Channel) Pos() diag.Pos { return c.data.Pos }
-
 // Deprecation returns why the channel is deprecated, or "".
 func (c *Channel) Deprecation() string { return c.deprecated }
 
@@ -155,10 +133,31 @@ func (e *Entry) Skips() []string { return slices.Clone(e.data.Skips) }
 // and whether there is one.
 func (e *Entry) SkipRange() (Range, bool) { return e.skipRange, e.data.SkipRange != "" }
 
-// Upgrades reports whether there is an edge from the bundle of that name and
-// version to e: by replaces, by skips or by skipRange.
-func (e *Entry) Upgrades(of string, v Version) bool {
-	return of != "" && (e.data.Replaces == of || slices.Contains(e.data.Skips, of)) || e.skipRange.Contains(v)
+// Edge is how one bundle leads to another in a channel.
+type Edge string
+
+// The edges, those that come first going before the others.
+const (
+	NoEdge        Edge = ""
+	EdgeReplaces  Edge = "replaces"
+	EdgeSkips     Edge = "skips"
+	EdgeSkipRange Edge = "skipRange"
+)
+
+// EdgeFrom returns the edge that leads to e from the bundle of that name and
+// version (nil: not known), which the channel need not hold. Versions are not
+// compared, so a skipRange may lead to a lower version, or from the bundle to
+// itself.
+func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
+	switch {
+	case bundle != "" && e.data.Replaces == bundle:
+		return EdgeReplaces
+	case bundle != "" && slices.Contains(e.data.Skips, bundle):
+		return EdgeSkips
+	case v != nil && e.skipRange.Contains(*v):
+		return EdgeSkipRange
+	}
+	return NoEdge
 }
 
 // Skipped reports whether this entry is not in the channel's Walk, so that no

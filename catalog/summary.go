@@ -36,7 +36,7 @@ func (p *Package) SearchText() string {
 		m := &b.data.Metadata
 		texts = append(texts, m.DisplayName, m.Description, m.Provider)
 		texts = append(texts, m.Keywords...)
-		for _, gvk := range b.provides {
+		for _, gvk := range b.facts.Provides {
 			texts = append(texts, gvk.String())
 		}
 	}

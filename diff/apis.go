@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func apiRules() []Rule {
@@ -79,9 +81,9 @@ func compareAPIs(c *comparison) {
 		if !listed {
 			return
 		}
-		f := Finding{Field: "apiVersion", After: text(o.Content, "apiVersion"), steps: path("apiVersion")}
+		f := Finding{Field: "apiVersion", After: kobj.Text(o.Content, "apiVersion"), steps: path("apiVersion")}
 		if was != nil {
-			f.Before = text(was.Content, "apiVersion")
+			f.Before = kobj.Text(was.Content, "apiVersion")
 		}
 		switch {
 		case a.removed.reached(target) && (news || !a.removed.reached(old)):
@@ -95,7 +97,7 @@ func compareAPIs(c *comparison) {
 	for _, o := range c.after.order {
 		look(o, c.before.byKey[o.Ref().key()])
 	}
-	had := map[key]*Object{}
+	had := map[kobj.Key]*Object{}
 	for i := range c.before.Resources {
 		had[c.before.Resources[i].Ref().key()] = &c.before.Resources[i]
 	}

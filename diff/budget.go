@@ -37,7 +37,7 @@ func Budget(s State) ([]Accepted, error) {
 	}
 	surface := apiSurface(v)
 	var out []Accepted
-	for _, operator := range unionKeys(grants, surface) {
+	for _, operator := range union(grants, surface) {
 		a := Accepted{Operator: operator, APIs: surface[operator]}
 		for _, g := range grants[operator] {
 			a.Permissions = append(a.Permissions, formatGrant(g))
@@ -62,7 +62,7 @@ func Outside(s State, accepted []Accepted) ([]Question, error) {
 	}
 	surface := apiSurface(v)
 	var out []Question
-	for _, operator := range unionKeys(grants, surface) {
+	for _, operator := range union(grants, surface) {
 		var a Accepted
 		if i := slices.IndexFunc(accepted, func(a Accepted) bool { return a.Operator == operator }); i >= 0 {
 			a = accepted[i]
@@ -82,17 +82,6 @@ func Outside(s State, accepted []Accepted) ([]Question, error) {
 		}
 	}
 	return out, nil
-}
-
-func unionKeys[A, B any](a map[string]A, b map[string]B) []string {
-	all := map[string]bool{}
-	for k := range a {
-		all[k] = true
-	}
-	for k := range b {
-		all[k] = true
-	}
-	return names(all)
 }
 
 // operatorGrants returns what the subjects of each operator may do together.

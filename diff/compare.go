@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,9 +58,6 @@ func Compare(before, after State, opt Options) (*Report, error) {
 		return nil, err
 	}
 	c := &comparison{before: old, after: now, opt: opt, rules: rules, changed: pairs(old, now)}
-	for _, name := range after.Skipped {
-		c.note("%s could not be read and was left out", name)
-	}
 	for _, run := range checks() {
 		run(c)
 	}
@@ -95,7 +93,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 	}
 	if about != nil {
 		f.Object = about.Ref()
-		f.Operator = or(f.Operator, about.Operator)
+		f.Operator = cmp.Or(f.Operator, about.Operator)
 		if f.where == nil {
 			f.where = about
 		}

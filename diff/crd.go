@@ -1,10 +1,13 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 const crdKind = "CustomResourceDefinition.apiextensions.k8s.io"
@@ -24,7 +27,7 @@ func compareCRDs(c *comparison) {
 		d.names()
 		d.versions()
 		d.conversion()
-		if isTrue(d.old.Content, "spec", "preserveUnknownFields") && !isTrue(d.now.Content, "spec", "preserveUnknownFields") {
+		if kobj.True(d.old.Content, "spec", "preserveUnknownFields") && !kobj.True(d.now.Content, "spec", "preserveUnknownFields") {
 			d.add("crd.preserve-changed", Finding{
 				Field: "spec.preserveUnknownFields", Before: "true", After: "false",
 				Message: "unknown fields are no longer kept", steps: path("spec", "preserveUnknownFields"),
@@ -38,7 +41,7 @@ func (d crdDiff) add(rule string, f Finding, capped ...Severity) { d.c.add(rule,
 // names compares what the resource is called; group and plural are its identity.
 func (d crdDiff) names() {
 	one := func(rule string, where ...string) {
-		a, b := at(d.old.Content, where...), at(d.now.Content, where...)
+		a, b := kobj.At(d.old.Content, where...), kobj.At(d.now.Content, where...)
 		if !reflect.DeepEqual(a, b) {
 			d.add(rule, Finding{
 				Field: strings.Join(where, "."), Before: show(a), After: show(b),
@@ -49,26 +52,19 @@ func (d crdDiff) names() {
 	one("crd.scope-changed", "spec", "scope")
 	one("crd.kind-changed", "spec", "names", "kind")
 	// What the API server fills in where the manifest is silent is no change.
-	kind := text(d.now.Content, "spec", "names", "kind")
+	kind := kobj.Text(d.now.Content, "spec", "names", "kind")
 	for name, implied := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
-		a, b := text(d.old.Content, "spec", "names", name), text(d.now.Content, "spec", "names", name)
-		if or(a, implied) != or(b, implied) {
+		a, b := kobj.Text(d.old.Content, "spec", "names", name), kobj.Text(d.now.Content, "spec", "names", name)
+		if cmp.Or(a, implied) != cmp.Or(b, implied) {
 			one("crd.names-changed", "spec", "names", name)
 		}
 	}
 	for _, name := range []string{"shortNames", "categories"} {
-		a, b := texts(d.old.Content, "spec", "names", name), texts(d.now.Content, "spec", "names", name)
+		a, b := kobj.Texts(d.old.Content, "spec", "names", name), kobj.Texts(d.now.Content, "spec", "names", name)
 		if slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) }) {
 			one("crd.names-changed", "spec", "names", name)
 		}
 	}
-}
-
-func or(s, instead string) string {
-	if s == "" {
-		return instead
-	}
-	return s
 }
 
 // quoted returns v in words for a message.
@@ -105,8 +101,8 @@ func (d crdDiff) conversion() {
 // is filled in by a controller and says nothing.
 func (d crdDiff) converter() {
 	where := func(crd map[string]any) string {
-		config := fields(crd, "spec", "conversion", "webhook", "clientConfig")
-		return or(text(config, "url"), show(at(config, "service")))
+		config := kobj.Map(crd, "spec", "conversion", "webhook", "clientConfig")
+		return cmp.Or(kobj.Text(config, "url"), show(kobj.At(config, "service")))
 	}
 	if a, b := where(d.old.Content), where(d.now.Content); a != b {
 		d.add("crd.conversion-changed", Finding{
@@ -117,5 +113,5 @@ func (d crdDiff) converter() {
 }
 
 func strategy(crd map[string]any) string {
-	return or(text(crd, "spec", "conversion", "strategy"), "None")
+	return cmp.Or(kobj.Text(crd, "spec", "conversion", "strategy"), "None")
 }

@@ -262,7 +262,7 @@ func TestDefinitionRules(t *testing.T) {
 }
 
 func TestSeverityIsTunable(t *testing.T) {
-	a, b := objects(t, "o/p", "a.yaml", widget("{type: string}")), objects(t, "o/p", "a.yaml", widget("{type: integer}"))
+	a, b := parsed(t, "o/p", "a.yaml", widget("{type: string}")), parsed(t, "o/p", "a.yaml", widget("{type: integer}"))
 	r, err := Compare(State{Objects: a}, State{Objects: b}, Options{Severity: map[string]Severity{"crd.type-changed": Off}})
 	if err != nil || len(r.Findings) != 0 {
 		t.Errorf("got %v, %v", lines(r), err)

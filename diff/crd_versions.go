@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // crdVersion is one entry of spec.versions.
@@ -17,25 +19,25 @@ type crdVersion struct {
 
 // crdVersions returns the versions of a definition of either API version, in file order.
 func crdVersions(crd map[string]any) []crdVersion {
-	shared := fields(crd, "spec", "validation", "openAPIV3Schema") // v1beta1
-	list := items(crd, "spec", "versions")
-	if len(list) == 0 && text(crd, "spec", "version") != "" {
-		list = []map[string]any{{"name": text(crd, "spec", "version"), "served": true, "storage": true}}
+	shared := kobj.Map(crd, "spec", "validation", "openAPIV3Schema") // v1beta1
+	list := kobj.Items(crd, "spec", "versions")
+	if len(list) == 0 && kobj.Text(crd, "spec", "version") != "" {
+		list = []map[string]any{{"name": kobj.Text(crd, "spec", "version"), "served": true, "storage": true}}
 	}
 	var out []crdVersion
 	for _, m := range list {
 		v := crdVersion{
-			name: text(m, "name"), served: isTrue(m, "served"), storage: isTrue(m, "storage"), deprecated: isTrue(m, "deprecated"),
-			schema: fields(m, "schema", "openAPIV3Schema"), subresources: fields(m, "subresources"),
+			name: kobj.Text(m, "name"), served: kobj.True(m, "served"), storage: kobj.True(m, "storage"), deprecated: kobj.True(m, "deprecated"),
+			schema: kobj.Map(m, "schema", "openAPIV3Schema"), subresources: kobj.Map(m, "subresources"),
 		}
 		if v.schema == nil {
 			v.schema = shared
 		}
 		if v.subresources == nil {
-			v.subresources = fields(crd, "spec", "subresources")
+			v.subresources = kobj.Map(crd, "spec", "subresources")
 		}
-		for _, s := range items(m, "selectableFields") {
-			v.selectable = append(v.selectable, text(s, "jsonPath"))
+		for _, s := range kobj.Items(m, "selectableFields") {
+			v.selectable = append(v.selectable, kobj.Text(s, "jsonPath"))
 		}
 		out = append(out, v)
 	}
@@ -62,7 +64,7 @@ func storageOf(list []crdVersion) (crdVersion, bool) {
 
 func (d crdDiff) versions() {
 	old, now := crdVersions(d.old.Content), crdVersions(d.now.Content)
-	stored := texts(d.old.Content, "status", "storedVersions")
+	stored := kobj.Texts(d.old.Content, "status", "storedVersions")
 	for _, a := range old {
 		if b, ok := versionOf(now, a.name); ok {
 			d.version(a, b)
@@ -202,8 +204,8 @@ func (d crdDiff) subresources(a, b crdVersion) {
 		f.After, f.Message = "subresource", "status becomes a subresource"
 		d.add("crd.status-subresource-added", f)
 	}
-	was, is := fields(a.subresources, "scale"), fields(b.subresources, "scale")
-	f = Finding{Field: b.name + " scale", Before: show(at(a.subresources, "scale")), After: show(at(b.subresources, "scale")), steps: versionSteps(b.name, "subresources")}
+	was, is := kobj.Map(a.subresources, "scale"), kobj.Map(b.subresources, "scale")
+	f = Finding{Field: b.name + " scale", Before: show(kobj.At(a.subresources, "scale")), After: show(kobj.At(b.subresources, "scale")), steps: versionSteps(b.name, "subresources")}
 	switch {
 	case was != nil && is == nil:
 		f.Message = "the scale subresource is removed"

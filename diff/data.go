@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func dataRules() []Rule {
@@ -28,7 +30,7 @@ func compareDeletions(c *comparison) {
 		switch {
 		case p.before == nil:
 			c.add("data.crd-added", p.after, Finding{
-				After: some(servedVersions(p.after.Content), 8), Message: "new kind, " + text(p.after.Content, "spec", "scope"), steps: path("metadata", "name"),
+				After: some(servedVersions(p.after.Content), 8), Message: "new kind, " + kobj.Text(p.after.Content, "spec", "scope"), steps: path("metadata", "name"),
 			})
 		case p.after == nil:
 			c.crdGone(p.before)
@@ -54,11 +56,11 @@ func (c *comparison) crdGone(crd *Object) {
 	serves := crd.serves()
 	var lost []*Object
 	for i := range c.after.Resources {
-		if r := c.after.Resources[i].Ref(); r.Group == serves.group && r.Kind == serves.kind {
+		if r := c.after.Resources[i].Ref(); r.Group == serves.Group && r.Kind == serves.Kind {
 			lost = append(lost, &c.after.Resources[i])
 		}
 	}
-	f := Finding{Before: some(servedVersions(crd.Content), 8), Message: fmt.Sprintf("the definition of %s goes, and every object of it in the cluster", serves.kind)}
+	f := Finding{Before: some(servedVersions(crd.Content), 8), Message: fmt.Sprintf("the definition of %s goes, and every object of it in the cluster", serves.Kind)}
 	if n := len(lost); n > 0 {
 		f.Message += fmt.Sprintf("; %s of this repository among them", plural(n, "object", "objects"))
 	}
@@ -72,17 +74,17 @@ func (c *comparison) crdGone(crd *Object) {
 	c.add("data.crd-removed", crd, f, worst)
 	for _, o := range lost {
 		c.add("data.resource-orphaned", o, Finding{
-			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("no definition of %s is left", groupKind(serves.group, serves.kind)), steps: path("kind"),
+			Operator: crd.Operator, Field: "kind", Message: fmt.Sprintf("no definition of %s is left", groupKind(serves.Group, serves.Kind)), steps: path("kind"),
 		})
 	}
 }
 
 // renamedTo returns the group of a new definition of the same kind, or "".
-func (c *comparison) renamedTo(gone key) string {
+func (c *comparison) renamedTo(gone kobj.Key) string {
 	var out []string
 	for k := range c.after.crds {
-		if k.kind == gone.kind && k.group != gone.group && c.before.crds[k] == nil {
-			out = append(out, k.group)
+		if k.Kind == gone.Kind && k.Group != gone.Group && c.before.crds[k] == nil {
+			out = append(out, k.Group)
 		}
 	}
 	slices.Sort(out)
@@ -130,7 +132,7 @@ func compareImmutable(c *comparison) {
 		}, k.kind)
 	}
 	c.each(func(p pair) {
-		if !p.both() || !isTrue(p.before.Content, "immutable") {
+		if !p.both() || !kobj.True(p.before.Content, "immutable") {
 			return
 		}
 		for _, f := range []string{"data", "binaryData", "stringData", "immutable"} {
@@ -140,7 +142,7 @@ func compareImmutable(c *comparison) {
 }
 
 func (c *comparison) fixed(p pair, k fixed, where []string) {
-	a, b := at(p.before.Content, where...), at(p.after.Content, where...)
+	a, b := kobj.At(p.before.Content, where...), kobj.At(p.after.Content, where...)
 	if k.except != nil {
 		for _, name := range union(asMap(a), asMap(b)) {
 			if !slices.Contains(k.except, name) {
@@ -165,28 +167,22 @@ func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
 // implied reports whether the difference is only what the API server fills in,
 // or lets through.
 func implied(kind, field string, a, b any) bool {
-	switch kind + " " + field {
-	case "Service spec.clusterIP", "Service spec.ipFamilies":
+	if kind == "Service" { // spec.clusterIP and spec.ipFamilies are given out
 		return a == nil || b == nil || a == "" || b == ""
-	case "Secret type":
-		return orAny(a, "Opaque") == orAny(b, "Opaque")
-	case "StatefulSet.apps spec.podManagementPolicy":
-		return orAny(a, "OrderedReady") == orAny(b, "OrderedReady")
-	case "StorageClass.storage.k8s.io reclaimPolicy":
-		return orAny(a, "Delete") == orAny(b, "Delete")
-	case "StorageClass.storage.k8s.io volumeBindingMode":
-		return orAny(a, "Immediate") == orAny(b, "Immediate")
-	case "PriorityClass.scheduling.k8s.io preemptionPolicy":
-		return orAny(a, "PreemptLowerPriority") == orAny(b, "PreemptLowerPriority")
-	case "Job.batch spec.completionMode":
-		return orAny(a, "NonIndexed") == orAny(b, "NonIndexed")
 	}
-	return false
-}
-
-func orAny(v any, instead string) any {
-	if v == nil || v == "" {
-		return instead
+	instead, ok := map[string]string{
+		"Secret type": "Opaque",
+		"StatefulSet.apps spec.podManagementPolicy":        "OrderedReady",
+		"StorageClass.storage.k8s.io reclaimPolicy":        "Delete",
+		"StorageClass.storage.k8s.io volumeBindingMode":    "Immediate",
+		"PriorityClass.scheduling.k8s.io preemptionPolicy": "PreemptLowerPriority",
+		"Job.batch spec.completionMode":                    "NonIndexed",
+	}[kind+" "+field]
+	given := func(v any) any {
+		if v == nil || v == "" {
+			return instead
+		}
+		return v
 	}
-	return v
+	return ok && reflect.DeepEqual(given(a), given(b))
 }

@@ -292,3 +292,15 @@ func TestData(t *testing.T) {
 		})
 	}
 }
+
+// TestOddValuesOfFixedFields: what has another type than it should is compared,
+// too.
+func TestOddValuesOfFixedFields(t *testing.T) {
+	secret := func(kind string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ops}\ntype: " + kind
+	}
+	r := between(t, secret("{a: b}"), secret("{a: c}"))
+	if d := cmp.Diff([]string{`high immutable.field-changed type: {"a":"b"} → {"a":"c"}`, "info objects.changed"}, lines(r)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}

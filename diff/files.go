@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -30,11 +31,15 @@ const (
 // left out. The operator of each object is read from its owner labels; pins
 // tell the namespace of definitions, which carry none. All broken files are
 // reported at once.
-//
-// known may hold the objects of another state: those of a file with the same
-// path and bytes are taken over as they are, so that comparing two states costs
-// what differs between them.
-func Objects(files []File, pins []lockfile.Pin, known []Object) ([]Object, error) {
+func Objects(files []File, pins []lockfile.Pin) ([]Object, error) {
+	return objects(files, pins, nil, nil)
+}
+
+// objects does what Objects does, beside another state. Of definitions that
+// are among its files too, twins, only the head is read; the objects of its
+// files that were read already, known, are taken over where path and bytes are
+// the same.
+func objects(files []File, pins []lockfile.Pin, twins map[string][]byte, known []Object) ([]Object, error) {
 	have := map[string][]Object{}
 	for _, o := range known {
 		have[o.Path] = append(have[o.Path], o)
@@ -56,11 +61,17 @@ func Objects(files []File, pins []lockfile.Pin, known []Object) ([]Object, error
 			out = append(out, same...)
 			continue
 		}
-		objects, err := read(f, pins)
+		if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
+			if o, ok := readHead(f, pins); ok {
+				out = append(out, o)
+				continue
+			}
+		}
+		got, err := read(f, pins)
 		if faults.Add(diag.Pos{File: f.Path}, err); len(faults) >= maxFaults {
 			break
 		}
-		out = append(out, objects...)
+		out = append(out, got...)
 	}
 	return out, faults.Err()
 }
@@ -88,19 +99,17 @@ func below(dir, name string) (string, bool) {
 	return strings.CutPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Own reads the user's own objects for State.Resources: those of files outside
-// the tree rendered to dir that could be custom resources of the definitions in
-// rendered, or Namespaces. A repository holds much that only looks like YAML:
-// files that do not parse are left out and returned by name.
-func Own(dir string, files []File, rendered []Object) (objects []Object, skipped []string) {
+// own reads the user's own objects for State.Resources, and returns the files
+// that do not parse by name.
+func own(files []File, definitions []Object) (objects []Object, skipped []string) {
 	needles := [][]byte{[]byte("Namespace")}
-	for _, o := range rendered {
+	for _, o := range definitions {
 		if o.Ref().is(crdKind) {
-			needles = append(needles, []byte(o.serves().group+"/"))
+			needles = append(needles, []byte(o.serves().Group+"/"))
 		}
 	}
 	for _, f := range files {
-		if _, inside := below(dir, f.Path); inside || !isManifest(f.Path) || !containsAny(f.Data, needles) {
+		if !isManifest(f.Path) || !containsAny(f.Data, needles) {
 			continue
 		}
 		got, err := read(f, nil)
@@ -139,7 +148,7 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text(content, "apiVersion") == "" || text(content, "kind") == "" || text(content, "metadata", "name") == "" {
+		if kobj.Text(content, "apiVersion") == "" || kobj.Text(content, "kind") == "" || kobj.Text(content, "metadata", "name") == "" {
 			continue
 		}
 		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content})
@@ -182,15 +191,8 @@ func numbers(v any) any {
 
 // owner returns "namespace/package" by the labels of an object.
 func owner(content map[string]any, pins []lockfile.Pin) string {
-	labels := map[string]string{}
-	for k, v := range fields(content, "metadata", "labels") {
-		labels[k], _ = v.(string)
-	}
-	return ownerOf(labels, pins)
-}
-
-func ownerOf(labels map[string]string, pins []lockfile.Pin) string {
-	pkg, ns := labels["quayside.dev/package"], labels["quayside.dev/install-namespace"]
+	labels := kobj.Map(content, "metadata", "labels")
+	pkg, ns := kobj.Text(labels, "quayside.dev/package"), kobj.Text(labels, "quayside.dev/install-namespace")
 	if pkg == "" {
 		return ""
 	}
@@ -202,7 +204,7 @@ func ownerOf(labels map[string]string, pins []lockfile.Pin) string {
 	}
 	for _, p := range sortedPins(pins) {
 		if p.Package == pkg {
-			return operatorOf(p)
+			return p.Key()
 		}
 	}
 	return pkg

@@ -30,12 +30,12 @@ func TestBaseAndOwn(t *testing.T) {
 	if d := cmp.Diff([]string{"rendered/crds/demo/widgets.yaml", "rendered/operators/ops/demo/serviceaccount-demo.yaml", "rendered/operators/ops/demo/kustomization.yaml"}, paths(base, func(f File) string { return f.Path })); d != "" {
 		t.Error(d)
 	}
-	rendered, err := Objects(base, nil, nil)
+	rendered, err := Objects(base, nil)
 	if err != nil || len(rendered) != 2 {
 		t.Fatalf("%d objects, %v", len(rendered), err)
 	}
-	own, skipped := Own("rendered", files, rendered)
-	if d := cmp.Diff([]string{"team/widget.yaml", "team/namespace.yaml"}, paths(own, func(o Object) string { return o.Path })); d != "" {
+	mine, skipped := own(files[5:], rendered)
+	if d := cmp.Diff([]string{"team/widget.yaml", "team/namespace.yaml"}, paths(mine, func(o Object) string { return o.Path })); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"team/chart/templates/widget.yaml"}, skipped); d != "" {

@@ -15,7 +15,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(hook), []byte("kind: List\nitems: [1]\n---\n- a\n"))
 	f.Fuzz(func(t *testing.T, before, after []byte) {
 		side := func(name string, data []byte) Source {
-			return Source{Name: name, Dir: ".", Files: []File{{Path: "operators/ns/pkg/x.yaml", Data: data}, {Path: "operators/ns/pkg/role.yaml", Data: []byte(role)}}}
+			return Source{Name: name, Tree: []File{{Path: "operators/ns/pkg/x.yaml", Data: data}, {Path: "operators/ns/pkg/role.yaml", Data: []byte(role)}}}
 		}
 		b, a, err := Read(side("a", before), side("b", after))
 		if err != nil {
@@ -33,23 +33,5 @@ func FuzzRead(f *testing.F) {
 		if bytes.Equal(before, after) && !r.Empty() {
 			t.Errorf("with itself: %v", lines(r))
 		}
-	})
-}
-
-// FuzzImage reads any text as an image: what is one has a name that is one.
-func FuzzImage(f *testing.F) {
-	for _, s := range []string{"nginx", "docker.io/nginx:1", "quay.io/a/b@sha256:0", "host:5000/a:b@sha512:1", "a//b", ":", "@"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		img, ok := parseImage(s)
-		if !ok {
-			return
-		}
-		again, ok := parseImage(img.name())
-		if !ok || again.name() != img.name() {
-			t.Errorf("%q is %q, which is %q", s, img.name(), again.name())
-		}
-		mirrored(img, []string{"*.a", "docker.io/", ""})
 	})
 }

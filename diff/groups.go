@@ -29,7 +29,7 @@ func groups(findings []Finding) []group {
 		})
 		if i < 0 {
 			rule := rules[f.Rule]
-			rule.Why = or(rule.Why, f.Why)
+			rule.Why = cmp.Or(rule.Why, f.Why)
 			out, i = append(out, group{severity: f.Severity, rule: rule}), len(out)
 		}
 		out[i].findings = append(out[i].findings, f)
@@ -134,7 +134,7 @@ func (o Operator) lists() []string {
 }
 
 // title names the operator.
-func (o Operator) title() string { return or(o.Name, "(no operator)") }
+func (o Operator) title() string { return cmp.Or(o.Name, "(no operator)") }
 
 // subject names what a finding is about, without what its message says.
 func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }

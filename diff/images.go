@@ -1,9 +1,13 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func imageRules() []Rule {
@@ -20,55 +24,9 @@ func imageRules() []Rule {
 	}
 }
 
-// image is a reference, taken apart.
-type image struct{ registry, repository, tag, digest string }
-
-func (i image) String() string {
-	s := i.registry + "/" + i.repository
-	if i.tag != "" {
-		s += ":" + i.tag
-	}
-	if i.digest != "" {
-		s += "@" + i.digest
-	}
-	return s
-}
-
-func (i image) name() string { return i.registry + "/" + i.repository }
-
-// parseImage takes a reference apart as container engines do: without a
-// registry it is docker.io's. ok is false for what cannot be one.
-func parseImage(s string) (img image, ok bool) {
-	rest, digest, _ := strings.Cut(s, "@")
-	img.digest = digest
-	slash := strings.LastIndexByte(rest, '/')
-	if colon := strings.LastIndexByte(rest, ':'); colon > slash {
-		rest, img.tag = rest[:colon], rest[colon+1:]
-	}
-	first, more, found := strings.Cut(rest, "/")
-	switch {
-	case found && (strings.ContainsAny(first, ".:") || first == "localhost"):
-		img.registry, img.repository = first, more
-		if img.registry == "index.docker.io" {
-			img.registry = "docker.io"
-		}
-		if img.registry == "docker.io" && !strings.Contains(more, "/") {
-			img.repository = "library/" + more
-		}
-	case found:
-		img.registry, img.repository = "docker.io", rest
-	default:
-		img.registry, img.repository = "docker.io", "library/"+rest
-	}
-	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789._-/"
-	valid := img.repository != "" && strings.Trim(img.repository, allowed) == "" && !strings.Contains(img.repository, "//") &&
-		!strings.HasPrefix(img.repository, "/") && !strings.HasSuffix(img.repository, "/") && !strings.ContainsAny(img.tag+img.registry, " \t/")
-	return img, valid && (digest == "" || strings.HasPrefix(digest, "sha256:") || strings.HasPrefix(digest, "sha512:"))
-}
-
 // use is one image at one place of an operator.
 type use struct {
-	image
+	imageref.Ref
 	in    string // "Deployment manager"
 	at    string // "container manager"; stable from version to version, with in
 	where *Object
@@ -78,10 +36,10 @@ type use struct {
 // place is the same in both states.
 func (u use) place() string { return u.in + " " + u.at }
 
-// looksLikeImage is stricter than parseImage: for texts that may be anything.
+// looksLikeImage reports whether a text that may be anything is an image.
 func looksLikeImage(s string) bool {
-	img, ok := parseImage(s)
-	return ok && (img.digest != "" || img.tag != "") && strings.Contains(img.registry, ".") && strings.HasPrefix(s, img.registry+"/")
+	img := imageref.Split(s)
+	return img.Plausible() && (img.Digest != "" || img.Tag != "") && strings.Contains(img.Registry, ".") && strings.HasPrefix(s, img.Registry+"/")
 }
 
 // imagesOf returns the images of one object.
@@ -92,17 +50,17 @@ func imagesOf(o *Object) []use {
 	}
 	var out []use
 	add := func(ref, at string, steps []step) {
-		if img, ok := parseImage(ref); ok && ref != "" {
+		if img := imageref.Split(ref); img.Plausible() && ref != "" {
 			out = append(out, use{img, o.Ref().Kind + " " + o.Ref().Name, at, o, steps})
 		}
 	}
 	for _, field := range containerLists() {
-		for _, ctr := range items(spec, field) {
-			name := text(ctr, "name")
+		for _, ctr := range kobj.Items(spec, field) {
+			name := kobj.Text(ctr, "name")
 			base := append(slices.Clone(to), step{key: field}, step{by: "name", key: name})
-			add(text(ctr, "image"), "container "+name, append(slices.Clone(base), step{key: "image"}))
-			for _, env := range items(ctr, "env") {
-				n, v := text(env, "name"), text(env, "value")
+			add(kobj.Text(ctr, "image"), "container "+name, append(slices.Clone(base), step{key: "image"}))
+			for _, env := range kobj.Items(ctr, "env") {
+				n, v := kobj.Text(env, "name"), kobj.Text(env, "value")
 				if strings.HasPrefix(n, "RELATED_IMAGE_") || looksLikeImage(v) {
 					add(v, "env "+n, append(slices.Clone(base), step{key: "env"}, step{by: "name", key: n}))
 				}
@@ -126,7 +84,7 @@ type argument struct{ name, value, list string }
 func flags(container map[string]any) []argument {
 	var out []argument
 	for _, list := range []string{"command", "args"} {
-		words := texts(container, list)
+		words := kobj.Texts(container, list)
 		for i := 0; i < len(words); i++ {
 			name, value, ok := strings.Cut(words[i], "=")
 			switch {
@@ -153,8 +111,8 @@ func operatorImages(v *view) map[string][]use {
 	}
 	for _, p := range v.Pins {
 		for _, r := range p.RelatedImages {
-			if img, ok := parseImage(r.Image); ok {
-				out[operatorOf(p)] = append(out[operatorOf(p)], use{image: img, at: "related image " + or(r.Name, img.name())})
+			if img := imageref.Split(r.Image); img.Plausible() {
+				out[p.Key()] = append(out[p.Key()], use{Ref: img, at: "related image " + cmp.Or(r.Name, img.Name())})
 			}
 		}
 	}
@@ -181,11 +139,11 @@ type imageDiff struct {
 func (d *imageDiff) run() {
 	type change struct {
 		rule string
-		a, b image
+		a, b imageref.Ref
 		use  use
 	}
 	var order []change
-	note := func(rule string, a, b image, u use) {
+	note := func(rule string, a, b imageref.Ref, u use) {
 		k := rule + "\n" + a.String() + "\n" + b.String()
 		if d.said[k] == nil {
 			order = append(order, change{rule, a, b, u})
@@ -197,20 +155,20 @@ func (d *imageDiff) run() {
 	for _, u := range d.now {
 		before, rule := d.step(u)
 		if rule != "" {
-			note(rule, before, u.image, u)
+			note(rule, before, u.Ref, u)
 		}
-		if u.digest == "" && before.digest != "" {
-			note("images.digest-lost", before, u.image, u)
-		} else if u.digest == "" && rule == "images.new" {
-			note("images.not-by-digest", image{}, u.image, u)
+		if u.Digest == "" && before.Digest != "" {
+			note("images.digest-lost", before, u.Ref, u)
+		} else if u.Digest == "" && rule == "images.new" {
+			note("images.not-by-digest", imageref.Ref{}, u.Ref, u)
 		}
-		if rule != "" && d.c.opt.Mirrors != nil && !mirrored(u.image, d.c.opt.Mirrors) {
-			note("images.not-mirrored", image{}, u.image, u)
+		if rule != "" && d.c.opt.Mirrors != nil && !mirrored(u.Ref, d.c.opt.Mirrors) {
+			note("images.not-mirrored", imageref.Ref{}, u.Ref, u)
 		}
 	}
 	for _, u := range d.old {
-		if !slices.ContainsFunc(d.now, func(n use) bool { return n.name() == u.name() || n.place() == u.place() }) {
-			note("images.removed", u.image, image{}, u)
+		if !slices.ContainsFunc(d.now, func(n use) bool { return n.Name() == u.Name() || n.place() == u.place() }) {
+			note("images.removed", u.Ref, imageref.Ref{}, u)
 		}
 	}
 	for _, ch := range order {
@@ -220,79 +178,75 @@ func (d *imageDiff) run() {
 
 // step returns what stood where u stands, and the rule that the change falls
 // under; "" where nothing changed.
-func (d *imageDiff) step(u use) (image, string) {
-	had := func(match func(use) bool) (image, bool) {
+func (d *imageDiff) step(u use) (imageref.Ref, string) {
+	had := func(match func(use) bool) (imageref.Ref, bool) {
 		i := slices.IndexFunc(d.old, match)
 		if i < 0 {
-			return image{}, false
+			return imageref.Ref{}, false
 		}
-		return d.old[i].image, true
+		return d.old[i].Ref, true
 	}
-	if _, ok := had(func(o use) bool { return o.image == u.image }); ok {
-		return u.image, ""
+	if _, ok := had(func(o use) bool { return o.Ref == u.Ref }); ok {
+		return u.Ref, ""
 	}
-	if was, ok := had(func(o use) bool { return o.name() == u.name() && o.place() == u.place() }); ok {
-		return was, sameName(was, u.image)
+	if was, ok := had(func(o use) bool { return o.Name() == u.Name() && o.place() == u.place() }); ok {
+		return was, sameName(was, u.Ref)
 	}
 	if was, ok := had(func(o use) bool { return o.place() == u.place() }); ok {
-		if _, elsewhere := had(func(o use) bool { return o.name() == u.name() }); !elsewhere {
-			if was.registry != u.registry {
+		if _, elsewhere := had(func(o use) bool { return o.Name() == u.Name() }); !elsewhere {
+			if was.Registry != u.Registry {
 				return was, "images.registry-changed"
 			}
 			return was, "images.repository-changed"
 		}
 	}
-	if was, ok := had(func(o use) bool { return o.name() == u.name() }); ok {
-		return was, sameName(was, u.image)
+	if was, ok := had(func(o use) bool { return o.Name() == u.Name() }); ok {
+		return was, sameName(was, u.Ref)
 	}
-	return image{}, "images.new"
+	return imageref.Ref{}, "images.new"
 }
 
-func sameName(was, is image) string {
-	if was.tag == is.tag && was.tag != "" && was.digest != "" && is.digest != "" {
+func sameName(was, is imageref.Ref) string {
+	if was.Tag == is.Tag && was.Tag != "" && was.Digest != "" && is.Digest != "" {
 		return "images.same-tag"
 	}
 	return "images.changed"
 }
 
-func mirrored(img image, prefixes []string) bool {
+func mirrored(img imageref.Ref, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool {
-		p = strings.TrimSuffix(p, "/")
-		if domain, wild := strings.CutPrefix(p, "*"); wild { // "*.example.com", "*.example.com/org"
-			suffix, under, _ := strings.Cut(domain, "/")
-			return strings.HasSuffix(img.registry, suffix) && (under == "" || img.repository == under || strings.HasPrefix(img.repository, under+"/"))
-		}
-		return img.name() == p || img.registry == p || strings.HasPrefix(img.name(), p+"/")
+		_, ok := imageref.Below(img.Name(), strings.TrimSuffix(p, "/"))
+		return ok
 	})
 }
 
 // moved says how another build of one image differs.
-func moved(a, b image) string {
-	if a.tag != b.tag && a.tag != "" && b.tag != "" {
-		return fmt.Sprintf("%s moves from %s to %s", b.name(), a.tag, b.tag)
+func moved(a, b imageref.Ref) string {
+	if a.Tag != b.Tag && a.Tag != "" && b.Tag != "" {
+		return fmt.Sprintf("%s moves from %s to %s", b.Name(), a.Tag, b.Tag)
 	}
-	return "another build of " + b.name()
+	return "another build of " + b.Name()
 }
 
-func (d *imageDiff) say(rule string, a, b image, u use) {
+func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 	places := d.said[rule+"\n"+a.String()+"\n"+b.String()]
 	f := Finding{Operator: d.operator, Field: u.at, where: u.where, steps: u.steps}
-	if a != (image{}) {
+	if a != (imageref.Ref{}) {
 		f.Before = a.String()
 	}
-	if b != (image{}) {
+	if b != (imageref.Ref{}) {
 		f.After = b.String()
 	}
 	words := map[string]string{
-		"images.registry-changed":   fmt.Sprintf("%s takes the place of %s", b.name(), a.name()),
-		"images.repository-changed": fmt.Sprintf("%s takes the place of %s", b.name(), a.name()),
+		"images.registry-changed":   fmt.Sprintf("%s takes the place of %s", b.Name(), a.Name()),
+		"images.repository-changed": fmt.Sprintf("%s takes the place of %s", b.Name(), a.Name()),
 		"images.changed":            moved(a, b),
-		"images.same-tag":           fmt.Sprintf("%s:%s is another build than before", b.name(), b.tag),
-		"images.new":                fmt.Sprintf("%s is new", b.name()),
-		"images.removed":            fmt.Sprintf("%s is no longer used", a.name()),
-		"images.digest-lost":        fmt.Sprintf("%s is no longer pinned by digest", b.name()),
-		"images.not-by-digest":      fmt.Sprintf("%s is not pinned by digest", b.name()),
-		"images.not-mirrored":       fmt.Sprintf("%s is not in the mirror", b.name()),
+		"images.same-tag":           fmt.Sprintf("%s:%s is another build than before", b.Name(), b.Tag),
+		"images.new":                fmt.Sprintf("%s is new", b.Name()),
+		"images.removed":            fmt.Sprintf("%s is no longer used", a.Name()),
+		"images.digest-lost":        fmt.Sprintf("%s is no longer pinned by digest", b.Name()),
+		"images.not-by-digest":      fmt.Sprintf("%s is not pinned by digest", b.Name()),
+		"images.not-mirrored":       fmt.Sprintf("%s is not in the mirror", b.Name()),
 	}
 	f.Message = words[rule]
 	if len(places) > 1 {

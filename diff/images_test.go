@@ -1,6 +1,10 @@
 package diff
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quayside/quayside/internal/imageref"
+)
 
 func TestMirrored(t *testing.T) {
 	prefixes := []string{"docker.io", "quay.io/org/", "*.example.com", "*.example.org/team"}
@@ -10,14 +14,9 @@ func TestMirrored(t *testing.T) {
 		"a.example.com/x:1": true, "a.b.example.com/x/y:1": true, "example.com/x:1": false, "aexample.com/x:1": false,
 		"a.example.org/team/x:1": true, "a.example.org/teams/x:1": false, "a.example.org/x/team:1": false,
 	} {
-		img, ok := parseImage(image)
-		if !ok || mirrored(img, prefixes) != want {
-			t.Errorf("%s: is an image: %v, mirrored: %v", image, ok, !want)
-		}
-	}
-	for _, image := range []string{"nginx", "library/nginx", "docker.io/nginx", "docker.io/library/nginx", "index.docker.io/nginx"} {
-		if img, _ := parseImage(image); img.name() != "docker.io/library/nginx" {
-			t.Errorf("%s is %s", image, img.name())
+		img := imageref.Split(image)
+		if !img.Plausible() || mirrored(img, prefixes) != want {
+			t.Errorf("%s: is an image: %v, mirrored: %v", image, img.Plausible(), !want)
 		}
 	}
 }

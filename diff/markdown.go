@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -174,7 +175,7 @@ func markdownFinding(b *strings.Builder, f Finding) {
 	}
 	b.WriteString(prose(cut(f.words(), 400)))
 	if f.values() {
-		fmt.Fprintf(b, " (%s → %s)", code(or(cut(f.Before, 120), "none")), code(or(cut(f.After, 120), "none")))
+		fmt.Fprintf(b, " (%s → %s)", code(cmp.Or(cut(f.Before, 120), "none")), code(cmp.Or(cut(f.After, 120), "none")))
 	}
 	if f.Place.Path != "" {
 		b.WriteString(" " + code(cut(f.Place.String(), 200)))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func objectRules() []Rule {
@@ -50,12 +52,12 @@ func (c *comparison) exposed(p pair) {
 	if p.before != nil {
 		was = p.before.Content
 	}
-	a, b := text(was, "spec", "type"), text(p.after.Content, "spec", "type")
+	a, b := kobj.Text(was, "spec", "type"), kobj.Text(p.after.Content, "spec", "type")
 	if b != a && (b == "LoadBalancer" || b == "NodePort") {
 		c.add("objects.exposed", p.after, Finding{Field: "spec.type", Before: a, After: b, Message: "Service is of type " + b, steps: path("spec", "type")})
 	}
-	for _, ip := range texts(p.after.Content, "spec", "externalIPs") {
-		if !slices.Contains(texts(was, "spec", "externalIPs"), ip) {
+	for _, ip := range kobj.Texts(p.after.Content, "spec", "externalIPs") {
+		if !slices.Contains(kobj.Texts(was, "spec", "externalIPs"), ip) {
 			c.add("objects.exposed", p.after, Finding{Field: "spec.externalIPs", After: ip, Message: "Service answers at " + ip, steps: path("spec", "externalIPs")})
 		}
 	}
@@ -93,7 +95,7 @@ const maxChanges = 1000
 func named(list []any) bool {
 	seen := map[string]bool{}
 	for _, e := range list {
-		name := text(asMap(e), "name")
+		name := kobj.Text(asMap(e), "name")
 		if name == "" || seen[name] {
 			return false
 		}
@@ -107,7 +109,7 @@ func (d *fieldDiff) lists(at string, l, m []any) {
 	index := func(list []any) map[string]any {
 		out := map[string]any{}
 		for _, e := range list {
-			out[text(asMap(e), "name")] = e
+			out[kobj.Text(asMap(e), "name")] = e
 		}
 		return out
 	}

@@ -1,12 +1,14 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/diff/internal/podlevel"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func podRules() []Rule {
@@ -37,9 +39,9 @@ func podRules() []Rule {
 // podTemplate returns the pod metadata and spec in an object and the steps to
 // the spec; nil where it makes no pods.
 func podTemplate(o map[string]any) (meta, spec map[string]any, to []step) {
-	group, _ := splitAPIVersion(text(o, "apiVersion"))
+	group, _ := splitAPIVersion(kobj.Text(o, "apiVersion"))
 	var where []string
-	switch groupKind(group, text(o, "kind")) {
+	switch groupKind(group, kobj.Text(o, "kind")) {
 	case "Pod":
 		where = nil
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController", "Job.batch":
@@ -50,7 +52,7 @@ func podTemplate(o map[string]any) (meta, spec map[string]any, to []step) {
 		return nil, nil, nil
 	}
 	of := func(field string) []string { return append(slices.Clone(where), field) }
-	return fields(o, of("metadata")...), fields(o, of("spec")...), path(of("spec")...)
+	return kobj.Map(o, of("metadata")...), kobj.Map(o, of("spec")...), path(of("spec")...)
 }
 
 // podDiff is one object that makes pods; old is nil where it is new.
@@ -91,37 +93,37 @@ func (d podDiff) add(rule, field string, f Finding, steps ...step) {
 // host compares what the pod as a whole takes of the node.
 func (d podDiff) host() {
 	for field, rule := range map[string]string{"hostNetwork": "pods.host-network", "hostPID": "pods.host-pid", "hostIPC": "pods.host-ipc"} {
-		if isTrue(d.now, field) && !isTrue(d.old, field) {
+		if kobj.True(d.now, field) && !kobj.True(d.old, field) {
 			d.add(rule, field, Finding{After: "true", Message: "the pod uses the node's " + strings.TrimPrefix(field, "host")}, step{key: field})
 		}
 	}
 	var had []string
-	for _, v := range items(d.old, "volumes") {
-		had = append(had, text(v, "hostPath", "path"))
+	for _, v := range kobj.Items(d.old, "volumes") {
+		had = append(had, kobj.Text(v, "hostPath", "path"))
 	}
-	for _, v := range items(d.now, "volumes") {
-		if p := text(v, "hostPath", "path"); p != "" && !slices.Contains(had, p) {
-			name := text(v, "name")
+	for _, v := range kobj.Items(d.now, "volumes") {
+		if p := kobj.Text(v, "hostPath", "path"); p != "" && !slices.Contains(had, p) {
+			name := kobj.Text(v, "name")
 			d.add("pods.host-path", "volumes."+name, Finding{After: p, Message: "the node's " + p + " is mounted"}, step{key: "volumes"}, step{by: "name", key: name})
 		}
 	}
-	if a, b := text(d.old, "priorityClassName"), text(d.now, "priorityClassName"); a != b && (a != "" || strings.HasPrefix(b, "system-")) {
+	if a, b := kobj.Text(d.old, "priorityClassName"), kobj.Text(d.now, "priorityClassName"); a != b && (a != "" || strings.HasPrefix(b, "system-")) {
 		d.add("priority.class", "priorityClassName", Finding{Before: a, After: b, Message: fmt.Sprintf("priority class is %q, was %q", b, a)}, step{key: "priorityClassName"})
 	}
-	d.pinned("pods.hardening-lost", "", fields(d.old, "securityContext"), fields(d.now, "securityContext"), step{key: "securityContext"})
+	d.pinned("pods.hardening-lost", "", kobj.Map(d.old, "securityContext"), kobj.Map(d.now, "securityContext"), step{key: "securityContext"})
 }
 
 func (d podDiff) account() {
-	a, b := or(text(d.old, "serviceAccountName"), "default"), or(text(d.now, "serviceAccountName"), "default")
+	a, b := cmp.Or(kobj.Text(d.old, "serviceAccountName"), "default"), cmp.Or(kobj.Text(d.now, "serviceAccountName"), "default")
 	if d.old != nil && a != b {
 		d.add("pods.account-changed", "serviceAccountName", Finding{Before: a, After: b, Message: fmt.Sprintf("runs as ServiceAccount %s, was %s", b, a)}, step{key: "serviceAccountName"})
 	}
 }
 
 func (d podDiff) replicas() {
-	a, b := at(d.p.before.Content, "spec", "replicas"), at(d.p.after.Content, "spec", "replicas")
+	a, b := kobj.At(d.p.before.Content, "spec", "replicas"), kobj.At(d.p.after.Content, "spec", "replicas")
 	if !reflect.DeepEqual(a, b) {
-		d.c.add("pods.replicas", d.p.after, Finding{Field: "spec.replicas", Before: show(a), After: show(b), Message: fmt.Sprintf("%s replicas, was %s", or(show(b), "1"), or(show(a), "1")), steps: path("spec", "replicas")})
+		d.c.add("pods.replicas", d.p.after, Finding{Field: "spec.replicas", Before: show(a), After: show(b), Message: fmt.Sprintf("%s replicas, was %s", cmp.Or(show(b), "1"), cmp.Or(show(a), "1")), steps: path("spec", "replicas")})
 	}
 }
 
@@ -129,17 +131,17 @@ func (d podDiff) replicas() {
 func (d podDiff) containers() {
 	for _, list := range containerLists() {
 		old := map[string]map[string]any{}
-		for _, ctr := range items(d.old, list) {
-			old[text(ctr, "name")] = ctr
+		for _, ctr := range kobj.Items(d.old, list) {
+			old[kobj.Text(ctr, "name")] = ctr
 		}
 		seen := map[string]bool{}
-		for _, ctr := range items(d.now, list) {
-			name := text(ctr, "name")
+		for _, ctr := range kobj.Items(d.now, list) {
+			name := kobj.Text(ctr, "name")
 			seen[name] = true
 			was, had := old[name]
 			at := []step{{key: list}, {by: "name", key: name}}
 			if !had && d.old != nil {
-				d.add("pods.container", list+"."+name, Finding{After: text(ctr, "image"), Message: fmt.Sprintf("container %s is new", name)}, at...)
+				d.add("pods.container", list+"."+name, Finding{After: kobj.Text(ctr, "image"), Message: fmt.Sprintf("container %s is new", name)}, at...)
 			}
 			d.power(name, was, ctr, at)
 			if had {
@@ -148,7 +150,7 @@ func (d podDiff) containers() {
 		}
 		for _, name := range names(old) {
 			if !seen[name] {
-				d.add("pods.container", list+"."+name, Finding{Before: text(old[name], "image"), Message: fmt.Sprintf("container %s is gone", name)}, step{key: list})
+				d.add("pods.container", list+"."+name, Finding{Before: kobj.Text(old[name], "image"), Message: fmt.Sprintf("container %s is gone", name)}, step{key: list})
 			}
 		}
 	}
@@ -157,20 +159,20 @@ func (d podDiff) containers() {
 // power compares what a container may do to its node.
 func (d podDiff) power(name string, old, now map[string]any, to []step) {
 	in := func(more ...string) []step { return append(slices.Clone(to), path(more...)...) }
-	was, is := fields(old, "securityContext"), fields(now, "securityContext")
-	if isTrue(is, "privileged") && !isTrue(was, "privileged") {
+	was, is := kobj.Map(old, "securityContext"), kobj.Map(now, "securityContext")
+	if kobj.True(is, "privileged") && !kobj.True(was, "privileged") {
 		d.add("pods.privileged", name+" securityContext.privileged", Finding{After: "true", Message: fmt.Sprintf("container %s is privileged", name)}, in("securityContext", "privileged")...)
 	}
-	for _, capability := range texts(is, "capabilities", "add") {
-		if !slices.Contains(texts(was, "capabilities", "add"), capability) {
+	for _, capability := range kobj.Texts(is, "capabilities", "add") {
+		if !slices.Contains(kobj.Texts(was, "capabilities", "add"), capability) {
 			d.add("pods.capability", name+" securityContext.capabilities.add", Finding{After: capability, Message: fmt.Sprintf("container %s has capability %s", name, capability)}, in("securityContext", "capabilities", "add")...)
 		}
 	}
 	var ports []string
-	for _, p := range items(old, "ports") {
+	for _, p := range kobj.Items(old, "ports") {
 		ports = append(ports, show(p["hostPort"]))
 	}
-	for _, p := range items(now, "ports") {
+	for _, p := range kobj.Items(now, "ports") {
 		if port := show(p["hostPort"]); port != "" && port != "0" && !slices.Contains(ports, port) {
 			d.add("pods.host-port", name+" ports", Finding{After: port, Message: fmt.Sprintf("container %s takes port %s of the node", name, port)}, in("ports")...)
 		}
@@ -195,11 +197,11 @@ func (d podDiff) pinned(rule, prefix string, old, now map[string]any, to ...step
 			d.add(rule, prefix+"securityContext."+t.name, Finding{Before: show(a), After: show(b), Message: t.name + " is no longer " + show(a)}, to...)
 		}
 	}
-	if a, b := text(old, "seccompProfile", "type"), text(now, "seccompProfile", "type"); a != b && (a == "RuntimeDefault" || a == "Localhost") && b != "Localhost" {
+	if a, b := kobj.Text(old, "seccompProfile", "type"), kobj.Text(now, "seccompProfile", "type"); a != b && (a == "RuntimeDefault" || a == "Localhost") && b != "Localhost" {
 		d.add(rule, prefix+"securityContext.seccompProfile", Finding{Before: a, After: b, Message: "seccomp profile is no longer " + a}, to...)
 	}
-	dropped := texts(now, "capabilities", "drop")
-	for _, capability := range texts(old, "capabilities", "drop") {
+	dropped := kobj.Texts(now, "capabilities", "drop")
+	for _, capability := range kobj.Texts(old, "capabilities", "drop") {
 		if !slices.Contains(dropped, capability) && !slices.Contains(dropped, "ALL") {
 			d.add(rule, prefix+"securityContext.capabilities.drop", Finding{Before: capability, Message: "capability " + capability + " is no longer dropped"}, to...)
 		}
@@ -211,13 +213,13 @@ func (d podDiff) settings(name string, old, now map[string]any, to []step) {
 	in := func(field string) []step { return append(slices.Clone(to), step{key: field}) }
 	env := func(m map[string]any) map[string]string {
 		out := map[string]string{}
-		for _, e := range items(m, "env") {
-			v := text(e, "value")
+		for _, e := range kobj.Items(m, "env") {
+			v := kobj.Text(e, "value")
 			if from := e["valueFrom"]; from != nil {
 				v = show(from)
 			}
-			if !strings.HasPrefix(text(e, "name"), "RELATED_IMAGE_") && !looksLikeImage(v) {
-				out[text(e, "name")] = v
+			if !strings.HasPrefix(kobj.Text(e, "name"), "RELATED_IMAGE_") && !looksLikeImage(v) {
+				out[kobj.Text(e, "name")] = v
 			}
 		}
 		return out
@@ -319,7 +321,7 @@ func enforcedIn(v *view, namespace string) (level string, known bool) {
 	if ns == nil {
 		return "", false
 	}
-	return text(ns.Content, "metadata", "labels", securityLabel+"enforce"), true
+	return kobj.Text(ns.Content, "metadata", "labels", securityLabel+"enforce"), true
 }
 
 func compareNamespaces(c *comparison) {
@@ -332,7 +334,7 @@ func compareNamespaces(c *comparison) {
 			return
 		}
 		for _, mode := range []string{"enforce", "enforce-version"} {
-			a, b := text(p.before.Content, "metadata", "labels", securityLabel+mode), text(p.after.Content, "metadata", "labels", securityLabel+mode)
+			a, b := kobj.Text(p.before.Content, "metadata", "labels", securityLabel+mode), kobj.Text(p.after.Content, "metadata", "labels", securityLabel+mode)
 			if a != b {
 				c.add("namespace.security-level", p.after, Finding{
 					Field: "metadata.labels." + securityLabel + mode, Before: a, After: b, steps: path("metadata", "labels", securityLabel+mode),
@@ -350,11 +352,11 @@ func comparePriorities(c *comparison) {
 			c.add("priority.class", p.before, Finding{Before: show(p.before.Content["value"]), Message: "priority class is removed: pods that name it are refused"})
 		case p.before == nil:
 			capped := Low
-			if isTrue(p.after.Content, "globalDefault") {
+			if kobj.True(p.after.Content, "globalDefault") {
 				capped = High
 			}
 			c.add("priority.class", p.after, Finding{After: show(p.after.Content["value"]), Message: "priority class is new", steps: path("value")}, capped)
-		case isTrue(p.after.Content, "globalDefault") != isTrue(p.before.Content, "globalDefault"):
+		case kobj.True(p.after.Content, "globalDefault") != kobj.True(p.before.Content, "globalDefault"):
 			c.add("priority.class", p.after, Finding{Field: "globalDefault", Message: "global default priority changed", steps: path("globalDefault")})
 		}
 	}, "PriorityClass.scheduling.k8s.io")

@@ -1,9 +1,11 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quayside/quayside/diff/internal/celrule"
 )
@@ -87,7 +89,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 				return nil, fmt.Errorf("policy rule %q: %w", rule.Name, err)
 			}
 			if holds {
-				v.Faults = append(v.Faults, f.fault(rule.Name, or(rule.Message, rule.Expression)))
+				v.Faults = append(v.Faults, f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression)))
 			}
 		}
 	}
@@ -162,15 +164,8 @@ func (w Waiver) expired(today string) bool { return w.Expires != "" && w.Expires
 
 // isDay reports whether s is a date like 2027-01-31.
 func isDay(s string) bool {
-	var y, m, d int
-	if n, err := fmt.Sscanf(s, "%4d-%2d-%2d", &y, &m, &d); n != 3 || err != nil || len(s) != 10 {
-		return false
-	}
-	days := []int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
-	if y%4 == 0 && (y%100 != 0 || y%400 == 0) {
-		days[1] = 29
-	}
-	return y > 0 && m >= 1 && m <= 12 && d >= 1 && d <= days[m-1] && fmt.Sprintf("%04d-%02d-%02d", y, m, d) == s
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
 }
 
 // fields returns the finding as CEL sees it.

@@ -98,7 +98,7 @@ func TestBadPolicies(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	state := func(rules ...string) State {
-		return State{Objects: objects(t, "ops/demo", "a.yaml", doc(clusterRole(rules...), binding, account, widget("{type: string}")))}
+		return State{Objects: parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rules...), binding, account, widget("{type: string}")))}
 	}
 	small := state(rule("''", "pods", "get"), "{apiGroups: [''], resources: [secrets], resourceNames: [one], verbs: [get]}", "{nonResourceURLs: ['*'], verbs: [get]}")
 	budget, err := Budget(small)

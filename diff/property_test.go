@@ -186,7 +186,7 @@ func FuzzDefinitions(f *testing.F) {
 	f.Add("apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata: {name: x}\nspec: 7", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		read := func(s string) ([]Object, bool) {
-			out, err := Objects([]File{{Path: "x.yaml", Data: []byte(s)}}, nil, nil)
+			out, err := Objects([]File{{Path: "x.yaml", Data: []byte(s)}}, nil)
 			return out, err == nil
 		}
 		x, ok1 := read(a)

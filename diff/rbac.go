@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/rbac"
 )
 
@@ -124,16 +125,16 @@ func homes(v *view) map[rbac.Subject]*Object {
 		switch {
 		case r.Group != "rbac.authorization.k8s.io":
 		case r.Kind == "ClusterRole":
-			for label, value := range fields(o.Content, "metadata", "labels") {
+			for label, value := range kobj.Map(o.Content, "metadata", "labels") {
 				if role, ok := strings.CutPrefix(label, aggregateTo); ok && value == "true" {
 					first(rbac.Subject{Kind: "ClusterRole", Name: role}, o)
 				}
 			}
 		case strings.HasSuffix(r.Kind, "RoleBinding"):
-			for _, m := range items(o.Content, "subjects") {
-				s := rbac.Subject{Kind: text(m, "kind"), Name: text(m, "name")}
+			for _, m := range kobj.Items(o.Content, "subjects") {
+				s := rbac.Subject{Kind: kobj.Text(m, "kind"), Name: kobj.Text(m, "name")}
 				if s.Kind == "ServiceAccount" {
-					s.Namespace = or(text(m, "namespace"), r.Namespace)
+					s.Namespace = cmp.Or(kobj.Text(m, "namespace"), r.Namespace)
 				}
 				first(s, o)
 			}
@@ -235,7 +236,7 @@ func together(single []clause) []clause {
 // brings: what it was made for.
 func (d rbacDiff) own(g rbac.Grant) bool {
 	resource, _, _ := strings.Cut(g.Resource, "/")
-	crd := d.c.after.byKey[key{"apiextensions.k8s.io", "CustomResourceDefinition", "", resource + "." + g.Group}]
+	crd := d.c.after.byKey[kobj.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: resource + "." + g.Group}]
 	return crd != nil && d.home != nil && crd.Operator == d.home.Operator
 }
 
@@ -303,7 +304,7 @@ func (d rbacDiff) source(b clause) (*Object, int) {
 			if (d.home != nil && o.Operator == d.home.Operator) != own {
 				continue
 			}
-			for i, rule := range items(o.Content, "rules") {
+			for i, rule := range kobj.Items(o.Content, "rules") {
 				if gives(rule, b) {
 					return o, i
 				}
@@ -314,14 +315,14 @@ func (d rbacDiff) source(b clause) (*Object, int) {
 }
 
 func gives(rule map[string]any, b clause) bool {
-	has := func(field, want string) bool { return slices.Contains(texts(rule, field), want) }
+	has := func(field, want string) bool { return slices.Contains(kobj.Texts(rule, field), want) }
 	if !has("verbs", b.verbs[0]) {
 		return false
 	}
 	if b.grant.URL != "" {
 		return has("nonResourceURLs", b.grant.URL)
 	}
-	named := len(texts(rule, "resourceNames")) == 0 && b.grant.Name == "" || has("resourceNames", b.grant.Name)
+	named := len(kobj.Texts(rule, "resourceNames")) == 0 && b.grant.Name == "" || has("resourceNames", b.grant.Name)
 	return named && has("apiGroups", b.grant.Group) && has("resources", b.grant.Resource)
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // Removal is the plan for an operator that goes: two steps, each of which is
@@ -40,8 +42,8 @@ type Kind struct {
 func planRemovals(before, after *view) []Removal {
 	gone := map[string]string{}
 	for _, p := range before.Pins {
-		if _, stays := after.pin(operatorOf(p)); !stays && !after.hasOperator(operatorOf(p)) {
-			gone[operatorOf(p)] = p.Version
+		if _, stays := after.pin(p.Key()); !stays && !after.hasOperator(p.Key()) {
+			gone[p.Key()] = p.Version
 		}
 	}
 	for _, o := range before.order {
@@ -79,7 +81,7 @@ func planRemoval(before, after *view, operator, version string) Removal {
 	for i := range after.Resources {
 		o := &after.Resources[i]
 		if ref := o.Ref(); slices.ContainsFunc(r.Kinds, func(k Kind) bool { return k.Group == ref.Group && k.Kind == ref.Kind }) {
-			r.Resources = append(r.Resources, Resource{ref, o.Path, texts(o.Content, "metadata", "finalizers")})
+			r.Resources = append(r.Resources, Resource{ref, o.Path, kobj.Texts(o.Content, "metadata", "finalizers")})
 		}
 	}
 	slices.SortFunc(r.Resources, func(a, b Resource) int { return a.Object.Compare(b.Object) })
@@ -87,13 +89,13 @@ func planRemoval(before, after *view, operator, version string) Removal {
 }
 
 func (r *Removal) kind(before *view, crd *Object) {
-	k := Kind{Group: text(crd.Content, "spec", "group"), Kind: text(crd.Content, "spec", "names", "kind"), Plural: text(crd.Content, "spec", "names", "plural")}
+	k := Kind{Group: kobj.Text(crd.Content, "spec", "group"), Kind: kobj.Text(crd.Content, "spec", "names", "kind"), Plural: kobj.Text(crd.Content, "spec", "names", "plural")}
 	for _, o := range before.order {
 		if o.Operator != r.Operator || !strings.HasSuffix(o.Ref().Kind, "Role") {
 			continue
 		}
-		for _, rule := range items(o.Content, "rules") {
-			k.Finalizers = k.Finalizers || slices.Contains(texts(rule, "apiGroups"), k.Group) && slices.Contains(texts(rule, "resources"), k.Plural+"/finalizers")
+		for _, rule := range kobj.Items(o.Content, "rules") {
+			k.Finalizers = k.Finalizers || slices.Contains(kobj.Texts(rule, "apiGroups"), k.Group) && slices.Contains(kobj.Texts(rule, "resources"), k.Plural+"/finalizers")
 		}
 	}
 	r.Kinds = append(r.Kinds, k)

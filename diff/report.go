@@ -44,17 +44,6 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Worst returns the highest severity that no waiver covers, or Off.
-func (r *Report) Worst() Severity {
-	worst := Off
-	for _, f := range r.Findings {
-		if f.Waiver == "" {
-			worst = max(worst, f.Severity)
-		}
-	}
-	return worst
-}
-
 // Of returns the findings of one operator, in report order.
 func (r *Report) Of(operator string) []Finding {
 	var out []Finding
@@ -68,6 +57,9 @@ func (r *Report) Of(operator string) []Finding {
 
 func (c *comparison) report() *Report {
 	slices.Sort(c.notes)
+	if skipped := c.after.Skipped; len(skipped) > 0 {
+		c.note("not looked into, because they do not parse as YAML: %s", strings.Join(skipped[:min(len(skipped), 5)], ", "))
+	}
 	return &Report{
 		Questions: c.questions,
 		Before:    c.before.Name, After: c.after.Name,

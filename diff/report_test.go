@@ -25,12 +25,12 @@ func demo(t testing.TB) (before, after State) {
 	load := func(operator string, files ...string) []Object {
 		var out []Object
 		for i := 0; i+1 < len(files); i += 2 {
-			out = append(out, objects(t, operator, files[i], files[i+1])...)
+			out = append(out, parsed(t, operator, files[i], files[i+1])...)
 		}
 		return out
 	}
-	mine := objects(t, "", "team/widget.yaml", custom("v1", "{x: {a: one, b: two}}"))
-	gadget := objects(t, "", "team/gadget.yaml", "apiVersion: old.io/v1\nkind: Gadget\nmetadata: {name: g, namespace: team, finalizers: [old.io/keep]}\n")
+	mine := parsed(t, "", "team/widget.yaml", custom("v1", "{x: {a: one, b: two}}"))
+	gadget := parsed(t, "", "team/gadget.yaml", "apiVersion: old.io/v1\nkind: Gadget\nmetadata: {name: g, namespace: team, finalizers: [old.io/keep]}\n")
 	gadgets := strings.NewReplacer("demo.io", "old.io", "widgets", "gadgets", "Widget", "Gadget", "widget", "gadget").Replace(widget("{type: string}"))
 	before = State{
 		Name: "main:quayside.lock", KubernetesVersion: "1.34", Pins: []lockfile.Pin{pin("demo", "1.0.0", "demo.v1.0.0", ""), pin("old", "0.1.0", "old.v0.1.0", "")},
@@ -181,13 +181,13 @@ func TestTextIsSafe(t *testing.T) {
 }
 
 func TestBrokenStates(t *testing.T) {
-	a := objects(t, "o/p", "a.yaml", account)
-	b := objects(t, "o/q", "b.yaml", account+"\nsecrets: [{name: x}]")
+	a := parsed(t, "o/p", "a.yaml", account)
+	b := parsed(t, "o/q", "b.yaml", account+"\nsecrets: [{name: x}]")
 	_, err := Compare(State{Name: "main"}, State{Name: "HEAD", Objects: append(a, b...)}, Options{})
 	if want := "b.yaml: HEAD: ServiceAccount ops/demo stands in a.yaml too, with another content"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	_, err = Objects([]File{{Path: "x.yaml", Data: []byte("a: [")}, {Path: "y.yaml", Data: []byte("a: {")}, {Path: "kustomization.yaml", Data: []byte("}")}}, nil, nil)
+	_, err = Objects([]File{{Path: "x.yaml", Data: []byte("a: [")}, {Path: "y.yaml", Data: []byte("a: {")}, {Path: "kustomization.yaml", Data: []byte("}")}}, nil)
 	if err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("both broken files, each on a line: %v", err)
 	}
@@ -196,12 +196,12 @@ func TestBrokenStates(t *testing.T) {
 // TestObjectsShareWhatIsEqual is why comparing two states costs what differs.
 func TestObjectsShareWhatIsEqual(t *testing.T) {
 	files := []File{{Path: "a.yaml", Data: []byte(account)}, {Path: "b.yaml", Data: []byte(binding)}}
-	first, err := Objects(files, nil, nil)
+	first, err := objects(files, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	files[1].Data = []byte(local)
-	second, err := Objects(files, nil, first)
+	second, err := objects(files, nil, nil, first)
 	if err != nil {
 		t.Fatal(err)
 	}

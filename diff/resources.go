@@ -1,12 +1,14 @@
 package diff
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/admit"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func resourceRules() []Rule {
@@ -25,14 +27,14 @@ func resourceRules() []Rule {
 // whose definition changed, and objects that changed, are looked at.
 func compareResources(c *comparison) {
 	kinds := kindCache{}
-	old := map[key]*Object{}
+	old := map[kobj.Key]*Object{}
 	for i := range c.before.Resources {
 		o := &c.before.Resources[i]
 		old[o.Ref().key()] = o
 	}
 	for _, o := range customResources(c.after) {
 		ref := o.Ref()
-		of := key{group: ref.Group, kind: ref.Kind}
+		of := kobj.Key{Group: ref.Group, Kind: ref.Kind}
 		crd := c.after.crds[of]
 		if crd == nil {
 			continue // none: the object goes with the definition, which is another finding
@@ -65,7 +67,7 @@ func customResources(v *view) []*Object {
 	out = append(out, v.order...)
 	return slices.DeleteFunc(out, func(o *Object) bool {
 		ref := o.Ref()
-		return ref.Kind == "" || v.crds[key{group: ref.Group, kind: ref.Kind}] == nil
+		return ref.Kind == "" || v.crds[kobj.Key{Group: ref.Group, Kind: ref.Kind}] == nil
 	})
 }
 
@@ -96,7 +98,7 @@ type resourceDiff struct {
 }
 
 func (d resourceDiff) add(rule string, f Finding) {
-	f.Operator = or(d.o.Operator, d.crd.Operator)
+	f.Operator = cmp.Or(d.o.Operator, d.crd.Operator)
 	f.steps = fieldSteps(f.Field)
 	d.c.add(rule, d.o, f)
 }

@@ -40,8 +40,8 @@ func TestResources(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			mine := objects(t, "", "team/widget.yaml", custom("v1", c.resource))
-			r := compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", widget(c.before)), Resources: mine}, State{Objects: objects(t, "ops/demo", "a.yaml", widget(c.after)), Resources: mine})
+			mine := parsed(t, "", "team/widget.yaml", custom("v1", c.resource))
+			r := compare(t, State{Objects: parsed(t, "ops/demo", "a.yaml", widget(c.before)), Resources: mine}, State{Objects: parsed(t, "ops/demo", "a.yaml", widget(c.after)), Resources: mine})
 			got := []string{}
 			for _, f := range r.Findings {
 				if f.Family() == "resources" {
@@ -65,13 +65,13 @@ func TestResourceVersions(t *testing.T) {
 	const plain = "{type: object, properties: {spec: {type: object, properties: {x: {type: string}}}}}"
 	both := widgetOf(versionEntry("v1", "served: true, storage: true", plain), versionEntry("v1beta1", "served: true, storage: false", plain))
 	one := widgetOf(versionEntry("v1", "served: true, storage: true", plain), versionEntry("v1beta1", "served: false, storage: false", plain))
-	mine := objects(t, "", "team/widget.yaml", custom("v1beta1", "{x: a}"))
-	r := compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", both), Resources: mine}, State{Objects: objects(t, "ops/demo", "a.yaml", one), Resources: mine})
+	mine := parsed(t, "", "team/widget.yaml", custom("v1beta1", "{x: a}"))
+	r := compare(t, State{Objects: parsed(t, "ops/demo", "a.yaml", both), Resources: mine}, State{Objects: parsed(t, "ops/demo", "a.yaml", one), Resources: mine})
 	want := []string{"high crd.version-unserved v1beta1: served → not served", "high resources.version-not-served apiVersion: v1beta1 → v1"}
 	if d := cmp.Diff(want, lines(r)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
-	r = compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", both), Resources: mine}, State{Resources: mine})
+	r = compare(t, State{Objects: parsed(t, "ops/demo", "a.yaml", both), Resources: mine}, State{Resources: mine})
 	want = []string{"critical data.crd-removed: v1, v1beta1 → -", "critical data.resource-orphaned kind"}
 	got := lines(r)
 	for i := range got {
@@ -96,9 +96,9 @@ func TestStorageForgets(t *testing.T) {
 		return widgetOf(versionEntry("v1", "served: true, storage: true", storage), versionEntry("v2", "served: true, storage: false", other))
 	}
 	webhook := "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: ops}}}}\n"
-	mine := objects(t, "", "team/widget.yaml", custom("v2", "{x: a}"))
+	mine := parsed(t, "", "team/widget.yaml", custom("v2", "{x: a}"))
 	run := func(before, after string) *Report {
-		return compare(t, State{Objects: objects(t, "ops/demo", "a.yaml", before), Resources: mine}, State{Objects: objects(t, "ops/demo", "a.yaml", after), Resources: mine})
+		return compare(t, State{Objects: parsed(t, "ops/demo", "a.yaml", before), Resources: mine}, State{Objects: parsed(t, "ops/demo", "a.yaml", after), Resources: mine})
 	}
 	r := run(crd(wide, wide), crd(narrow, wide))
 	if d := cmp.Diff([]string{"high crd.field-removed v1 spec.x: string → -", "high resources.field-dropped spec.x: a → -"}, lines(r)); d != "" {
@@ -114,7 +114,7 @@ func TestAPIs(t *testing.T) {
 	budget := "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: demo, namespace: ops}"
 	endpoints := "apiVersion: v1\nkind: Endpoints\nmetadata: {name: demo, namespace: ops}"
 	state := func(version, docs string) State {
-		return State{KubernetesVersion: version, Objects: objects(t, "ops/demo", "a.yaml", docs)}
+		return State{KubernetesVersion: version, Objects: parsed(t, "ops/demo", "a.yaml", docs)}
 	}
 	cases := []struct {
 		name          string
@@ -203,7 +203,7 @@ func TestPins(t *testing.T) {
 
 // TestQuaysidesOwn: what quayside adds by itself is no operator that goes.
 func TestQuaysidesOwn(t *testing.T) {
-	r := compare(t, State{Objects: objects(t, "quayside", "crds/quayside/x.yaml", widget("{type: string}"))}, State{})
+	r := compare(t, State{Objects: parsed(t, "quayside", "crds/quayside/x.yaml", widget("{type: string}"))}, State{})
 	if d := cmp.Diff([]string{"low data.crd-removed: v1 → -"}, lines(r)); d != "" || len(r.Removals) > 0 {
 		t.Errorf("-want +got\n%s%v", d, r.Removals)
 	}

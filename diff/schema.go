@@ -1,9 +1,12 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // schemaWalk compares two structural schemas field by field. say gets each
@@ -76,7 +79,7 @@ func (w *schemaWalk) walk(n node) {
 // types reports whether the rest of the two schemas can be compared.
 func (w *schemaWalk) types(n node) bool {
 	a, b := typeOf(n.old), typeOf(n.now)
-	f := Finding{Before: or(a, "any"), After: or(b, "any")}
+	f := Finding{Before: cmp.Or(a, "any"), After: cmp.Or(b, "any")}
 	f.Message = fmt.Sprintf("type changed from %s to %s", f.Before, f.After)
 	switch {
 	case a == b:
@@ -93,14 +96,14 @@ func (w *schemaWalk) types(n node) bool {
 const intOrString = "integer or string"
 
 func typeOf(s map[string]any) string {
-	if isTrue(s, "x-kubernetes-int-or-string") {
+	if kobj.True(s, "x-kubernetes-int-or-string") {
 		return intOrString
 	}
-	return text(s, "type")
+	return kobj.Text(s, "type")
 }
 
 func (w *schemaWalk) unknownFields(n node) {
-	a, b := isTrue(n.old, preserveUnknown), isTrue(n.now, preserveUnknown)
+	a, b := kobj.True(n.old, preserveUnknown), kobj.True(n.now, preserveUnknown)
 	f := Finding{Before: fmt.Sprint(a), After: fmt.Sprint(b)}
 	switch {
 	case a && !b:
@@ -119,13 +122,13 @@ func (n node) property(name string) node {
 		at = n.at + "." + name
 	}
 	return node{
-		old: fields(n.old, "properties", name), now: fields(n.now, "properties", name), at: at,
+		old: kobj.Map(n.old, "properties", name), now: kobj.Map(n.now, "properties", name), at: at,
 		steps: append(slices.Clone(n.steps), path("properties", name)...), status: n.status || n.at == "" && name == "status",
 	}
 }
 
 func (w *schemaWalk) properties(n node) {
-	old, now := fields(n.old, "properties"), fields(n.now, "properties")
+	old, now := kobj.Map(n.old, "properties"), kobj.Map(n.now, "properties")
 	for _, name := range union(old, now) {
 		_, had := old[name]
 		_, has := now[name]
@@ -147,13 +150,13 @@ func (w *schemaWalk) properties(n node) {
 
 // removed reports a field that goes; it is kept where unknown fields are.
 func (w *schemaWalk) removed(parent, p node) {
-	f := Finding{Before: or(typeOf(p.old), "any"), Message: "field removed"}
+	f := Finding{Before: cmp.Or(typeOf(p.old), "any"), Message: "field removed"}
 	p.steps = append(slices.Clone(parent.steps), path("properties")...)
 	switch {
-	case isTrue(parent.now, preserveUnknown):
+	case kobj.True(parent.now, preserveUnknown):
 		f.Message = "field no longer described; its value is kept"
 		w.say("crd.field-removed", p.at, p.steps, f, Low)
-	case at(parent.now, "additionalProperties") != nil:
+	case kobj.At(parent.now, "additionalProperties") != nil:
 		f.Message = "field no longer described; it becomes one of the free keys"
 		w.say("crd.field-removed", p.at, p.steps, f, Low)
 	default:
@@ -171,7 +174,7 @@ func (w *schemaWalk) freeKeys(n node) {
 		w.walk(below)
 	case has && w.added != nil:
 		w.added(below.at)
-	case had && !has && isTrue(n.now, preserveUnknown):
+	case had && !has && kobj.True(n.now, preserveUnknown):
 		w.say("crd.map-removed", n.at, n.steps, Finding{Before: "any key", Message: "free keys are no longer described; they are kept"}, Low)
 	case had && !has:
 		w.note("crd.map-removed", n, Finding{Before: "any key", Message: "only the named fields are allowed from now on"})
@@ -189,7 +192,7 @@ func anySchema(v any) (map[string]any, bool) {
 }
 
 func (w *schemaWalk) elements(n node) {
-	old, now := fields(n.old, "items"), fields(n.now, "items")
+	old, now := kobj.Map(n.old, "items"), kobj.Map(n.now, "items")
 	if old == nil || now == nil {
 		return
 	}

@@ -1,15 +1,18 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func (w *schemaWalk) required(n node) {
-	old, now := texts(n.old, "required"), texts(n.now, "required")
+	old, now := kobj.Texts(n.old, "required"), kobj.Texts(n.now, "required")
 	for _, name := range now {
 		if slices.Contains(old, name) {
 			continue
@@ -25,7 +28,7 @@ func (w *schemaWalk) required(n node) {
 		w.note("crd.required-added", p, f)
 	}
 	for _, name := range old {
-		if !slices.Contains(now, name) && fields(n.now, "properties", name) != nil {
+		if !slices.Contains(now, name) && kobj.Map(n.now, "properties", name) != nil {
 			w.note("crd.required-removed", n.property(name), Finding{
 				Before: "required", After: "optional", Message: "field is no longer required",
 			})
@@ -76,7 +79,7 @@ func (w *schemaWalk) bounds(n node) {
 		}
 	}
 	for _, keyword := range []string{"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"} {
-		a, b := isTrue(n.old, keyword), isTrue(n.now, keyword)
+		a, b := kobj.True(n.old, keyword), kobj.True(n.now, keyword)
 		if !a && b {
 			w.changed("crd.bound-tightened", n, keyword, "%s set", keyword)
 		} else if a && !b {
@@ -121,7 +124,7 @@ func (w *schemaWalk) multiple(n node) {
 }
 
 func (w *schemaWalk) patternAndFormat(n node) {
-	a, b := text(n.old, "pattern"), text(n.now, "pattern")
+	a, b := kobj.Text(n.old, "pattern"), kobj.Text(n.now, "pattern")
 	switch {
 	case a == b:
 	case b == "":
@@ -129,7 +132,7 @@ func (w *schemaWalk) patternAndFormat(n node) {
 	default:
 		w.changed("crd.pattern-changed", n, "pattern", "must match %s", cut(b, 120))
 	}
-	a, b = enforced(text(n.old, "format")), enforced(text(n.now, "format"))
+	a, b = enforced(kobj.Text(n.old, "format")), enforced(kobj.Text(n.now, "format"))
 	switch {
 	case a == b:
 	case b == "" || b == "int64" && a == "int32" || b == "double" && a == "float":
@@ -155,7 +158,7 @@ func enforced(format string) string {
 }
 
 func (w *schemaWalk) nullable(n node) {
-	a, b := isTrue(n.old, "nullable"), isTrue(n.now, "nullable")
+	a, b := kobj.True(n.old, "nullable"), kobj.True(n.now, "nullable")
 	if a && !b {
 		w.changed("crd.nullable-removed", n, "nullable", "null is no longer allowed")
 	} else if !a && b {
@@ -181,9 +184,9 @@ const celKeyword = "x-kubernetes-validations"
 // celRules compares validation rules by their text. A new rule whose message or
 // field a lost rule had is a change of that one.
 func (w *schemaWalk) celRules(n node) {
-	old, now := items(n.old, celKeyword), items(n.now, celKeyword)
+	old, now := kobj.Items(n.old, celKeyword), kobj.Items(n.now, celKeyword)
 	have := func(list []map[string]any, r map[string]any) bool {
-		return slices.ContainsFunc(list, func(o map[string]any) bool { return text(o, "rule") == text(r, "rule") })
+		return slices.ContainsFunc(list, func(o map[string]any) bool { return kobj.Text(o, "rule") == kobj.Text(r, "rule") })
 	}
 	var gone []map[string]any
 	for _, r := range old {
@@ -195,21 +198,21 @@ func (w *schemaWalk) celRules(n node) {
 		if have(old, r) {
 			continue
 		}
-		f := Finding{After: text(r, "rule"), Message: "must hold: " + cut(or(text(r, "message"), text(r, "rule")), 160)}
+		f := Finding{After: kobj.Text(r, "rule"), Message: "must hold: " + cut(cmp.Or(kobj.Text(r, "message"), kobj.Text(r, "rule")), 160)}
 		i := slices.IndexFunc(gone, func(o map[string]any) bool {
-			return text(o, "message") != "" && text(o, "message") == text(r, "message")
+			return kobj.Text(o, "message") != "" && kobj.Text(o, "message") == kobj.Text(r, "message")
 		})
 		if i < 0 {
 			w.note("crd.rule-added", n, f, celKeyword)
 			continue
 		}
-		f.Before = text(gone[i], "rule")
+		f.Before = kobj.Text(gone[i], "rule")
 		gone = slices.Delete(gone, i, i+1)
 		w.note("crd.rule-changed", n, f, celKeyword)
 	}
 	for _, r := range gone {
 		w.note("crd.rule-removed", n, Finding{
-			Before: text(r, "rule"), Message: "need no longer hold: " + cut(or(text(r, "message"), text(r, "rule")), 160),
+			Before: kobj.Text(r, "rule"), Message: "need no longer hold: " + cut(cmp.Or(kobj.Text(r, "message"), kobj.Text(r, "rule")), 160),
 		})
 	}
 }
@@ -218,7 +221,7 @@ func (w *schemaWalk) combinations(n node) {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf", "not"} {
 		a, b := n.old[keyword], n.now[keyword]
 		switch {
-		case reflect.DeepEqual(a, b) || isTrue(n.now, "x-kubernetes-int-or-string"):
+		case reflect.DeepEqual(a, b) || kobj.True(n.now, "x-kubernetes-int-or-string"):
 		case b == nil:
 			w.changed("crd.combination-removed", n, keyword, "%s no longer has to hold", keyword)
 		default:
@@ -230,21 +233,21 @@ func (w *schemaWalk) combinations(n node) {
 // topology compares how server-side apply sees lists and maps.
 func (w *schemaWalk) topology(n node) {
 	list := func(s map[string]any) string {
-		kind := or(text(s, "x-kubernetes-list-type"), "atomic")
+		kind := cmp.Or(kobj.Text(s, "x-kubernetes-list-type"), "atomic")
 		if kind == "map" {
-			return fmt.Sprintf("map by %s", strings.Join(texts(s, "x-kubernetes-list-map-keys"), ", "))
+			return fmt.Sprintf("map by %s", strings.Join(kobj.Texts(s, "x-kubernetes-list-map-keys"), ", "))
 		}
 		return kind
 	}
 	if a, b := list(n.old), list(n.now); a != b {
 		w.note("crd.list-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("list is %s, was %s", b, a)}, "x-kubernetes-list-type")
 	}
-	kind := func(s map[string]any) string { return or(text(s, "x-kubernetes-map-type"), "granular") }
+	kind := func(s map[string]any) string { return cmp.Or(kobj.Text(s, "x-kubernetes-map-type"), "granular") }
 	if a, b := kind(n.old), kind(n.now); a != b {
 		w.note("crd.map-type-changed", n, Finding{Before: a, After: b, Message: fmt.Sprintf("map is %s, was %s", b, a)}, "x-kubernetes-map-type")
 	}
 	const embedded = "x-kubernetes-embedded-resource"
-	if a, b := isTrue(n.old, embedded), isTrue(n.now, embedded); a != b {
+	if a, b := kobj.True(n.old, embedded), kobj.True(n.now, embedded); a != b {
 		w.changed("crd.embedded-changed", n, embedded, "embedded resource: %t, was %t", b, a)
 	}
 }

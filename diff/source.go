@@ -3,31 +3,54 @@ package diff
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/quayside/quayside/lockfile"
 )
 
-// Source is one revision of a repository, as files.
+// Source is one side of a comparison, as files.
 type Source struct {
 	Name              string         // as the user would name it: "main"
+	Revision          string         // of the repository, which faults name; empty for files on disk
 	KubernetesVersion string         // target; empty where unknown
 	Pins              []lockfile.Pin // of its lock
-	Dir               string         // of the rendered tree among Files: "rendered"; "." where Files are the tree alone
-	Files             []File         // any order; paths are those of the repository
+	Tree              []File         // what is rendered, any order; see [Base]
+	Own               []File         // what else lies in the repository, any order
 }
 
-// Read turns two revisions into states. What is the same on both sides is read
-// once, and definitions that are the same not at all, so that the work grows
-// with what differs. An error names the revision and every broken file of its
-// tree.
+// Read turns two sides into states. What is the same on both is read once, and
+// definitions that are the same only up to their versions, so that the work
+// grows with what differs. An error lists every broken file of one tree.
+//
+// Of the user's own files, those count that could be custom resources of the
+// definitions of either side, or Namespaces. A repository holds much that only
+// looks like YAML: files of the side after that do not parse are left out and
+// named in State.Skipped.
 func Read(before, after Source) (State, State, error) {
-	b, err := before.state(byPath(after.Files), nil)
+	a, err := after.state(byPath(before.Tree), nil)
 	if err != nil {
 		return State{}, State{}, err
 	}
-	a, err := after.state(byPath(before.Files), b.Objects)
+	b, err := before.state(byPath(after.Tree), a.Objects)
 	if err != nil {
 		return State{}, State{}, err
+	}
+	definitions := slices.Concat(b.Objects, a.Objects)
+	a.Resources, a.Skipped = own(after.Own, definitions)
+	var fresh []File
+	same, kept := byPath(after.Own), map[string]bool{}
+	for _, f := range before.Own {
+		if data, ok := same[f.Path]; ok && bytes.Equal(data, f.Data) {
+			kept[f.Path] = true
+		} else {
+			fresh = append(fresh, f)
+		}
+	}
+	b.Resources, _ = own(fresh, definitions)
+	for _, o := range a.Resources {
+		if kept[o.Path] {
+			b.Resources = append(b.Resources, o)
+		}
 	}
 	return b, a, nil
 }
@@ -41,24 +64,12 @@ func byPath(files []File) map[string][]byte {
 	return out
 }
 
-// state reads one revision; other holds the files of the other one.
-func (s Source) state(other map[string][]byte, known []Object) (State, error) {
-	out := State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, Pins: s.Pins}
-	var parse []File
-	for _, f := range Base(s.Dir, s.Files) {
-		if twin, ok := other[f.Path]; ok && bytes.Equal(twin, f.Data) {
-			if h, ok := readHead(f.Data); ok {
-				out.Objects = append(out.Objects, Object{Operator: ownerOf(h.labels, s.Pins), Path: f.Path, Raw: f.Data, head: h})
-				continue
-			}
-		}
-		parse = append(parse, f)
+// state reads the tree of one side; twins and known are the files and the
+// objects of the other one.
+func (s Source) state(twins map[string][]byte, known []Object) (State, error) {
+	objects, err := objects(s.Tree, s.Pins, twins, known)
+	if err != nil && s.Revision != "" {
+		err = fmt.Errorf("%s: %w", s.Revision, err)
 	}
-	objects, err := Objects(parse, s.Pins, known)
-	if err != nil {
-		return State{}, fmt.Errorf("reading %s: %w", s.Name, err)
-	}
-	out.Objects = append(out.Objects, objects...)
-	out.Resources, out.Skipped = Own(s.Dir, s.Files, out.Objects)
-	return out, nil
+	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, Pins: s.Pins, Objects: objects}, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -48,20 +49,28 @@ spec:
 `
 
 func TestReadHead(t *testing.T) {
-	h, ok := readHead([]byte(blockCRD))
-	want := head{
-		ref:    Ref{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.demo.io"},
-		serves: key{group: "demo.io", kind: "Widget"}, labels: map[string]string{"quayside.dev/package": "demo"},
-	}
-	if !ok || h.ref != want.ref || h.serves != want.serves || !cmp.Equal(h.labels, want.labels) {
-		t.Errorf("got %+v, %v", h, ok)
+	pins := []lockfile.Pin{{Namespace: "ops", Package: "demo"}}
+	for name, edit := range map[string][2]string{
+		"plain": {}, "quoted": {"  name: widgets.demo.io", `  name: "widgets.demo.io"`}, "flow": {"  names:\n    kind: Widget\n    plural: widgets\n", "  names: {kind: Widget, plural: widgets}\n"},
+	} {
+		o, ok := readHead(File{Path: "x.yaml", Data: []byte(strings.Replace(blockCRD, edit[0], edit[1], 1))}, pins)
+		if want := (Ref{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: "widgets.demo.io"}); !ok || o.Ref() != want || o.Operator != "ops/demo" || o.Path != "x.yaml" {
+			t.Errorf("%s: got %+v, %v", name, o, ok)
+		}
+		if o.serves() != (kobj.Key{Group: "demo.io", Kind: "Widget"}) || kobj.At(o.Content, "spec", "versions") != nil {
+			t.Errorf("%s: the head is %v", name, o.Content)
+		}
+		if len(crdVersions(o.content())) != 1 {
+			t.Errorf("%s: the rest cannot be had", name)
+		}
 	}
 	for name, edit := range map[string][2]string{
-		"two documents": {"spec:\n  group", "---\nspec:\n  group"}, "quoted": {"  name: widgets", `  name: "widgets`}, "flow": {"  names:\n", "  names: {a: b}\n"},
-		"alias": {"kind: Widget", "kind: *x"}, "no group": {"  group: demo.io\n", ""}, "old": {"k8s.io/v1\n", "k8s.io/v1beta1\n"},
+		"two documents": {"spec:\n  group", "---\nspec:\n  group"}, "an end": {"      schema:", "...\n"}, "alias": {"kind: Widget", "kind: *x"},
+		"no group": {"  group: demo.io\n", ""}, "no name": {"  name: widgets.demo.io\n", ""}, "no versions": {"  versions:\n", "  Versions:\n"},
+		"in a text": {"metadata:\n", "metadata:\n  x: \"\n  versions:\n  \"\n"}, "other kind": {"CustomResourceDefinition\n", "Custom # kind: CustomResourceDefinition\n"},
 	} {
-		if h, ok := readHead([]byte(strings.Replace(blockCRD, edit[0], edit[1], 1))); ok {
-			t.Errorf("%s: took %+v", name, h)
+		if o, ok := readHead(File{Path: "x.yaml", Data: []byte(strings.Replace(blockCRD, edit[0], edit[1], 1))}, pins); ok {
+			t.Errorf("%s: took %+v", name, o)
 		}
 	}
 }
@@ -69,35 +78,64 @@ func TestReadHead(t *testing.T) {
 // TestReadAgreesWithObjects: reading heads only changes no report.
 func TestReadAgreesWithObjects(t *testing.T) {
 	side := func(name, crd, resource string) Source {
-		return Source{Name: name, KubernetesVersion: "1.34", Dir: "rendered", Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1"}}, Files: []File{
+		return Source{Name: name, Revision: name, KubernetesVersion: "1.34", Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1"}}, Tree: []File{
 			{Path: "rendered/crds/demo/widgets.yaml", Data: []byte(crd)},
 			{Path: "rendered/operators/ops/demo/serviceaccount-demo.yaml", Data: []byte(account)},
-			{Path: "rendered/clusters/prod/generated/patch.yaml", Data: []byte(account + "\nsecrets: []")},
+		}, Own: []File{
 			{Path: "team/widget.yaml", Data: []byte(custom("v1", resource))},
 			{Path: "team/broken.yaml", Data: []byte("demo.io/v1: [")},
 		}}
 	}
-	before, after, err := Read(side("main", blockCRD, "{x: abc}"), side("HEAD", blockCRD, "{x: abcd}"))
-	if err != nil {
-		t.Fatal(err)
+	tight := strings.Replace(blockCRD, "maxLength: 3", "maxLength: 2", 1)
+	broken := "not looked into, because they do not parse as YAML: team/broken.yaml"
+	for name, c := range map[string]struct {
+		before, after Source
+		cut           bool
+		want          []string
+	}{
+		"the resource":   {side("main", blockCRD, "{x: abc}"), side("HEAD", blockCRD, "{x: abcd}"), true, []string{"high resources.rejected spec.x: abcd → -"}},
+		"the definition": {side("main", blockCRD, "{x: abc}"), side("HEAD", tight, "{x: abc}"), false, []string{"high resources.rejected spec.x: abc → -", "medium crd.bound-tightened v1 spec.x: 3 → 2"}},
+		"nothing":        {side("main", blockCRD, "{x: abc}"), side("HEAD", blockCRD, "{x: abc}"), true, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after, err := Read(c.before, c.after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []State{before, after} {
+				if o := s.Objects[0]; o.cut != c.cut || o.Operator != "ops/demo" {
+					t.Errorf("%s: the definition is %+v", s.Name, o)
+				}
+			}
+			opt := Options{Accepted: []Accepted{}}
+			r, err := Compare(before, after, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, lines(r)); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+			if d := cmp.Diff([]string{broken}, r.Notes); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+			for s, from := range map[*State]Source{&before: c.before, &after: c.after} {
+				if s.Objects, err = Objects(from.Tree, from.Pins); err != nil {
+					t.Fatal(err)
+				}
+			}
+			whole, err := Compare(before, after, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := JSON(r)
+			want, _ := JSON(whole)
+			if d := cmp.Diff(string(want), string(got)); d != "" {
+				t.Errorf("-whole +by its heads\n%s", d)
+			}
+		})
 	}
-	if before.Objects[0].head == nil || before.Objects[0].Operator != "ops/demo" {
-		t.Errorf("the definition was parsed, or lost its operator: %+v", before.Objects[0])
-	}
-	r := compare(t, before, after)
-	if d := cmp.Diff([]string{"high resources.rejected spec.x: abcd → -"}, lines(r)); d != "" || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "team/broken.yaml") {
-		t.Errorf("-want +got\n%s%v", d, r.Notes)
-	}
-	before, after, err = Read(side("main", blockCRD, "{x: abc}"), side("HEAD", strings.Replace(blockCRD, "maxLength: 3", "maxLength: 2", 1), "{x: abc}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"high resources.rejected spec.x: abc → -", "medium crd.bound-tightened v1 spec.x: 3 → 2"}
-	if d := cmp.Diff(want, lines(compare(t, before, after))); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
-	_, _, err = Read(side("main", blockCRD, "{}"), side("HEAD", "a: [", "{}"))
-	if err == nil || !strings.HasPrefix(err.Error(), "reading HEAD: rendered/crds/demo/widgets.yaml:1") {
+	_, _, err := Read(side("main", blockCRD, "{}"), side("HEAD", "a: [", "{}"))
+	if err == nil || !strings.HasPrefix(err.Error(), "HEAD: rendered/crds/demo/widgets.yaml:1") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -110,7 +148,7 @@ func workspace(b *testing.B, argocd string) Source {
 	if root == "" {
 		b.Skip("QUAYSIDE_CORPUS is not set")
 	}
-	out := Source{Name: argocd, KubernetesVersion: "1.34", Dir: "."}
+	out := Source{Name: argocd, KubernetesVersion: "1.34"}
 	packages, err := os.ReadDir(filepath.Join(root, "bundles"))
 	if err != nil {
 		b.Fatal(err)
@@ -139,10 +177,11 @@ func workspace(b *testing.B, argocd string) Source {
 		for path, data := range got.Tree.All() {
 			if !seen[path] {
 				seen[path] = true
-				out.Files = append(out.Files, File{path, data})
+				out.Tree = append(out.Tree, File{path, data})
 			}
 		}
 	}
+	out.Tree = Base(".", out.Tree)
 	return out
 }
 
@@ -151,7 +190,7 @@ func workspace(b *testing.B, argocd string) Source {
 func BenchmarkWorkspace(b *testing.B) {
 	before, after := workspace(b, "0.14.0"), workspace(b, "0.18.0")
 	bytes := 0
-	for _, f := range after.Files {
+	for _, f := range after.Tree {
 		bytes += len(f.Data)
 	}
 	run := func(name string, x, y Source) {

@@ -3,11 +3,13 @@ package diff
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -19,7 +21,7 @@ type State struct {
 	Pins              []lockfile.Pin // any order
 	Objects           []Object       // rendered; any order
 	Resources         []Object       // the user's own objects in the repository: custom resources, Namespaces; any order
-	Skipped           []string       // files that could not be read and were left out
+	Skipped           []string       // files of the repository that do not parse and were left out
 }
 
 // Object is one Kubernetes object and the file it stands in.
@@ -30,7 +32,7 @@ type Object struct {
 	Raw      []byte         // the whole file, for line numbers; nil where there is none
 	Content  map[string]any // as decoded from JSON: string, bool, int64, float64, []any, map[string]any, nil
 
-	head *head // instead of Content, of a definition that is the same on both sides
+	cut bool // Content ends before the versions of a definition that is the same on both sides
 }
 
 // Ref names an object of a cluster.
@@ -44,13 +46,10 @@ type Ref struct {
 
 // Ref returns the object's name in the cluster.
 func (o *Object) Ref() Ref {
-	if o.head != nil {
-		return o.head.ref
-	}
-	group, version := splitAPIVersion(text(o.Content, "apiVersion"))
+	group, version := splitAPIVersion(kobj.Text(o.Content, "apiVersion"))
 	return Ref{
-		Group: group, Version: version, Kind: text(o.Content, "kind"),
-		Namespace: text(o.Content, "metadata", "namespace"), Name: text(o.Content, "metadata", "name"),
+		Group: group, Version: version, Kind: kobj.Text(o.Content, "kind"),
+		Namespace: kobj.Text(o.Content, "metadata", "namespace"), Name: kobj.Text(o.Content, "metadata", "name"),
 	}
 }
 
@@ -93,22 +92,22 @@ func splitAPIVersion(s string) (group, version string) {
 }
 
 // key is the identity of an object across versions of its API.
-type key struct{ group, kind, namespace, name string }
-
-func (r Ref) key() key { return key{r.Group, r.Kind, r.Namespace, r.Name} }
+func (r Ref) key() kobj.Key {
+	return kobj.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
 
 // view is a state, indexed.
 type view struct {
 	State
-	byKey map[key]*Object
+	byKey map[kobj.Key]*Object
 	order []*Object // by Ref
-	crds  map[key]*Object
+	crds  map[kobj.Key]*Object
 }
 
 // newView indexes s. Two different objects with one identity are an error that
 // names both files and the state.
 func newView(s State) (*view, error) {
-	v := &view{State: s, byKey: make(map[key]*Object, len(s.Objects)), crds: map[key]*Object{}}
+	v := &view{State: s, byKey: make(map[kobj.Key]*Object, len(s.Objects)), crds: map[kobj.Key]*Object{}}
 	var faults diag.List
 	for i := range s.Objects {
 		o := &s.Objects[i]
@@ -134,16 +133,13 @@ func newView(s State) (*view, error) {
 }
 
 // serves returns the identity that objects of a definition share.
-func (o *Object) serves() key {
-	if o.head != nil {
-		return o.head.serves
-	}
-	return key{group: text(o.Content, "spec", "group"), kind: text(o.Content, "spec", "names", "kind")}
+func (o *Object) serves() kobj.Key {
+	return kobj.Key{Group: kobj.Text(o.Content, "spec", "group"), Kind: kobj.Text(o.Content, "spec", "names", "kind")}
 }
 
-// content returns Content, decoded now where only the head was read.
+// content returns the whole Content, decoded now where only the head was read.
 func (o *Object) content() map[string]any {
-	if o.head == nil {
+	if !o.cut {
 		return o.Content
 	}
 	got, err := read(File{Path: o.Path, Data: o.Raw}, nil)
@@ -156,7 +152,7 @@ func (o *Object) content() map[string]any {
 // namespace returns the Namespace object of that name, rendered or the user's
 // own; nil where neither holds one.
 func (v *view) namespace(name string) *Object {
-	if o := v.byKey[key{kind: "Namespace", name: name}]; o != nil {
+	if o := v.byKey[kobj.Key{Kind: "Namespace", Name: name}]; o != nil {
 		return o
 	}
 	for i := range v.Resources {
@@ -169,14 +165,12 @@ func (v *view) namespace(name string) *Object {
 
 // operator returns the pin of "namespace/package".
 func (v *view) pin(operator string) (lockfile.Pin, bool) {
-	i := slices.IndexFunc(v.Pins, func(p lockfile.Pin) bool { return operatorOf(p) == operator })
+	i := slices.IndexFunc(v.Pins, func(p lockfile.Pin) bool { return p.Key() == operator })
 	if i < 0 {
 		return lockfile.Pin{}, false
 	}
 	return v.Pins[i], true
 }
-
-func operatorOf(p lockfile.Pin) string { return p.Namespace + "/" + p.Package }
 
 // pair is one identity on both sides; one of them may be nil.
 type pair struct{ before, after *Object }
@@ -221,34 +215,18 @@ func same(a, b *Object) bool {
 
 // plain returns content without quayside's own labels and annotations.
 func plain(content map[string]any) map[string]any {
-	meta := fields(content, "metadata")
+	meta := kobj.Map(content, "metadata")
 	if meta == nil {
 		return content
 	}
-	out, m := cloneShallow(content), cloneShallow(meta)
+	out, m := maps.Clone(content), maps.Clone(meta)
 	for _, name := range []string{"labels", "annotations"} {
-		if m[name] = without(fields(meta, name), "quayside.dev/"); len(fields(m, name)) == 0 {
+		rest := maps.Clone(kobj.Map(meta, name))
+		maps.DeleteFunc(rest, func(k string, _ any) bool { return strings.HasPrefix(k, "quayside.dev/") })
+		if m[name] = rest; len(rest) == 0 {
 			delete(m, name)
 		}
 	}
 	out["metadata"] = m
-	return out
-}
-
-func without(m map[string]any, prefix string) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		if !strings.HasPrefix(k, prefix) {
-			out[k] = v
-		}
-	}
-	return out
-}
-
-func cloneShallow(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
 	return out
 }

@@ -1,15 +1,16 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
 )
 
 // file reads the objects of one file; docs are separated by ---.
-func objects(t testing.TB, operator, path, docs string) []Object {
+func parsed(t testing.TB, operator, path, docs string) []Object {
 	t.Helper()
-	out, err := Objects([]File{{Path: path, Data: []byte(docs)}}, nil, nil)
+	out, err := Objects([]File{{Path: path, Data: []byte(docs)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,12 +23,12 @@ func objects(t testing.TB, operator, path, docs string) []Object {
 // between compares two sets of objects of one operator.
 func between(t testing.TB, before, after string) *Report {
 	t.Helper()
-	return compare(t, State{Objects: objects(t, "ops/demo", "rendered/demo.yaml", before)}, State{Objects: objects(t, "ops/demo", "rendered/demo.yaml", after)})
+	return compare(t, State{Objects: parsed(t, "ops/demo", "rendered/demo.yaml", before)}, State{Objects: parsed(t, "ops/demo", "rendered/demo.yaml", after)})
 }
 
 func compare(t testing.TB, before, after State) *Report {
 	t.Helper()
-	before.Name, after.Name = or(before.Name, "main:quayside.lock"), or(after.Name, "work tree")
+	before.Name, after.Name = cmp.Or(before.Name, "main:quayside.lock"), cmp.Or(after.Name, "work tree")
 	r, err := Compare(before, after, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func lines(r *Report) []string {
 	for _, f := range r.Findings {
 		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Severity, f.Rule, f.Field))
 		if f.Before != "" || f.After != "" {
-			line += fmt.Sprintf(": %s → %s", or(f.Before, "-"), or(f.After, "-"))
+			line += fmt.Sprintf(": %s → %s", cmp.Or(f.Before, "-"), cmp.Or(f.After, "-"))
 		}
 		out = append(out, line)
 	}

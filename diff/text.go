@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -80,7 +81,7 @@ func (w *textWriter) finding(f Finding) {
 		w.linef("    - %s", safe(f.words()))
 	}
 	if f.values() {
-		w.linef("        %s → %s", or(cut(safe(f.Before), 200), "(none)"), or(cut(safe(f.After), 200), "(none)"))
+		w.linef("        %s → %s", cmp.Or(cut(safe(f.Before), 200), "(none)"), cmp.Or(cut(safe(f.After), 200), "(none)"))
 	}
 	if f.Place.Path != "" {
 		place := f.Place.String()

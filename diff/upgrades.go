@@ -2,11 +2,12 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -33,7 +34,7 @@ func upgradeRules() []Rule {
 // compareUpgrades compares the pins.
 func compareUpgrades(c *comparison) {
 	for _, p := range sortedPins(c.after.Pins) {
-		old, ok := c.before.pin(operatorOf(p))
+		old, ok := c.before.pin(p.Key())
 		d := pinDiff{c, old, p}
 		if !ok {
 			if len(c.before.Pins) > 0 || len(c.before.order) == 0 {
@@ -45,7 +46,7 @@ func compareUpgrades(c *comparison) {
 		d.settings()
 	}
 	for _, p := range sortedPins(c.before.Pins) {
-		if _, ok := c.after.pin(operatorOf(p)); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
+		if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
 			pinDiff{c, p, p}.add("upgrade.removed", Finding{Before: p.Version, Message: fmt.Sprintf("%s %s goes", p.Package, p.Version)})
 		}
 	}
@@ -53,7 +54,7 @@ func compareUpgrades(c *comparison) {
 
 func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	out := slices.Clone(pins)
-	slices.SortFunc(out, func(a, b lockfile.Pin) int { return strings.Compare(operatorOf(a), operatorOf(b)) })
+	slices.SortFunc(out, func(a, b lockfile.Pin) int { return strings.Compare(a.Key(), b.Key()) })
 	return out
 }
 
@@ -73,7 +74,7 @@ type pinDiff struct {
 }
 
 func (d pinDiff) add(rule string, f Finding) {
-	f.Operator = operatorOf(d.now)
+	f.Operator = d.now.Key()
 	f.Place = Place{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
 	if d.now.Pos.Line > 0 {
 		f.Place.EndLine, f.Place.EndCol = d.now.Pos.Line, d.now.Pos.Col+1
@@ -86,7 +87,7 @@ func (d pinDiff) moved() {
 	f := Finding{Before: a.Version, After: b.Version}
 	if a.Version == b.Version && a.Bundle == b.Bundle {
 		if a.Image != b.Image || a.ContentDigest != b.ContentDigest {
-			f.Before, f.After = or(a.Image, string(a.ContentDigest)), or(b.Image, string(b.ContentDigest))
+			f.Before, f.After = cmp.Or(a.Image, string(a.ContentDigest)), cmp.Or(b.Image, string(b.ContentDigest))
 			f.Message = fmt.Sprintf("%s %s is not what it was", b.Package, b.Version)
 			d.add("upgrade.same-version-other-content", f)
 		}
@@ -114,8 +115,8 @@ func (d pinDiff) moved() {
 
 // older reports whether a is a lower version than b; false where either is no version.
 func older(a, b string) bool {
-	x, err1 := catalog.ParseVersion(a)
-	y, err2 := catalog.ParseVersion(b)
+	x, err1 := olm.ParseVersion(a)
+	y, err2 := olm.ParseVersion(b)
 	return err1 == nil && err2 == nil && x.LT(y)
 }
 

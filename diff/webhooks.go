@@ -1,10 +1,13 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 func webhookRules() []Rule {
@@ -33,20 +36,20 @@ func compareWebhooks(c *comparison) {
 	c.each(func(p pair) {
 		var old, now []map[string]any
 		if p.before != nil {
-			old = items(p.before.Content, "webhooks")
+			old = kobj.Items(p.before.Content, "webhooks")
 		}
 		if p.after != nil {
-			now = items(p.after.Content, "webhooks")
+			now = kobj.Items(p.after.Content, "webhooks")
 		}
 		find := func(list []map[string]any, name string) map[string]any {
-			i := slices.IndexFunc(list, func(m map[string]any) bool { return text(m, "name") == name })
+			i := slices.IndexFunc(list, func(m map[string]any) bool { return kobj.Text(m, "name") == name })
 			if i < 0 {
 				return nil
 			}
 			return list[i]
 		}
 		for _, h := range now {
-			d := webhookDiff{c: c, p: p, name: text(h, "name"), old: find(old, text(h, "name")), now: h}
+			d := webhookDiff{c: c, p: p, name: kobj.Text(h, "name"), old: find(old, kobj.Text(h, "name")), now: h}
 			if d.old == nil {
 				d.added()
 				continue
@@ -54,9 +57,9 @@ func compareWebhooks(c *comparison) {
 			d.changed()
 		}
 		for _, h := range old {
-			if find(now, text(h, "name")) == nil {
+			if find(now, kobj.Text(h, "name")) == nil {
 				c.add("webhook.removed", p.object(), Finding{
-					Field: text(h, "name"), Before: show(seen(h)), Message: fmt.Sprintf("webhook %s is removed", text(h, "name")), steps: path("webhooks"),
+					Field: kobj.Text(h, "name"), Before: show(seen(h)), Message: fmt.Sprintf("webhook %s is removed", kobj.Text(h, "name")), steps: path("webhooks"),
 				})
 			}
 		}
@@ -89,12 +92,12 @@ func (d webhookDiff) added() {
 	}
 }
 
-func failurePolicy(h map[string]any) string { return or(text(h, "failurePolicy"), "Fail") }
+func failurePolicy(h map[string]any) string { return cmp.Or(kobj.Text(h, "failurePolicy"), "Fail") }
 
 // everything reports whether a selector is absent or empty.
 func everything(h map[string]any, selector string) bool {
-	s := fields(h, selector)
-	return len(fields(s, "matchLabels")) == 0 && len(items(s, "matchExpressions")) == 0
+	s := kobj.Map(h, selector)
+	return len(kobj.Map(s, "matchLabels")) == 0 && len(kobj.Items(s, "matchExpressions")) == 0
 }
 
 // watched is one combination that a rule of a webhook names.
@@ -113,12 +116,12 @@ func (w watched) covers(o watched) bool {
 // watch multiplies the rules of a webhook out.
 func watch(h map[string]any) []watched {
 	var out []watched
-	for _, r := range items(h, "rules") {
-		for _, g := range texts(r, "apiGroups") {
-			for _, v := range texts(r, "apiVersions") {
-				for _, res := range texts(r, "resources") {
-					for _, op := range texts(r, "operations") {
-						if out = append(out, watched{g, v, res, op, or(text(r, "scope"), "*")}); len(out) > maxWatched {
+	for _, r := range kobj.Items(h, "rules") {
+		for _, g := range kobj.Texts(r, "apiGroups") {
+			for _, v := range kobj.Texts(r, "apiVersions") {
+				for _, res := range kobj.Texts(r, "resources") {
+					for _, op := range kobj.Texts(r, "operations") {
+						if out = append(out, watched{g, v, res, op, cmp.Or(kobj.Text(r, "scope"), "*")}); len(out) > maxWatched {
 							return out
 						}
 					}

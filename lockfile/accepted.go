@@ -1,8 +1,7 @@
 package lockfile
 
 import (
-	"slices"
-	"strings"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
@@ -34,25 +33,13 @@ func acceptedBlock(a Accepted) []byte {
 	return w.Bytes()
 }
 
-// sortedAccepted returns the canonical form, without entries that say nothing.
-func sortedAccepted(in []Accepted) []Accepted {
-	var out []Accepted
-	for _, a := range in {
-		a.Permissions = sortedUnique(a.Permissions, strings.Compare)
-		a.APIs = sortedUnique(a.APIs, strings.Compare)
-		out = append(out, a)
-	}
-	slices.SortStableFunc(out, func(a, b Accepted) int { return strings.Compare(a.Operator, b.Operator) })
-	return out
-}
-
 func (p *parser) accepted(n *yaml.Node) Accepted {
 	q := parser{file: p.file}
 	var w wireAccepted
 	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 	q.required(n, "accepted", [2]string{"operator", w.Operator})
 	a := Accepted{Operator: w.Operator, Permissions: w.Permissions, APIs: w.APIs, Pos: yamlnode.At(p.file, n)}
-	q.sum(n, "what is accepted of "+quoted(a.Operator), "undo the edit, or run quayside resolve --accept="+a.Operator, w.Checksum, acceptedBlock(a))
+	q.sum(n, "what is accepted of "+strconv.Quote(a.Operator), "undo the edit, or run quayside resolve --accept="+a.Operator, w.Checksum, acceptedBlock(a))
 	p.errs = append(p.errs, q.errs...)
 	return a
 }

@@ -2,15 +2,14 @@ package lockfile
 
 import (
 	"bytes"
-	"reflect"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
 )
 
-// ChangeKind says what happened to a pin or a catalog.
+// ChangeKind says what happened to a pin, a catalog or a declared Namespace.
 type ChangeKind string
 
 // A Moved pin has another bundle; a Changed one has the same, and differs
@@ -22,93 +21,76 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one difference between two locks: of a pin, or of a catalog where
-// Package is empty.
+// Change is one difference between two locks: of a pin; of a catalog, where
+// Catalog says which; of a declared Namespace, where neither it nor Package is
+// set.
 type Change struct {
 	Kind      ChangeKind
 	Namespace string
-	Package   string      // empty for a catalog
-	Catalog   *catalog.ID // nil for a pin
+	Package   string      // of a pin alone
+	Catalog   *catalog.ID // of a catalog alone
 	From, To  string      // versions of a pin, digests of a catalog; empty where there was none
 	Fields    []string    // names, as in the file, of all that differs; sorted; nil when added or removed
 }
 
 // Diff returns what became of old: catalogs first, by namespace and name, then
-// pins by namespace and package. A nil lock is empty.
+// declared Namespaces by name, then pins by namespace and package. A nil lock is
+// empty.
 func Diff(old, new *File) []Change {
-	a, b := orEmpty(old), orEmpty(new)
+	a, b := old.canonical(), new.canonical()
 	var out []Change
-	each(a.Catalogs, b.Catalogs, func(x, y Catalog) int { return compareID(x.ID, y.ID) }, func(x, y *Catalog) {
-		c := Change{Kind: kindOf(x == nil, y == nil)}
+	each(&out, a.Catalogs, b.Catalogs, compareCatalogs, catalogBlock, func(c *Change, x, y *Catalog) {
+		id := cmp.Or(x, y).ID
+		c.Catalog, c.Namespace = &id, id.Namespace
 		if x != nil {
-			c.Catalog, c.Namespace, c.From = &x.ID, x.ID.Namespace, string(x.Digest)
+			c.From = string(x.Digest)
 		}
 		if y != nil {
-			c.Catalog, c.Namespace, c.To = &y.ID, y.ID.Namespace, string(y.Digest)
+			c.To = string(y.Digest)
 		}
-		if x != nil && y != nil {
-			c.Fields = differing(catalogBlock(*x), catalogBlock(*y))
-		}
-		out = keep(out, c)
 	})
-	each(a.Pins, b.Pins, comparePins, func(x, y *Pin) {
-		c := Change{Kind: kindOf(x == nil, y == nil)}
+	each(&out, a.Namespaces, b.Namespaces, compareNamespaces, namespaceBlock, func(c *Change, x, y *Namespace) {
+		c.Namespace = cmp.Or(x, y).Name
+	})
+	each(&out, a.Pins, b.Pins, comparePins, pinBlock, func(c *Change, x, y *Pin) {
+		either := cmp.Or(x, y)
+		c.Namespace, c.Package = either.Namespace, either.Package
 		if x != nil {
-			c.Namespace, c.Package, c.From = x.Namespace, x.Package, x.Version
+			c.From = x.Version
 		}
 		if y != nil {
-			c.Namespace, c.Package, c.To = y.Namespace, y.Package, y.Version
+			c.To = y.Version
 		}
-		if x != nil && y != nil {
-			c.Fields = differing(pinBlock(*x), pinBlock(*y))
-			if x.Bundle != y.Bundle || x.Version != y.Version {
-				c.Kind = Moved
-			}
+		if c.Kind == Changed && (x.Bundle != y.Bundle || x.Version != y.Version) {
+			c.Kind = Moved
 		}
-		out = keep(out, c)
 	})
 	return out
 }
 
-func orEmpty(f *File) *File {
-	if f == nil {
-		return &File{}
-	}
-	return New(f.Catalogs, f.Pins)
-}
-
-func keep(out []Change, c Change) []Change {
-	if c.Kind == Changed && len(c.Fields) == 0 {
-		return out
-	}
-	return append(out, c)
-}
-
-func kindOf(noOld, noNew bool) ChangeKind {
-	switch {
-	case noOld:
-		return Added
-	case noNew:
-		return Removed
-	}
-	return Changed
-}
-
-// each walks two sorted lists together; where one has no partner the other
-// argument is nil.
-func each[T any](a, b []T, compare func(x, y T) int, visit func(x, y *T)) {
+// each walks two sorted lists together and appends a change for each item that
+// is in one of them only, or that is not written the same in both. tell says
+// what it is; where there is no partner the other argument is nil.
+func each[T any](out *[]Change, a, b []T, compare func(x, y T) int, block func(T) []byte, tell func(c *Change, x, y *T)) {
 	for i, j := 0, 0; i < len(a) || j < len(b); {
+		var c Change
 		switch {
 		case j == len(b) || i < len(a) && compare(a[i], b[j]) < 0:
-			visit(&a[i], nil)
+			c.Kind = Removed
+			tell(&c, &a[i], nil)
 			i++
 		case i == len(a) || compare(a[i], b[j]) > 0:
-			visit(nil, &b[j])
+			c.Kind = Added
+			tell(&c, nil, &b[j])
 			j++
 		default:
-			visit(&a[i], &b[j])
+			c = Change{Kind: Changed, Fields: differing(block(a[i]), block(b[j]))}
+			tell(&c, &a[i], &b[j])
 			i++
 			j++
+		}
+		if c.Kind == Added || c.Kind == Removed || len(c.Fields) > 0 {
+			*out = append(*out, c)
 		}
 	}
 }
@@ -119,7 +101,7 @@ func differing(a, b []byte) []string {
 	x, y := fieldTexts(a), fieldTexts(b)
 	var names []string
 	for name := range x {
-		if !reflect.DeepEqual(x[name], y[name]) {
+		if x[name] != y[name] {
 			names = append(names, name)
 		}
 	}
@@ -145,5 +127,3 @@ func fieldTexts(b []byte) map[string]string {
 	}
 	return out
 }
-
-func quoted(s string) string { return strconv.Quote(s) }

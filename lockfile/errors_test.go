@@ -49,7 +49,7 @@ func TestErrors(t *testing.T) {
 		"empty":               {"", `quayside.lock: want one document, got 0: restore the lock, or delete it and run quayside resolve`},
 		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:36:1: unfinished merge: take one side of the file, as with git checkout --ours, and run quayside resolve`},
 		"syntax":              {edit("kind: Lock", "kind: [Lock"), `quayside.lock:3: malformed YAML: did not find expected ',' or ']'`},
-		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:81:3: pin "apps/cert" stands twice, first on line 20: delete one block and run quayside resolve`},
+		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:81:3: pin "apps/cert" appears twice, first on line 20: delete one block and run quayside resolve`},
 	} {
 		_, err := lockfile.Parse("quayside.lock", []byte(c.in))
 		if got := fmt.Sprint(err); got != c.want {
@@ -174,6 +174,7 @@ func TestBranchesMerge(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(lockfile.Format(sample()))
+	f.Add(lockfile.Format(declared()))
 	f.Add(lockfile.Format(lockfile.New(nil, nil)))
 	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Lock\npins: [{namespace: a, package: b, version: c, bundle: d, config: [1, {x: ~}]}]\n"))
 	f.Add([]byte("<<<<<<< HEAD\n"))
@@ -219,6 +220,7 @@ func FuzzFormat(f *testing.F) {
 			Namespace: "n", Package: "p", Version: "1.0.0", Bundle: "b" + s, Hold: s, Skipped: []string{"x" + s}, Config: []byte(raw),
 			Properties: []catalog.Property{{Type: "t" + s, Value: json.RawMessage(raw)}}, RelatedImages: []catalog.RelatedImage{{Name: s, Image: "i"}},
 		}})
+		want.Namespaces = []lockfile.Namespace{{Name: "n" + s, Labels: map[string]string{s: s}, Annotations: map[string]string{"a" + s: s, "b": ""}}}
 		got, err := lockfile.Parse("f", lockfile.Format(want))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, lockfile.Format(want))

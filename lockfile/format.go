@@ -3,6 +3,8 @@ package lockfile
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -11,15 +13,17 @@ import (
 // Format returns the canonical bytes of f: Parse gives f back, and two equal
 // locks give equal bytes.
 func Format(f *File) []byte {
-	accepted := sortedAccepted(f.Accepted)
-	f = New(f.Catalogs, f.Pins)
+	f = f.canonical()
 	var b bytes.Buffer
 	b.WriteString("# Written by quayside resolve; do not edit. Each block carries a checksum of its own.\n")
 	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\n", APIVersion, Kind)
 	section(&b, "catalogs", f.Catalogs, catalogBlock)
+	if len(f.Namespaces) > 0 {
+		section(&b, "namespaces", f.Namespaces, namespaceBlock)
+	}
 	section(&b, "pins", f.Pins, pinBlock)
-	if len(accepted) > 0 {
-		section(&b, "accepted", accepted, acceptedBlock)
+	if len(f.Accepted) > 0 {
+		section(&b, "accepted", f.Accepted, acceptedBlock)
 	}
 	return b.Bytes()
 }
@@ -61,6 +65,16 @@ func (w *block) list(name string, values []string) {
 	}
 }
 
+func (w *block) texts(name string, values map[string]string) {
+	if len(values) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  %s:\n", name)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(w, "    %s: %s\n", yamlnode.Quote(key), yamlnode.Quote(values[key]))
+	}
+}
+
 // json writes raw as nested YAML.
 func (w *block) json(name string, raw []byte) {
 	if len(raw) == 0 {
@@ -81,6 +95,14 @@ func catalogBlock(c Catalog) []byte {
 	w.text("source", c.Source)
 	w.text("digest", string(c.Digest))
 	w.text("identity", c.Identity)
+	return w.Bytes()
+}
+
+func namespaceBlock(n Namespace) []byte {
+	var w block
+	w.text("name", n.Name)
+	w.texts("labels", n.Labels)
+	w.texts("annotations", n.Annotations)
 	return w.Bytes()
 }
 

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
@@ -29,19 +30,45 @@ const Kind = "Lock"
 // New returns a lock of these catalogs and pins, sorted, in canonical form:
 // lists sorted where their order says nothing, empty ones nil, JSON with its
 // keys sorted. The arguments are not modified. JSON that does not parse panics.
-func New(cats []Catalog, pins []Pin) *File {
-	f := &File{Catalogs: slices.Clone(cats), Pins: make([]Pin, len(pins))}
+func New(cats []Catalog, pins []Pin) *File { return (&File{}).With(cats, pins) }
+
+// With returns a lock of these catalogs and pins and of what else f holds, as
+// New does. A nil f is empty; it is not modified.
+func (f *File) With(cats []Catalog, pins []Pin) *File {
+	out := &File{Catalogs: slices.Clone(cats), Pins: make([]Pin, len(pins))}
 	for i, p := range pins {
-		f.Pins[i] = canonical(p)
+		out.Pins[i] = canonical(p)
 	}
-	slices.SortStableFunc(f.Catalogs, func(a, b Catalog) int { return compareID(a.ID, b.ID) })
-	slices.SortStableFunc(f.Pins, comparePins)
-	return f
+	if f != nil {
+		out.Namespaces = nonEmpty(f.Namespaces)
+		out.Accepted = nonEmpty(f.Accepted)
+	}
+	for i := range out.Accepted {
+		a := &out.Accepted[i]
+		a.Permissions, a.APIs = sortedUnique(a.Permissions, strings.Compare), sortedUnique(a.APIs, strings.Compare)
+	}
+	slices.SortStableFunc(out.Catalogs, compareCatalogs)
+	slices.SortStableFunc(out.Namespaces, compareNamespaces)
+	slices.SortStableFunc(out.Pins, comparePins)
+	slices.SortStableFunc(out.Accepted, func(a, b Accepted) int { return strings.Compare(a.Operator, b.Operator) })
+	return out
+}
+
+// canonical returns f, built by hand or not, as New would have made it.
+func (f *File) canonical() *File {
+	if f == nil {
+		return &File{}
+	}
+	return f.With(f.Catalogs, f.Pins)
 }
 
 func compareID(a, b catalog.ID) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
+
+func compareCatalogs(a, b Catalog) int { return compareID(a.ID, b.ID) }
+
+func compareNamespaces(a, b Namespace) int { return strings.Compare(a.Name, b.Name) }
 
 func comparePins(a, b Pin) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
@@ -114,21 +141,20 @@ func (f *File) Catalog(id catalog.ID) (Catalog, bool) {
 	return f.Catalogs[i], true
 }
 
-// unique adds a fault for each block that names what an earlier one names.
+// unique adds a fault for each block that names what the one before it names.
 func unique(f *File, errs *diag.List) {
-	for i := 1; i < len(f.Catalogs); i++ {
-		if a, b := f.Catalogs[i-1], f.Catalogs[i]; a.ID == b.ID {
-			errs.Addf(b.Pos, "catalog %q stands twice, first on line %d: delete one block and run quayside resolve", b.ID, a.Pos.Line)
-		}
-	}
-	for i := 1; i < len(f.Accepted); i++ {
-		if a, b := f.Accepted[i-1], f.Accepted[i]; a.Operator == b.Operator {
-			errs.Addf(b.Pos, "what is accepted of %q stands twice, first on line %d: delete one block", b.Operator, a.Pos.Line)
-		}
-	}
-	for i := 1; i < len(f.Pins); i++ {
-		if a, b := f.Pins[i-1], f.Pins[i]; a.Key() == b.Key() {
-			errs.Addf(b.Pos, "pin %q stands twice, first on line %d: delete one block and run quayside resolve", b.Key(), a.Pos.Line)
+	const again = " and run quayside resolve"
+	twice(errs, f.Catalogs, func(c Catalog) (string, diag.Pos) { return "catalog " + strconv.Quote(c.ID.String()), c.Pos }, again)
+	twice(errs, f.Namespaces, func(n Namespace) (string, diag.Pos) { return "Namespace " + strconv.Quote(n.Name), n.Pos }, again)
+	twice(errs, f.Accepted, func(a Accepted) (string, diag.Pos) { return "what is accepted of " + strconv.Quote(a.Operator), a.Pos }, "")
+	twice(errs, f.Pins, func(p Pin) (string, diag.Pos) { return "pin " + strconv.Quote(p.Key()), p.Pos }, again)
+}
+
+func twice[T any](errs *diag.List, sorted []T, of func(T) (string, diag.Pos), remedy string) {
+	for i := 1; i < len(sorted); i++ {
+		first, at := of(sorted[i-1])
+		if what, pos := of(sorted[i]); what == first {
+			errs.Addf(pos, "%s appears twice, first on line %d: delete one block%s", what, at.Line, remedy)
 		}
 	}
 }

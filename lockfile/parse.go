@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -40,6 +42,9 @@ func Parse(file string, data []byte) (*File, error) {
 	for _, n := range w.Catalogs {
 		f.Catalogs = append(f.Catalogs, p.catalog(n))
 	}
+	for _, n := range w.Namespaces {
+		f.Namespaces = append(f.Namespaces, p.namespace(n))
+	}
 	for _, n := range w.Pins {
 		f.Pins = append(f.Pins, p.pin(n))
 	}
@@ -49,9 +54,7 @@ func Parse(file string, data []byte) (*File, error) {
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	accepted := sortedAccepted(f.Accepted)
-	f = New(f.Catalogs, f.Pins)
-	f.Accepted = accepted
+	f = f.canonical()
 	unique(f, &p.errs)
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -120,6 +123,9 @@ func (p *parser) required(n *yaml.Node, what string, fields ...[2]string) {
 	}
 }
 
+// remedy is what to do about a block that is not as it was written.
+const remedy = "undo the edit, or delete the block and run quayside resolve"
+
 // sum compares a block with the checksum it carries.
 func (p *parser) sum(n *yaml.Node, what, remedy, checksum string, block []byte) {
 	if p.errs != nil { // the block could not be read as it stands
@@ -142,9 +148,20 @@ func (p *parser) catalog(n *yaml.Node) Catalog {
 	id := catalog.ID{Namespace: w.Namespace, Name: w.Name}
 	q.required(n, "catalog", [2]string{"name", w.Name}, [2]string{"source", w.Source})
 	c := Catalog{ID: id, Source: w.Source, Digest: q.digest(n, "digest", w.Digest), Identity: w.Identity, Pos: yamlnode.At(p.file, n)}
-	q.sum(n, "catalog "+quoted(id.String()), "undo the edit, or delete the block and run quayside resolve", w.Checksum, catalogBlock(c))
+	q.sum(n, "catalog "+strconv.Quote(id.String()), remedy, w.Checksum, catalogBlock(c))
 	p.errs = append(p.errs, q.errs...)
 	return c
+}
+
+func (p *parser) namespace(n *yaml.Node) Namespace {
+	q := parser{file: p.file}
+	var w wireNamespace
+	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
+	q.required(n, "Namespace", [2]string{"name", w.Name})
+	ns := Namespace{Name: w.Name, Labels: w.Labels, Annotations: w.Annotations, Pos: yamlnode.At(p.file, n)}
+	q.sum(n, "Namespace "+strconv.Quote(ns.Name), remedy, w.Checksum, namespaceBlock(ns))
+	p.errs = append(p.errs, q.errs...)
+	return ns
 }
 
 func (p *parser) pin(n *yaml.Node) Pin {
@@ -153,9 +170,8 @@ func (p *parser) pin(n *yaml.Node) Pin {
 	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 	q.required(n, "pin", [2]string{"namespace", w.Namespace}, [2]string{"package", w.Package}, [2]string{"version", w.Version}, [2]string{"bundle", w.Bundle})
 	pin := q.convert(n, &w)
-	if q.errs == nil {
-		remedy := "undo the edit, or delete the block and run quayside resolve"
-		q.sum(n, "pin "+quoted(pin.Key()), remedy, w.Checksum, pinBlock(pin))
+	if q.errs == nil { // a block of broken JSON cannot be written
+		q.sum(n, "pin "+strconv.Quote(pin.Key()), remedy, w.Checksum, pinBlock(pin))
 	}
 	p.errs = append(p.errs, q.errs...)
 	return pin
@@ -177,7 +193,7 @@ func (p *parser) convert(n *yaml.Node, w *wirePin) Pin {
 		}
 		pin.InstallMode = mode
 	}
-	if _, digest, found := strings.Cut(w.Image, "@"); found {
+	if digest := imageref.Split(w.Image).Digest; digest != "" {
 		p.digest(n, "image", digest)
 	}
 	for _, r := range w.RequestedBy {

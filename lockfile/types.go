@@ -7,9 +7,10 @@ import (
 
 // File is a whole lock. Build it with New, which sorts.
 type File struct {
-	Catalogs []Catalog  // by namespace, then name
-	Pins     []Pin      // by namespace, then package
-	Accepted []Accepted // by operator; nil where no budget is kept
+	Catalogs   []Catalog   // by namespace, then name
+	Namespaces []Namespace // by name; nil where none is declared
+	Pins       []Pin       // by namespace, then package
+	Accepted   []Accepted  // by operator; nil where no budget is kept
 }
 
 // Catalog is one catalog that a pin came from.
@@ -19,6 +20,15 @@ type Catalog struct {
 	Digest   catalog.Digest // of the image manifest, or of the directory's content
 	Identity string         // who signed it, where the workspace demands a signature; else empty
 	Pos      diag.Pos
+}
+
+// Namespace is a Namespace that stands among the declarations: nothing but what
+// is rendered would put it into a cluster.
+type Namespace struct {
+	Name        string
+	Labels      map[string]string // as declared; nil for none
+	Annotations map[string]string
+	Pos         diag.Pos
 }
 
 // Pin is one installed package.

@@ -14,17 +14,19 @@ type wireFile struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
 	Catalogs   []*yaml.Node `json:"catalogs"`
+	Namespaces []*yaml.Node `json:"namespaces"`
 	Pins       []*yaml.Node `json:"pins"`
 	Accepted   []*yaml.Node `json:"accepted"`
 }
 
 // shape is the whole file, for the schema.
 type shape struct {
-	APIVersion string         `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
-	Kind       string         `json:"kind" form:"required const=Lock" doc:"Lock"`
-	Catalogs   []wireCatalog  `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
-	Pins       []wirePin      `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
-	Accepted   []wireAccepted `json:"accepted" doc:"What reviewers have let each operator have. Absent where no budget is kept."`
+	APIVersion string          `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string          `json:"kind" form:"required const=Lock" doc:"Lock"`
+	Catalogs   []wireCatalog   `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
+	Namespaces []wireNamespace `json:"namespaces" doc:"The Namespaces that are declared, by name. Absent where there are none."`
+	Pins       []wirePin       `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
+	Accepted   []wireAccepted  `json:"accepted" doc:"What reviewers have let each operator have. Absent where no budget is kept."`
 }
 
 type wireCatalog struct {
@@ -34,6 +36,13 @@ type wireCatalog struct {
 	Digest    string `json:"digest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of what the source named."`
 	Identity  string `json:"identity" doc:"Who signed it, where a signature is demanded."`
 	Checksum  string `json:"checksum" form:"required pattern=^sha256:[0-9a-f]{64}$" doc:"Checksum of this block."`
+}
+
+type wireNamespace struct {
+	Name        string            `json:"name" form:"required nonempty" doc:"Name of the Namespace."`
+	Labels      map[string]string `json:"labels" doc:"Labels, as declared."`
+	Annotations map[string]string `json:"annotations" doc:"Annotations, as declared."`
+	Checksum    string            `json:"checksum" form:"required pattern=^sha256:[0-9a-f]{64}$" doc:"Checksum of this block."`
 }
 
 type wirePin struct {

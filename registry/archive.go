@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -29,19 +32,13 @@ type tarFiles struct {
 
 type span struct{ off, size int64 }
 
-// openTar indexes the tar file at p. One that is compressed is decompressed
-// to a temporary file first.
-func (c *Client) openTar(ctx context.Context, p string) (*tarFiles, error) {
-	f, err := os.Open(p)
-	if err != nil {
+// openTar indexes a tar file. One that is compressed is decompressed to a
+// temporary file first, and one of [Client.Files] is copied to one.
+func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
+	t := &tarFiles{at: map[string]span{}, link: map[string]string{}}
+	if err := c.openFile(ctx, t, name); err != nil {
 		return nil, fmt.Errorf("opening the archive: %w", err)
 	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("opening the archive: %q is not a regular file", p)
-	}
-	t := &tarFiles{file: f, at: map[string]span{}, link: map[string]string{}}
 	if err := c.plain(ctx, t); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the archive: %w", err), t.Close())
 	}
@@ -49,6 +46,39 @@ func (c *Client) openTar(ctx context.Context, p string) (*tarFiles, error) {
 		return nil, errors.Join(fmt.Errorf("reading the archive: %w", err), t.Close())
 	}
 	return t, nil
+}
+
+// openFile opens the file that is a tar file.
+func (c *Client) openFile(ctx context.Context, t *tarFiles, name string) error {
+	open := func() (fs.File, error) { return os.Open(c.path(name)) }
+	if c.Files != nil {
+		open = func() (fs.File, error) { return c.Files.Open(path.Clean(filepath.ToSlash(name))) }
+	}
+	f, err := open()
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return fmt.Errorf("%q is not a regular file", c.path(name))
+	}
+	if on, disk := f.(*os.File); disk {
+		t.file = on
+		return nil
+	}
+	defer f.Close()
+	if t.file, err = c.temp("archive-"); err != nil {
+		return err
+	}
+	t.temp = true
+	if _, err = io.Copy(t.file, store.Until(ctx, f)); err == nil {
+		_, err = t.file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		err = errors.Join(err, t.Close())
+	}
+	return err
 }
 
 // plain replaces a compressed file by a decompressed copy.
@@ -60,14 +90,14 @@ func (c *Client) plain(ctx context.Context, t *tarFiles) error {
 	if !bytes.Equal(head, []byte{0x1f, 0x8b}) && !bytes.Equal(head, []byte{0x28, 0xb5}) {
 		return nil
 	}
-	packed := t.file
+	packed := *t
 	defer packed.Close()
 	temp, err := c.temp("archive-")
 	if err != nil {
 		return err
 	}
 	t.file, t.temp = temp, true
-	r, err := decompress(bufio.NewReader(packed))
+	r, err := decompress(bufio.NewReader(packed.file))
 	if err != nil {
 		return err
 	}
@@ -186,7 +216,7 @@ func archiveLayer(image string, f *tarFiles, path, diff string) Layer {
 	return Layer{
 		Digest: diff, Size: -1, image: image, diff: diff,
 		open: func(context.Context) (*store.Verifier, error) {
-			if !store.ValidDigest(diff) {
+			if !imageref.IsDigest(diff) {
 				return nil, errors.New("only sha256 is supported")
 			}
 			r, err := f.open(path)

@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ type Client struct {
 	Store       *store.Store   // where what registries send is kept
 	Vendored    string         // an OCI layout that is looked into after the store and before registries, as [Client.Vendor] makes it; may be absent
 	Offline     bool           // never open a socket: what the store does not hold is an [*OfflineError]
+	Files       fs.FS          // where layouts and archives lie, the vendored one too; nil: on disk
 	Dir         string         // what relative paths of layouts and archives are relative to; default: the current directory
 	Platform    string         // "linux/arm64": which image of a multi-platform index; default: see [Client.Open]
 	Credentials *Credentials   // nil: anonymous
@@ -43,10 +45,9 @@ type Client struct {
 	Retry       Retry          // zero fields: the defaults
 	Progress    func(Progress) // called as bytes arrive, by one goroutine at a time; may be nil
 
-	mu       sync.Mutex
-	conns    map[string]*conn       // by repository
-	locks    map[string]*sync.Mutex // one goroutine fetches, the others find it done
-	notes    map[string]string      // what was learnt
+	conns    sync.Map // *conn by repository
+	locks    sync.Map // *sync.Mutex by what one goroutine fetches, and the others find done
+	uploaded sync.Map // registry and digest → the repository there that was given the blob
 	progress sync.Mutex
 }
 
@@ -124,18 +125,34 @@ func (c *Client) Open(ctx context.Context, source string) (*Image, error) {
 		return nil, err
 	}
 	im := &Image{name: src.String()}
-	switch src.Kind {
-	case Remote:
-		err = c.openRemote(ctx, im, src)
-	case Layout:
-		err = c.openLayout(ctx, im, src)
-	case LayoutArchive:
-		err = c.openLayoutArchive(ctx, im, src)
-	case DockerArchive:
+	if src.Kind == DockerArchive {
 		err = c.openDockerArchive(ctx, im, src)
+	} else {
+		err = c.openManifest(ctx, im, src)
 	}
 	if err != nil {
 		return nil, errors.Join(wrap(im.name, err), im.Close())
 	}
 	return im, nil
+}
+
+// openManifest opens what has a manifest.
+func (c *Client) openManifest(ctx context.Context, im *Image, src Source) error {
+	from, digest, data, closer, err := c.root(ctx, src)
+	if err != nil {
+		return err
+	}
+	if closer != nil {
+		im.closers = append(im.closers, closer)
+	}
+	if r, ok := from.(*upstream); ok {
+		im.fetch = func(ctx context.Context) error { return r.fetchAll(ctx, im.layers) }
+	}
+	return c.load(ctx, im, from, digest, data)
+}
+
+// lockFor returns the lock under which what a key names is made, once.
+func (c *Client) lockFor(key string) *sync.Mutex {
+	lock, _ := c.locks.LoadOrStore(key, new(sync.Mutex))
+	return lock.(*sync.Mutex)
 }

@@ -36,9 +36,9 @@ func (c *Client) root(ctx context.Context, src Source) (from origin, digest stri
 		digest, data, err := r.resolve(ctx, src)
 		return r, digest, data, nil, err
 	case Layout:
-		f, err = openDir(c.path(src.Name))
+		f, err = c.openDir(src.Name)
 	case LayoutArchive:
-		f, err = c.openTar(ctx, c.path(src.Name))
+		f, err = c.openTar(ctx, src.Name)
 	case DockerArchive:
 		err = errors.New("a docker archive holds no manifest that could be copied")
 	}

@@ -20,7 +20,7 @@ type dockerManifest struct {
 // the configuration, which holds the digests of the uncompressed layers and
 // whose own digest is the image's.
 func (c *Client) openDockerArchive(ctx context.Context, im *Image, src Source) error {
-	archive, err := c.openTar(ctx, c.path(src.Name))
+	archive, err := c.openTar(ctx, src.Name)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *Client) openDockerArchive(ctx context.Context, im *Image, src Source) e
 	}
 	im.digest = store.DigestOf(config)
 	if hex := strings.TrimSuffix(m.Config[strings.LastIndexByte(m.Config, '/')+1:], ".json"); "sha256:"+hex != im.digest {
-		return fmt.Errorf("configuration %s: %w", m.Config, &store.MismatchError{Want: "sha256:" + hex, Got: im.digest, WantSize: -1})
+		return fmt.Errorf("configuration %s: %w", m.Config, &store.MismatchError{Got: im.digest, WantSize: -1})
 	}
 	labels, diffs, err := parseConfig(config)
 	if err != nil {

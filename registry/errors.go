@@ -9,8 +9,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // Error is a fault of one image: where it was looked for, and what is wrong.
@@ -108,9 +109,7 @@ func clean(err error, host string, login credential) error {
 	if err == nil {
 		return nil
 	}
-	if host == name.DefaultRegistry {
-		host = "docker.io" // as users write it
-	}
+	host = imageref.Host(host)
 	var own *statusError
 	if errors.As(err, &own) {
 		return own

@@ -284,7 +284,7 @@ func TestRestart(t *testing.T) {
 		}
 	}()
 	c := newClient(t)
-	c.Retry.Wait = 40 * time.Millisecond
+	c.Retry.Wait, c.Retry.Attempts = 40*time.Millisecond, 10
 	im, err := pull(t.Context(), c, strings.Replace(ref, srv.Host, addr, 1))
 	if err != nil || im.Digest() != p.Digest() {
 		t.Error(err)

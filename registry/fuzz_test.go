@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -40,7 +41,7 @@ func FuzzManifest(f *testing.F) {
 		}
 		var sum int64
 		for _, l := range im.layers {
-			if !store.ValidDigest(l.Digest) || l.Size < 0 || l.Size > 1000 {
+			if !imageref.IsDigest(l.Digest) || l.Size < 0 || l.Size > 1000 {
 				t.Errorf("layer %+v", l)
 			}
 			sum += l.Size
@@ -73,7 +74,7 @@ func FuzzArchive(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if !store.ValidDigest(im.Digest()) {
+			if !imageref.IsDigest(im.Digest()) {
 				t.Errorf("digest %q", im.Digest())
 			}
 			if err := im.Close(); err != nil {
@@ -135,7 +136,7 @@ func FuzzLayout(f *testing.F) {
 			t.Fatal(err)
 		}
 		c := &Client{Vendored: dir}
-		if got := c.VendoredDigest("quay.io/a/b:v1"); got != "" && !store.ValidDigest(got) {
+		if got := c.VendoredDigest("quay.io/a/b:v1"); got != "" && !imageref.IsDigest(got) {
 			t.Errorf("digest %q", got)
 		}
 	})

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +46,8 @@ func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, erro
 	lock := c.lockFor("connection to " + repo.Name())
 	lock.Lock()
 	defer lock.Unlock()
-	if known := c.connTo(repo.Name(), nil); known != nil {
-		return known, nil
+	if known, ok := c.conns.Load(repo.Name()); ok {
+		return known.(*conn), nil
 	}
 	login := c.Credentials.find(repo)
 	base, err := c.transport(repo)
@@ -57,20 +58,9 @@ func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, erro
 	if err != nil {
 		return nil, clean(err, repo.RegistryStr(), login)
 	}
-	return c.connTo(repo.Name(), &conn{login: login, http: &http.Client{Transport: auth, CheckRedirect: checkRedirect}}), nil
-}
-
-// connTo remembers made, unless it is nil, and returns what is remembered.
-func (c *Client) connTo(repo string, made *conn) *conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if made != nil {
-		if c.conns == nil {
-			c.conns = map[string]*conn{}
-		}
-		c.conns[repo] = made
-	}
-	return c.conns[repo]
+	made := &conn{login: login, http: &http.Client{Transport: auth, CheckRedirect: checkRedirect}}
+	c.conns.Store(repo.Name(), made)
+	return made, nil
 }
 
 // transport returns what carries requests to a repository, with retries and without
@@ -91,11 +81,7 @@ func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
 		ResponseHeaderTimeout: retry.Stall,
 		TLSClientConfig:       config,
 	}
-	agent := c.UserAgent
-	if agent == "" {
-		agent = "quayside"
-	}
-	return transport.NewUserAgent(&retryTransport{inner: base, retry: retry}, agent), nil
+	return transport.NewUserAgent(&retryTransport{inner: base, retry: retry}, cmp.Or(c.UserAgent, "quayside")), nil
 }
 
 // checkRedirect follows a few redirects, as registries use them to hand out

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -214,12 +215,9 @@ func isAttestation(d *v1.Descriptor) bool {
 
 // loadManifest fills im from one image's manifest.
 func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
-	m, err := v1.ParseManifest(bytes.NewReader(data))
+	m, err := c.parseManifest(digest, data)
 	if err != nil {
-		return fmt.Errorf("manifest %s: %w", digest, err)
-	}
-	if err := c.checkManifest(m); err != nil {
-		return fmt.Errorf("manifest %s: %w", digest, err)
+		return err
 	}
 	im.labels, err = readLabels(ctx, from, m.Config)
 	var damaged *store.CorruptError
@@ -238,7 +236,18 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	return nil
 }
 
-// checkManifest holds a manifest to the limits.
+// parseManifest reads an image's manifest and holds it to the limits.
+func (c *Client) parseManifest(digest string, data []byte) (*v1.Manifest, error) {
+	m, err := v1.ParseManifest(bytes.NewReader(data))
+	if err == nil {
+		err = c.checkManifest(m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", digest, err)
+	}
+	return m, nil
+}
+
 func (c *Client) checkManifest(m *v1.Manifest) error {
 	lim := c.Limits.withDefaults()
 	if n := len(m.Layers); n > lim.Layers {
@@ -264,7 +273,7 @@ func (c *Client) checkManifest(m *v1.Manifest) error {
 
 func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
 	switch {
-	case !store.ValidDigest(d.Digest.String()):
+	case !imageref.IsDigest(d.Digest.String()):
 		return fmt.Errorf("%s digest %q: only sha256 is supported", what, d.Digest.String())
 	case d.Size < 0:
 		return fmt.Errorf("%s %s: size %d", what, d.Digest, d.Size)
@@ -277,17 +286,22 @@ func checkDescriptor(what string, d v1.Descriptor, limit int64) error {
 
 // readLabels reads a configuration, whose size has been checked.
 func readLabels(ctx context.Context, from origin, d v1.Descriptor) (map[string]string, error) {
-	r, err := from.blob(ctx, d.Digest.String(), d.Size)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }()                     // only read from
-	data, err := io.ReadAll(io.LimitReader(r, d.Size+1)) // beyond the size there is only the verdict
+	data, err := readAll(ctx, from, d)
 	if err != nil {
 		return nil, err
 	}
 	labels, _, err := parseConfig(data)
 	return labels, err
+}
+
+// readAll reads a blob whose size has been checked, verified.
+func readAll(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error) {
+	r, err := from.blob(ctx, d.Digest.String(), d.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()               // only read from
+	return io.ReadAll(io.LimitReader(r, d.Size+1)) // beyond the size there is only the verdict
 }
 
 // parseConfig returns the labels and the digests of the uncompressed layers.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -57,23 +56,15 @@ func (i *Inspection) index(data []byte) error {
 }
 
 func (i *Inspection) image(ctx context.Context, c *Client, from origin, data []byte) error {
-	m, err := v1.ParseManifest(bytes.NewReader(data))
+	m, err := c.parseManifest(i.Digest, data)
 	if err != nil {
-		return fmt.Errorf("manifest %s: %w", i.Digest, err)
-	}
-	if err := c.checkManifest(m); err != nil {
-		return fmt.Errorf("manifest %s: %w", i.Digest, err)
+		return err
 	}
 	i.Bytes = m.Config.Size
 	for _, l := range m.Layers {
 		i.Bytes += l.Size
 	}
-	r, err := from.blob(ctx, m.Config.Digest.String(), m.Config.Size)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }() // only read from
-	config, err := io.ReadAll(io.LimitReader(r, m.Config.Size+1))
+	config, err := readAll(ctx, from, m.Config)
 	if err != nil {
 		return fmt.Errorf("configuration %s: %w", m.Config.Digest, err)
 	}

@@ -8,11 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -38,40 +40,21 @@ func (c *Client) path(p string) string {
 	return filepath.Join(c.Dir, p)
 }
 
-func (c *Client) openLayout(ctx context.Context, im *Image, src Source) error {
-	dir, err := openDir(c.path(src.Name))
-	if err != nil {
-		return err
+// openDir opens a layout's directory, out of which no symbolic link leads.
+func (c *Client) openDir(name string) (files, error) {
+	if c.Files == nil {
+		root, err := os.OpenRoot(c.path(name))
+		if err != nil {
+			return nil, fmt.Errorf("opening the layout: %w", err)
+		}
+		return dirFiles{root.FS(), root.Close}, nil
 	}
-	return c.openFiles(ctx, im, src, dir)
-}
-
-// openDir opens a layout's directory.
-func openDir(dir string) (files, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
+	name = path.Clean(filepath.ToSlash(name))
+	if _, err := fs.Stat(c.Files, name); err != nil {
 		return nil, fmt.Errorf("opening the layout: %w", err)
 	}
-	return dirFiles{root}, nil
-}
-
-func (c *Client) openLayoutArchive(ctx context.Context, im *Image, src Source) error {
-	archive, err := c.openTar(ctx, c.path(src.Name))
-	if err != nil {
-		return err
-	}
-	return c.openFiles(ctx, im, src, archive)
-}
-
-// openFiles opens the image that src names in a layout.
-func (c *Client) openFiles(ctx context.Context, im *Image, src Source, f files) error {
-	im.closers = append(im.closers, f)
-	l := &layout{files: f, limit: c.Limits.withDefaults().Manifest}
-	digest, data, err := l.root(ctx, src)
-	if err != nil {
-		return err
-	}
-	return c.load(ctx, im, l, digest, data)
+	dir, err := fs.Sub(c.Files, name)
+	return dirFiles{dir, func() error { return nil }}, err
 }
 
 // root returns the digest and the text of what src names in the layout.
@@ -148,7 +131,7 @@ func (l *layout) manifest(_ context.Context, digest string) ([]byte, error) {
 		return nil, fmt.Errorf("manifest %s: %w", digest, err)
 	}
 	if got := store.DigestOf(data); got != digest {
-		return nil, fmt.Errorf("manifest %s: %w", digest, &store.MismatchError{Want: digest, Got: got, WantSize: -1})
+		return nil, fmt.Errorf("manifest %s: %w", digest, &store.MismatchError{Got: got, WantSize: -1})
 	}
 	return data, nil
 }
@@ -168,17 +151,23 @@ func (l *layout) blob(_ context.Context, digest string, size int64) (*store.Veri
 // blobPath returns where a layout keeps a blob. The digest becomes a path, so
 // its form is checked.
 func blobPath(digest string) (string, error) {
-	if !store.ValidDigest(digest) {
+	if !imageref.IsDigest(digest) {
 		return "", fmt.Errorf("digest %q: only sha256 is supported", digest)
 	}
 	return "blobs/sha256/" + strings.TrimPrefix(digest, "sha256:"), nil
 }
 
-// dirFiles is a directory, out of which no symbolic link leads.
-type dirFiles struct{ *os.Root }
+// dirFiles is a layout's directory.
+type dirFiles struct {
+	fs.FS
+	close func() error
+}
+
+// Close releases the directory; files that are open stay open.
+func (d dirFiles) Close() error { return d.close() }
 
 func (d dirFiles) open(path string) (io.ReadCloser, error) {
-	f, err := d.Open(filepath.FromSlash(path))
+	f, err := d.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -89,6 +89,7 @@ func gzipped(t *testing.T, data []byte) string {
 }
 
 func TestLayout(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
 	one := pack(t, map[string]string{"a": "one"}, PackOptions{})
 	two := pack(t, map[string]string{"a": "two"}, PackOptions{})
 	dir := layoutOf(t, map[string]*Packed{"v1": one, "v2": two})
@@ -124,6 +125,56 @@ func TestLayout(t *testing.T) {
 	}
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), "quayside-archive-*"))
 	if len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestFiles opens layouts and archives of a file system, and nothing beside it.
+func TestFiles(t *testing.T) {
+	p := pack(t, map[string]string{"a": "one"}, PackOptions{})
+	dir := layoutOf(t, map[string]*Packed{"v1": p, "quay.io/org/a:v1": p})
+	files := fstest.MapFS{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		files["in/layout/"+name] = &fstest.MapFile{Data: data}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(tarOf(t, dir, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["plain.tar"] = &fstest.MapFile{Data: archive}
+	files["packed.tar.gz"] = &fstest.MapFile{Data: []byte(gzipped(t, archive))}
+	t.Setenv("TMPDIR", t.TempDir())
+	c := &Client{Files: files, Vendored: "in/layout"}
+	if got := c.VendoredDigest("quay.io/org/a:v1"); got != p.Digest() {
+		t.Errorf("vendored: %q", got)
+	}
+	for _, ref := range []string{"oci:in/layout:v1", "oci:./in/layout@" + p.Digest(), "oci-archive:plain.tar:v1", "oci-archive:packed.tar.gz:v1"} {
+		im, err := c.Open(t.Context(), ref)
+		if err != nil {
+			t.Errorf("%s: %v", ref, err)
+			continue
+		}
+		if got, err := contents(t.Context(), im); err != nil || im.Digest() != p.Digest() || len(got) != 1 {
+			t.Errorf("%s: %s, %v, %v", ref, im.Digest(), got, err)
+		}
+		if err := im.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, ref := range []string{"oci:" + dir, "oci:../layout", "oci:none", "oci-archive:none.tar", "oci-archive:in", "oci-archive:" + filepath.Join(dir, "index.json")} {
+		if im, err := c.Open(t.Context(), ref); err == nil {
+			t.Errorf("%s was opened: %s", ref, im.Digest())
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }
@@ -367,7 +418,7 @@ func TestPackRefuses(t *testing.T) {
 		t.Errorf("a symbolic link: %v", err)
 	}
 	if _, err := Pack(fstest.MapFS{}, PackOptions{Prefix: "../x"}); err == nil {
-		t.Error("a prefix that leads out of the image: no error")
+		t.Error("a prefix that points outside the image: no error")
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
-	"github.com/google/go-containerregistry/pkg/name"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -198,8 +198,7 @@ func checkPrefix(faults *diag.List, pos diag.Pos, where, s string) {
 
 // checkLocation wants a host, or a host and a path.
 func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
-	host, under, _ := strings.Cut(s, "/")
-	if _, err := name.NewRegistry(host, name.StrictValidation); err != nil || strings.ContainsAny(s, "*@ ") || strings.Contains(s, "//") || strings.HasSuffix(s, "/") || strings.Contains(under, ":") {
+	if !imageref.IsPlace(s) {
 		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path (without a scheme, a tag and a digest)", where, s)
 	}
 }
@@ -212,7 +211,7 @@ func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
 	source, blockedBy := repo, ""
 	var all []string
 	for _, r := range m.about(repo) {
-		rest, _ := r.match(repo)
+		rest, _ := imageref.Below(repo, r.prefix)
 		for _, to := range r.mirrors {
 			if place := to.location + rest; (byDigest && to.digests || !byDigest && to.tags) && (place == repo || m.blocks(place) == "") {
 				all = append(all, place)
@@ -241,7 +240,7 @@ func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
 func (m Mirrors) about(repo string) []mirrorRule {
 	var best []mirrorRule
 	for _, r := range m.rules {
-		_, ok := r.match(repo)
+		_, ok := imageref.Below(repo, r.prefix)
 		switch {
 		case !ok || len(best) > 0 && len(r.prefix) < len(best[0].prefix):
 		case len(best) > 0 && r.prefix == best[0].prefix:
@@ -312,38 +311,19 @@ func unique(all []string) []string {
 	return kept
 }
 
-// match reports whether the rule is about repo, and returns what follows the
-// part that a mirror's location replaces.
-func (r mirrorRule) match(repo string) (string, bool) {
-	if domain, ok := strings.CutPrefix(r.prefix, "*"); ok { // "*.example.com" and "*.example.com/org"
-		host, _, _ := strings.Cut(repo, "/")
-		suffix, under, _ := strings.Cut(domain, "/")
-		if !strings.HasSuffix(host, suffix) || under != "" && !within(repo[len(host)+1:], under) {
-			return "", false
-		}
-		return repo[len(path.Join(host, under)):], true
-	}
-	if !within(repo, r.prefix) {
-		return "", false
-	}
-	return repo[len(r.prefix):], true
-}
-
-// within reports whether a repository is what prefix names or lies below it.
-func within(repo, prefix string) bool {
-	return repo == prefix || strings.HasPrefix(repo, prefix+"/")
-}
-
 // insecure reports whether a rule calls a repository, as it is asked for,
 // insecure.
 func (m Mirrors) insecure(repo string) bool {
-	repo = strings.Replace(repo, name.DefaultRegistry+"/", "docker.io/", 1)
+	within := func(prefix string) bool {
+		_, ok := imageref.Below(repo, prefix)
+		return ok
+	}
 	return slices.ContainsFunc(m.rules, func(r mirrorRule) bool {
 		if r.insecure {
-			if _, ok := r.match(repo); ok || r.location != "" && within(repo, r.location) {
+			if within(r.prefix) || within(r.location) {
 				return true
 			}
 		}
-		return slices.ContainsFunc(r.mirrors, func(to mirror) bool { return to.insecure && within(repo, to.location) })
+		return slices.ContainsFunc(r.mirrors, func(to mirror) bool { return to.insecure && within(to.location) })
 	})
 }

@@ -39,12 +39,11 @@ type Packed struct {
 // 1970, and their modes are 0644 and 0755. Symbolic links and special files
 // are refused.
 func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
-	var buf bytes.Buffer
-	diff, err := packLayer(&buf, fsys, opt.Prefix)
+	layer, diff, err := packLayer(func(tw *tar.Writer) error { return packFiles(tw, fsys, opt.Prefix) })
 	if err != nil {
-		return nil, fmt.Errorf("packing the image: %w", err)
+		return nil, err
 	}
-	return assemble(buf.Bytes(), diff, opt.Platform, map[string]any{"Labels": opt.Labels}, opt.Annotations)
+	return assemble(layer, diff, opt.Platform, map[string]any{"Labels": opt.Labels}, opt.Annotations)
 }
 
 // assemble makes an image of one gzip layer; diff is the digest of its
@@ -89,18 +88,27 @@ func descriptor(t types.MediaType, data []byte, digest string) map[string]any {
 	return map[string]any{"mediaType": t, "digest": digest, "size": len(data)}
 }
 
-// packLayer writes the layer and returns the digest of its uncompressed bytes.
-func packLayer(w io.Writer, fsys fs.FS, prefix string) (string, error) {
-	if prefix != "" && !fs.ValidPath(prefix) {
-		return "", fmt.Errorf("prefix %q: want a path without a leading slash", prefix)
-	}
-	zw := gzip.NewWriter(w)
+// packLayer returns a layer of what write writes, and the digest of its
+// uncompressed bytes.
+func packLayer(write func(*tar.Writer) error) (layer []byte, diff string, err error) {
+	var buf bytes.Buffer
+	zw := gzip.NewWriter(&buf)
 	h := sha256.New()
 	tw := tar.NewWriter(io.MultiWriter(zw, h))
-	if err := packParents(tw, prefix); err != nil {
-		return "", err
+	if err := errors.Join(write(tw), tw.Close(), zw.Close()); err != nil {
+		return nil, "", fmt.Errorf("packing the image: %w", err)
 	}
-	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
+	return buf.Bytes(), "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func packFiles(tw *tar.Writer, fsys fs.FS, prefix string) error {
+	if prefix != "" && !fs.ValidPath(prefix) {
+		return fmt.Errorf("prefix %q: want a path without a leading slash", prefix)
+	}
+	if err := packParents(tw, prefix); err != nil {
+		return err
+	}
+	return fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -114,10 +122,6 @@ func packLayer(w io.Writer, fsys fs.FS, prefix string) (string, error) {
 			return packFile(tw, fsys, name, path.Join(prefix, name))
 		}
 	})
-	if err := errors.Join(err, tw.Close(), zw.Close()); err != nil {
-		return "", err
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }
 
 func packParents(tw *tar.Writer, prefix string) error {

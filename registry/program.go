@@ -2,14 +2,8 @@ package registry
 
 import (
 	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -69,20 +63,19 @@ func PackProgram(programs map[string][]byte, opt ProgramOptions) (*PackedIndex, 
 }
 
 func packProgram(program []byte, platform string, opt ProgramOptions) (*Packed, error) {
-	var buf bytes.Buffer
-	zw := gzip.NewWriter(&buf)
-	h := sha256.New()
-	tw := tar.NewWriter(io.MultiWriter(zw, h))
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: opt.Name, Size: int64(len(program)), Mode: 0o755, Format: tar.FormatPAX}
-	err := tw.WriteHeader(header)
-	if err == nil {
-		_, err = tw.Write(program)
-	}
-	if err := errors.Join(err, tw.Close(), zw.Close()); err != nil {
-		return nil, fmt.Errorf("packing the image: %w", err)
+	layer, diff, err := packLayer(func(tw *tar.Writer) error {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: opt.Name, Size: int64(len(program)), Mode: 0o755, Format: tar.FormatPAX}
+		if err := tw.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err := tw.Write(program)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	config := map[string]any{"Entrypoint": []string{"/" + opt.Name}, "User": opt.User, "WorkingDir": "/", "Labels": opt.Labels}
-	return assemble(buf.Bytes(), "sha256:"+hex.EncodeToString(h.Sum(nil)), platform, config, nil)
+	return assemble(layer, diff, platform, config, nil)
 }
 
 // Digest returns the digest of the index.

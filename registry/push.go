@@ -12,10 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/quayside/quayside/internal/store"
 )
 
 // Push sends p to the registry that target names, below its tag, or below its
@@ -82,21 +86,30 @@ func (p *Packed) blobs() map[string][]byte {
 
 // writeLayout adds blobs and then the entry that names one of them.
 func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) error {
-	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
-		return err
-	}
-	entries, err := readLayoutIndex(dir)
+	release, err := useLayout(dir, ".", blobsDir)
 	if err != nil {
 		return err
 	}
-	entries = slices.DeleteFunc(entries, func(e layoutEntry) bool { return e.Annotations[refName] == tag })
+	defer release()
+	unlock, err := store.LockDir(dir, layoutWait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var entries []layoutEntry
+	switch index, err := new(Client).layoutIndex(dir); {
+	case err == nil:
+		entries = slices.DeleteFunc(index.Manifests, func(e layoutEntry) bool { return e.Annotations[refName] == tag })
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	if tag != "" {
 		mine.Annotations = map[string]string{refName: tag}
 	}
-	entries = append(entries, mine)
-	slices.SortFunc(entries, func(a, b layoutEntry) int {
-		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
-	})
+	index, err := formatIndex(append(entries, mine))
+	if err != nil {
+		return err
+	}
 	for digest, data := range blobs {
 		path, err := blobPath(digest)
 		if err != nil {
@@ -106,14 +119,59 @@ func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) err
 			return err
 		}
 	}
-	index, err := json.MarshalIndent(layoutIndex{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: entries}, "", "  ")
-	if err != nil {
-		return err
-	}
 	if err := replaceFile(filepath.Join(dir, "oci-layout"), []byte(layoutVersion)); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(dir, "index.json"), append(index, '\n'))
+	return replaceFile(filepath.Join(dir, "index.json"), index)
+}
+
+// layoutWait is how long a run waits for another one that writes to the same
+// layout; all but the vendoring of many images is over in a moment.
+const layoutWait = time.Minute
+
+const blobsDir = "blobs/sha256"
+
+// useLayout makes the directories of a layout and says that this process writes
+// to them. Where no other one does, what killed ones left in some of them is
+// removed.
+func useLayout(dir string, tidy ...string) (release func(), err error) {
+	blobs := filepath.Join(dir, blobsDir)
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		return nil, err
+	}
+	return store.ShareDir(blobs, func() error {
+		for _, place := range tidy {
+			place = filepath.Join(dir, place)
+			files, err := os.ReadDir(place)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				if !strings.HasPrefix(f.Name(), tempBlob) {
+					continue
+				}
+				if err := os.Remove(filepath.Join(place, f.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// formatIndex returns the bytes of a layout's index.json: the same for the same
+// entries in whatever order.
+func formatIndex(entries []layoutEntry) ([]byte, error) {
+	compare := func(a, b layoutEntry) int {
+		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
+	}
+	entries = slices.SortedFunc(slices.Values(entries), compare)
+	entries = slices.CompactFunc(entries, func(a, b layoutEntry) bool { return compare(a, b) == 0 })
+	if entries == nil {
+		entries = []layoutEntry{}
+	}
+	data, err := json.MarshalIndent(layoutIndex{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: entries}, "", "  ")
+	return append(data, '\n'), err
 }
 
 const layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
@@ -133,35 +191,10 @@ type layoutEntry struct {
 	Annotations  map[string]string `json:"annotations,omitempty"`
 }
 
-// readLayoutIndex returns what the layout holds already.
-func readLayoutIndex(dir string) ([]layoutEntry, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var index layoutIndex
-	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("index.json: %w", err)
-	}
-	return index.Manifests, nil
-}
-
 // replaceFile writes a file by a rename; one that holds the same is left.
 func replaceFile(path string, data []byte) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already where the rename succeeded
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return writeFile(path, bytes.NewReader(data))
 }

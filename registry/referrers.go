@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 const (
@@ -32,7 +32,7 @@ func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest s
 			return nil, err
 		}
 		for _, d := range list.Manifests {
-			if wanted(d.ArtifactType) && store.ValidDigest(d.Digest.String()) && !slices.Contains(out, d.Digest.String()) {
+			if wanted(d.ArtifactType) && imageref.IsDigest(d.Digest.String()) && !slices.Contains(out, d.Digest.String()) {
 				out = append(out, d.Digest.String())
 			}
 		}
@@ -93,7 +93,7 @@ func nextPage(header http.Header, list, digest string) (string, error) {
 		}
 		u, err := url.Parse(target)
 		if err != nil || u.RawQuery == "" || u.Path != "" && !strings.HasSuffix(u.Path, list+digest) {
-			return "", errors.New("it goes on in a place that is not part of it")
+			return "", errors.New("it continues in a place that is not part of it")
 		}
 		return digest + "?" + u.Query().Encode(), nil
 	}

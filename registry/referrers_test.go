@@ -88,7 +88,7 @@ func TestReferrersPages(t *testing.T) {
 		}, []int{1, 4, 5}, ""},
 		{"another list", pages, func(_ *http.Request, n int) string {
 			return fmt.Sprintf(`</v2/other/referrers/x?page=%d>; rel="next"`, n)
-		}, nil, "goes on in a place that is not part of it"},
+		}, nil, "continues in a place that is not part of it"},
 		{"for ever", pages[:2], func(r *http.Request, _ int) string { return relative(r, 0) }, nil, "has more than 32 pages"},
 		{"too many pages", many, relative, nil, "has more than 32 pages"},
 		{"too many signatures", [][]map[string]any{crowd[:40], crowd[40:]}, relative, nil, "65 signatures of"},

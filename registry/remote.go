@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -22,20 +23,6 @@ type upstream struct {
 	client *Client
 	image  string // as errors and progress name it
 	repos  []name.Repository
-	tag    string
-}
-
-func (c *Client) openRemote(ctx context.Context, im *Image, src Source) error {
-	r, err := c.upstream(src)
-	if err != nil {
-		return err
-	}
-	digest, data, err := r.resolve(ctx, src)
-	if err != nil {
-		return err
-	}
-	im.fetch = func(ctx context.Context) error { return r.fetchAll(ctx, im.layers) }
-	return c.load(ctx, im, r, digest, data)
 }
 
 // upstream returns the way to the images of src's repository.
@@ -47,7 +34,7 @@ func (c *Client) upstream(src Source) (*upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &upstream{client: c, image: src.String(), repos: repos, tag: src.Tag}, nil
+	return &upstream{client: c, image: src.String(), repos: repos}, nil
 }
 
 // candidates returns the repositories to ask, in order: mirrors first.
@@ -91,7 +78,7 @@ func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, err
 				known = string(record)
 			}
 		}
-		if !store.ValidDigest(known) {
+		if !imageref.IsDigest(known) {
 			return "", nil, &OfflineError{Missing: fmt.Sprintf("what tag %q stands for", src.Tag)}
 		}
 		data, err := r.manifest(ctx, known)
@@ -111,7 +98,7 @@ func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, err
 // manifest returns the manifest of that digest, from the store where it is
 // there.
 func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) {
-	if !store.ValidDigest(digest) {
+	if !imageref.IsDigest(digest) {
 		return nil, fmt.Errorf("manifest digest %q: only sha256 is supported", digest)
 	}
 	data, err := r.client.Store.Read(digest, r.client.Limits.withDefaults().Manifest)
@@ -184,7 +171,7 @@ func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte,
 // where one is known, and is a manifest at all: proxies answer with pages.
 func checkManifestText(data []byte, ref, digest string) error {
 	if got := store.DigestOf(data); digest != "" && got != digest {
-		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Want: digest, Got: got, WantSize: -1})
+		return fmt.Errorf("manifest %s: %w", ref, &store.MismatchError{Got: got, WantSize: -1})
 	}
 	if _, err := manifestKind(data); err != nil {
 		return fmt.Errorf("manifest %s: %w", ref, err)
@@ -308,17 +295,4 @@ func firstReal(errs []error) error {
 		}
 	}
 	return first
-}
-
-// lockFor returns the lock under which what a key names is made, once.
-func (c *Client) lockFor(key string) *sync.Mutex {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.locks == nil {
-		c.locks = map[string]*sync.Mutex{}
-	}
-	if c.locks[key] == nil {
-		c.locks[key] = new(sync.Mutex)
-	}
-	return c.locks[key]
 }

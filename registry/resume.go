@@ -108,7 +108,7 @@ func (r *resumingReader) fail(err error) {
 		r.err = r.ctx.Err()
 	case r.tries >= retry.Attempts && errors.Is(err, io.EOF): // ended in good order, but early
 		r.err = fmt.Errorf("%s sent it %w", r.repo.RegistryStr(),
-			&store.MismatchError{Want: r.digest, WantSize: r.size, GotSize: r.off})
+			&store.MismatchError{WantSize: r.size, GotSize: r.off})
 	case r.tries >= retry.Attempts:
 		r.err = fmt.Errorf("the transfer broke off %d times, last after %d of %d bytes: %w", r.tries, r.off, r.size, clean(err, r.repo.RegistryStr(), credential{}))
 	default:
@@ -164,7 +164,7 @@ func (r *resumingReader) openFault(err error) error {
 	}
 	if r.off > 0 && errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable {
 		return fmt.Errorf("%s sent it %w", r.repo.RegistryStr(),
-			&store.MismatchError{Want: r.digest, WantSize: r.size, GotSize: r.off})
+			&store.MismatchError{WantSize: r.size, GotSize: r.off})
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func sentOn(req *http.Request) error {
 	if from := req.Response.Request; from != nil && from.URL.Host == req.URL.Host && from.URL.Scheme == req.URL.Scheme {
 		return nil
 	}
-	return fmt.Errorf("what proves who you are is not sent on to %s", req.URL.Host)
+	return fmt.Errorf("credentials are not forwarded to %s", req.URL.Host)
 }
 
 // streamed marks the context of a request whose answer may be long: its reader

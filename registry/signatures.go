@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"strings"
 
@@ -266,12 +264,7 @@ func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error)
 	if err := checkDescriptor("layer", d, maxSignatureBytes); err != nil {
 		return nil, err
 	}
-	r, err := from.blob(ctx, d.Digest.String(), d.Size)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Close() }() // only read from
-	return io.ReadAll(io.LimitReader(r, d.Size+1))
+	return readAll(ctx, from, d)
 }
 
 // nearby is the store, with the vendored layout behind it.
@@ -326,9 +319,6 @@ func (c *Client) layoutIndex(dir string) (*layoutIndex, error) {
 	l, err := c.layoutAt(dir)
 	if err != nil {
 		return nil, err
-	}
-	if l == nil {
-		return nil, fs.ErrNotExist
 	}
 	defer l.files.Close()
 	data, err := l.read("index.json")

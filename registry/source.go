@@ -1,12 +1,11 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/name"
-
-	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // Kind says where an image comes from.
@@ -65,8 +64,8 @@ func parsePath(s string, kind Kind, rest string) (Source, error) {
 	src := Source{Kind: kind, Name: rest}
 	if path, digest, ok := strings.Cut(rest, "@sha256:"); ok {
 		src.Name, src.Digest = path, "sha256:"+digest
-		if !store.ValidDigest(src.Digest) {
-			return Source{}, fmt.Errorf("image reference %q: want sha256: and 64 hexadecimal digits after the @", s)
+		if !imageref.IsDigest(src.Digest) {
+			return Source{}, fmt.Errorf("image reference %q: %w", s, imageref.ErrDigest)
 		}
 	} else if i := strings.LastIndexByte(rest, ':'); i >= 0 && !strings.ContainsAny(rest[i:], `/\`) {
 		src.Name, src.Tag = rest[:i], rest[i+1:]
@@ -81,22 +80,19 @@ func parseRemote(s, rest string) (Source, error) {
 	if strings.Contains(rest, "://") {
 		return Source{}, fmt.Errorf("image reference %q: write it without a scheme", s)
 	}
-	ref, err := name.ParseReference(rest)
-	if err != nil {
+	ref, err := imageref.Parse(rest)
+	switch {
+	case errors.Is(err, imageref.ErrDigest):
+		return Source{}, fmt.Errorf("image reference %q: %w", s, err)
+	case err != nil:
 		return Source{}, fmt.Errorf("image reference %q: want registry/name:tag or registry/name@sha256:…, in lower case, of 2 to 255 characters", s)
 	}
-	src := Source{Kind: Remote, Name: strings.Replace(ref.Context().Name(), name.DefaultRegistry+"/", "docker.io/", 1)}
-	switch r := ref.(type) {
-	case name.Digest:
-		src.Digest = r.DigestStr()
-		if !store.ValidDigest(src.Digest) {
-			return Source{}, fmt.Errorf("image reference %q: want sha256: and 64 hexadecimal digits after the @", s)
-		}
-	default:
-		src.Tag = ref.Identifier()
-	}
-	return src, nil
+	return Source{Kind: Remote, Name: ref.Name(), Tag: ref.Tag, Digest: ref.Digest}, nil
 }
+
+// CutRemote returns a reference to an image of a registry without its scheme.
+// It is false where ref names something else, or has no scheme.
+func CutRemote(ref string) (name string, ok bool) { return strings.CutPrefix(ref, string(Remote)+":") }
 
 // String returns the source in the form that [ParseSource] reads; for a
 // registry that is the plain reference with its registry and tag or digest.
@@ -119,4 +115,14 @@ func (s Source) String() string {
 func (s Source) Registry() string {
 	host, _, _ := strings.Cut(s.Name, "/")
 	return host
+}
+
+// ByDigest returns a reference with its tag replaced by a digest; a layout's
+// stays what it is before the digest.
+func ByDigest(ref, digest string) string {
+	src, err := ParseSource(ref)
+	if err != nil {
+		return ref + "@" + digest
+	}
+	return Source{Kind: src.Kind, Name: src.Name, Digest: digest}.String()
 }

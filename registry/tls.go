@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // tlsConfig returns how to speak TLS with a repository's host: the system's
@@ -34,7 +36,7 @@ func (c *Client) tlsConfig(repo name.Repository) (*tls.Config, error) {
 // insecure reports whether the user has said that a repository's host need not
 // prove who it is.
 func (c *Client) insecure(repo name.Repository) bool {
-	return slices.Contains(c.Insecure, repo.RegistryStr()) || c.Mirrors.insecure(repo.Name())
+	return slices.Contains(c.Insecure, repo.RegistryStr()) || c.Mirrors.insecure(imageref.Split(repo.Name()).Name())
 }
 
 // addCertificates reads one host's directory as docker and podman do: *.crt

@@ -139,9 +139,9 @@ func (t *target) send(ctx context.Context, from origin, p part, last bool, out *
 	if err != nil {
 		return err
 	}
-	key := "uploaded " + t.repo.RegistryStr() + " " + p.digest
-	if have := t.client.noted(key); have != "" && have != t.repo.Name() {
-		if repo, err := t.client.repository(have); err == nil {
+	key := t.repo.RegistryStr() + " " + p.digest
+	if have, ok := t.client.uploaded.Load(key); ok && have != t.repo.Name() {
+		if repo, err := t.client.repository(have.(string)); err == nil {
 			layer = &remote.MountableLayer{Layer: layer, Reference: repo.Digest(p.digest)}
 		}
 	}
@@ -153,7 +153,7 @@ func (t *target) send(ctx context.Context, from origin, p part, last bool, out *
 	if err != nil {
 		return wrap(t.src.String(), fmt.Errorf("blob %s: %w", p.digest, clean(err, t.repo.RegistryStr(), t.login)))
 	}
-	t.client.note(key, t.repo.Name())
+	t.client.uploaded.Store(key, t.repo.Name())
 	if !blob.opened {
 		return nil
 	}
@@ -163,23 +163,6 @@ func (t *target) send(ctx context.Context, from origin, p part, last bool, out *
 		return t.client.Store.Remove(p.digest)
 	}
 	return nil
-}
-
-// note remembers a fact for as long as the client lives.
-func (c *Client) note(key, value string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.notes == nil {
-		c.notes = map[string]string{}
-	}
-	c.notes[key] = value
-}
-
-// noted returns what was noted, or nothing.
-func (c *Client) noted(key string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.notes[key]
 }
 
 // rawManifest shows a manifest to go-containerregistry.

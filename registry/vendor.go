@@ -1,9 +1,7 @@
 package registry
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/v1/types"
-
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
@@ -58,6 +55,24 @@ func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage,
 	v := &vendoring{VendorOptions: opt, client: c, dir: abs, need: map[string]bool{}, report: &VendorReport{}}
 	if err := v.begin(); err != nil {
 		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
+	}
+	if !opt.Check {
+		tidy := []string{"."}
+		if opt.Mirror { // else the blobs are tidied at the end, and reported
+			tidy = append(tidy, blobsDir)
+		}
+		release, err := useLayout(abs, tidy...)
+		if err != nil {
+			return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
+		}
+		defer release()
+	}
+	if !opt.Check && !opt.Mirror { // what others add would be removed at the end
+		unlock, err := store.LockDir(abs, layoutWait)
+		if err != nil {
+			return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
+		}
+		defer unlock()
 	}
 	var entries []layoutEntry
 	for _, im := range images {
@@ -105,6 +120,20 @@ func (v *vendoring) begin() error {
 	lock := v.client.lockFor("layout " + v.dir)
 	lock.Lock()
 	defer lock.Unlock()
+	if v.Check {
+		if err := vendorable(v.dir); err != nil {
+			return err
+		}
+		return v.file("oci-layout", []byte(layoutVersion))
+	}
+	if err := os.MkdirAll(v.dir, 0o755); err != nil {
+		return err
+	}
+	unlock, err := store.LockDir(v.dir, layoutWait) // another one may be about to make it a layout
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := vendorable(v.dir); err != nil {
 		return err
 	}
@@ -174,7 +203,7 @@ func (v *vendoring) part(ctx context.Context, from origin, p part) error {
 		return err
 	}
 	defer func() { _ = r.Close() }() // only read from
-	if err := writeBlob(path, r); err != nil || held || !v.Mirror {
+	if err := writeFile(path, r); err != nil || held || !v.Mirror {
 		return err
 	}
 	return v.client.Store.Remove(p.digest)
@@ -191,8 +220,8 @@ func intact(path, digest string) bool {
 	return v.Drain() == nil
 }
 
-// writeBlob writes what r holds, all of it or nothing.
-func writeBlob(path string, r io.Reader) error {
+// writeFile writes what r holds to path, all of it or nothing.
+func writeFile(path string, r io.Reader) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -215,23 +244,21 @@ func (v *vendoring) finish(entries []layoutEntry) error {
 	lock := v.client.lockFor("layout " + v.dir)
 	lock.Lock()
 	defer lock.Unlock()
+	if v.Mirror && !v.Check {
+		unlock, err := store.LockDir(v.dir, layoutWait)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	if v.Mirror {
 		entries = append(entries, v.others(entries)...)
 	}
-	slices.SortFunc(entries, func(a, b layoutEntry) int {
-		return cmp.Or(cmp.Compare(a.Annotations[refName], b.Annotations[refName]), cmp.Compare(a.Digest, b.Digest))
-	})
-	entries = slices.CompactFunc(entries, func(a, b layoutEntry) bool {
-		return a.Digest == b.Digest && a.Annotations[refName] == b.Annotations[refName]
-	})
-	if entries == nil {
-		entries = []layoutEntry{}
-	}
-	index, err := json.MarshalIndent(layoutIndex{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: entries}, "", "  ")
+	index, err := formatIndex(entries)
 	if err != nil {
 		return err
 	}
-	if err := v.file("index.json", append(index, '\n')); err != nil || v.Mirror {
+	if err := v.file("index.json", index); err != nil || v.Mirror {
 		return err
 	}
 	return v.prune()
@@ -261,9 +288,6 @@ func (v *vendoring) file(name string, data []byte) error {
 	if v.Check {
 		return nil
 	}
-	if err := os.MkdirAll(v.dir, 0o755); err != nil {
-		return err
-	}
 	return replaceFile(path, data)
 }
 
@@ -275,7 +299,7 @@ func (v *vendoring) prune() error {
 	}
 	for _, f := range files {
 		name := "blobs/sha256/" + f.Name()
-		if v.need[name] || !store.ValidDigest("sha256:"+f.Name()) && !strings.HasPrefix(f.Name(), tempBlob) {
+		if v.need[name] || !imageref.IsDigest("sha256:"+f.Name()) && !strings.HasPrefix(f.Name(), tempBlob) {
 			continue
 		}
 		v.report.Removed = append(v.report.Removed, name)
@@ -289,21 +313,13 @@ func (v *vendoring) prune() error {
 	return nil
 }
 
-// vendored returns the layout that stands beside the store, or nil. The caller
-// closes its files.
-func (c *Client) vendored() (*layout, error) {
-	return c.layoutAt(c.Vendored)
-}
-
-// layoutAt returns the layout in a directory, or nil where there is none.
+// layoutAt opens the layout in a directory; the error is fs.ErrNotExist where
+// there is none. The caller closes its files.
 func (c *Client) layoutAt(path string) (*layout, error) {
 	if path == "" {
-		return nil, nil
+		return nil, fs.ErrNotExist
 	}
-	dir, err := openDir(c.path(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	dir, err := c.openDir(path)
 	if err != nil {
 		return nil, err
 	}
@@ -323,12 +339,9 @@ func (c *Client) VendoredDigest(ref string) string {
 // vendoredManifest returns a manifest of the vendored layout; the error is
 // fs.ErrNotExist where it does not hold it.
 func (c *Client) vendoredManifest(ctx context.Context, digest string) ([]byte, error) {
-	l, err := c.vendored()
+	l, err := c.layoutAt(c.Vendored)
 	if err != nil {
 		return nil, err
-	}
-	if l == nil {
-		return nil, fs.ErrNotExist
 	}
 	defer l.files.Close()
 	return l.manifest(ctx, digest)
@@ -336,12 +349,9 @@ func (c *Client) vendoredManifest(ctx context.Context, digest string) ([]byte, e
 
 // vendoredBlob opens a blob of the vendored layout, as vendoredManifest.
 func (c *Client) vendoredBlob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
-	l, err := c.vendored()
+	l, err := c.layoutAt(c.Vendored)
 	if err != nil {
 		return nil, err
-	}
-	if l == nil {
-		return nil, fs.ErrNotExist
 	}
 	defer l.files.Close() // files that are open stay open
 	v, err := l.blob(ctx, digest, size)
@@ -361,7 +371,7 @@ func (c *Client) vendoredTag(src Source) string {
 		return ""
 	}
 	for _, e := range index.Manifests {
-		if e.Annotations[refName] == src.String() && store.ValidDigest(e.Digest) {
+		if e.Annotations[refName] == src.String() && imageref.IsDigest(e.Digest) {
 			return e.Digest
 		}
 	}

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
 )
 
 // small returns a bundle of one CRD, one deployment and whatever else the
@@ -48,8 +51,8 @@ spec: {group: %[1]s.io, scope: Namespaced, names: {kind: Thing, plural: things},
 
 // renderSmall renders bundles by "namespace/package", each watching its own
 // namespace unless watch says otherwise.
-func renderSmall(bundles map[string]fstest.MapFS, watch map[string][]string, opt Options) (*Result, error) {
-	lock := &lockfile.File{}
+func renderSmall(bundles map[string]fstest.MapFS, watch map[string][]string, opt Options, declared ...lockfile.Namespace) (*Result, error) {
+	lock := &lockfile.File{Namespaces: declared}
 	for name, fsys := range bundles {
 		ns, pkg, _ := strings.Cut(name, "/")
 		w, ok := watch[name]
@@ -95,8 +98,8 @@ func TestAllErrors(t *testing.T) {
 		"error/all bundles at once": {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", "{kind: Widget, metadata: {name: w}}"), "b/y": small("y", "1.0.0", "v9", "{kind: Secret, apiVersion: v1, metadata: {name: A_}}")}, Options{}, []string{"a/x", "b/y"}},
 		"error/cluster name":        {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []Cluster{{Name: "../up"}}}, []string{`"../up"`}},
 		"error/glob":                {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Clusters: []Cluster{{Name: "c", Operators: []string{"["}}}}, []string{`cluster "c"`, `"["`}},
-		"error/gitops":              {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: ArgoCD, GitOps: &GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
-		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: Flux, GitOps: &GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
+		"error/gitops":              {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.ArgoCD, GitOps: &GitOps{Path: "p"}}, []string{"gitops.repoURL", "gitops.project"}},
+		"error/flux gitops":         {map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1")}, Options{Profile: profile.Flux, GitOps: &GitOps{Path: "p"}}, []string{"gitops.sourceRef.kind"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,11 +144,11 @@ func TestSecondInstall(t *testing.T) {
 	seen := map[Key]bool{}
 	for _, r := range two.Objects {
 		if seen[r.Object.Key()] {
-			t.Errorf("%s stands twice", r.Object.Key())
+			t.Errorf("%s appears twice", r.Object.Key())
 		}
 		seen[r.Object.Key()] = true
-		if isCRD(r.Object) && r.Package == "x" && str(sub(r.Object, "metadata", "labels"), labelVersion) != "1.1.0" {
-			t.Errorf("the CRD is from %v", sub(r.Object, "metadata", "labels"))
+		if kobj.IsCRD(r.Object) && kobj.Text(r.Object, "metadata", "labels", labelPackage) == "x" && kobj.Text(r.Object, "metadata", "labels", labelVersion) != "1.1.0" {
+			t.Errorf("the CRD is from %v", kobj.Map(r.Object, "metadata", "labels"))
 		}
 	}
 	for _, r := range one.Objects {
@@ -154,12 +157,12 @@ func TestSecondInstall(t *testing.T) {
 		}
 	}
 	for _, want := range []Key{
-		{rbacGroup, "Role", "a", "x.sa"},
-		{rbacGroup, "Role", "b", "x.sa"},
-		{rbacGroup, "Role", "a", "b.x.sa"},
-		{rbacGroup, "ClusterRole", "", "a.x.sa"},
-		{rbacGroup, "ClusterRole", "", "b.x.sa"},
-		{"", "ServiceAccount", "a", "other"},
+		{Group: rbacGroup, Kind: "Role", Namespace: "a", Name: "x.sa"},
+		{Group: rbacGroup, Kind: "Role", Namespace: "b", Name: "x.sa"},
+		{Group: rbacGroup, Kind: "Role", Namespace: "a", Name: "b.x.sa"},
+		{Group: rbacGroup, Kind: "ClusterRole", Namespace: "", Name: "a.x.sa"},
+		{Group: rbacGroup, Kind: "ClusterRole", Namespace: "", Name: "b.x.sa"},
+		{Group: "", Kind: "ServiceAccount", Namespace: "a", Name: "other"},
 	} {
 		if !seen[want] {
 			t.Errorf("%s is missing", want)
@@ -167,34 +170,9 @@ func TestSecondInstall(t *testing.T) {
 	}
 }
 
-func TestNamespacesThatAreNotOurs(t *testing.T) {
-	bundles := map[string]fstest.MapFS{}
-	for i, ns := range []string{"default", "kube-public", "openshift-monitoring", "declared", "mine"} {
-		pkg := fmt.Sprintf("p%d", i)
-		bundles[ns+"/"+pkg] = small(pkg, "1.0.0", "v1")
-	}
-	bundles["shipped/p9"] = small("p9", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: shipped}}")
-	res, err := renderSmall(bundles, map[string][]string{"mine/p4": {"mine", "outside"}}, Options{Namespaces: []string{"declared"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range res.Objects {
-		if r.Object.Is("", "Namespace") {
-			got = append(got, r.Object.Name())
-		}
-	}
-	if !slices.Equal(got, []string{"mine", "shipped"}) {
-		t.Errorf("got %v", got)
-	}
-	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0].Msg, `"outside"`) {
-		t.Errorf("got warnings %v", res.Warnings)
-	}
-}
-
 func TestNoPins(t *testing.T) {
 	res, err := All(&lockfile.File{}, Options{}, nil)
-	if err != nil || len(res.Objects) != 0 || len(Stream(res)) != 0 {
+	if err != nil || len(res.Objects) != 0 {
 		t.Errorf("got %d objects, %v", len(res.Objects), err)
 	}
 }
@@ -202,42 +180,42 @@ func TestNoPins(t *testing.T) {
 // TestNoPinsAnyMore wants every level that a GitOps tool or a user's overlay
 // names to be there, empty, once the last operator went.
 func TestNoPinsAnyMore(t *testing.T) {
-	for profile, dir := range map[Profile]string{Plain: "operators", Flux: "flux", ArgoCD: "argocd"} {
-		opt := Options{Profile: profile, HealthChecks: true, Clusters: []Cluster{{Name: "lab"}}, GitOps: &GitOps{
+	for name, dir := range map[profile.Name]string{profile.Plain: "operators", profile.Flux: "flux", profile.ArgoCD: "argocd"} {
+		opt := Options{Profile: name, HealthChecks: true, Clusters: []Cluster{{Name: "lab"}}, GitOps: &GitOps{
 			RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
 			SourceKind: "GitRepository", SourceName: "fleet",
 		}}
 		res, err := All(&lockfile.File{}, opt, nil)
 		if err != nil {
-			t.Fatalf("%s: %v", profile, err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		if _, kept := res.Tree.Get("crds/README.md"); kept != (profile != Plain) {
-			t.Errorf("%s: the CRDs' directory is kept: %v", profile, kept)
+		if _, kept := res.Tree.Get("crds/README.md"); kept != (name != profile.Plain) {
+			t.Errorf("%s: the CRDs' directory is kept: %v", name, kept)
 		}
 		files := withUserFiles(res.Tree, nil)
 		for _, level := range []string{".", "operators", "clusters", "clusters/lab", "clusters/lab/generated"} {
 			if docs, err := build(files, level); err != nil || len(docs) > 0 {
-				t.Errorf("%s: %s builds %d objects, %v; want none", profile, level, len(docs), err)
+				t.Errorf("%s: %s builds %d objects, %v; want none", name, level, len(docs), err)
 			}
 		}
 		docs, err := build(files, dir)
-		if want := map[Profile]int{Flux: 2, ArgoCD: 2}[profile]; err != nil || len(docs) != want {
-			t.Errorf("%s: %s builds %d objects, %v; want %d", profile, dir, len(docs), err, want)
+		if want := map[profile.Name]int{profile.Flux: 2, profile.ArgoCD: 2}[name]; err != nil || len(docs) != want {
+			t.Errorf("%s: %s builds %d objects, %v; want %d", name, dir, len(docs), err, want)
 		}
 		for _, d := range docs {
 			if bytes.Contains(d.text, []byte("null")) {
-				t.Errorf("%s: an empty field:\n%s", profile, d.text)
+				t.Errorf("%s: an empty field:\n%s", name, d.text)
 			}
 		}
 		if stream, err := StreamOverlay(res, nil, "lab"); err != nil || len(stream) > 0 {
-			t.Errorf("%s: got stream %q, %v", profile, stream, err)
+			t.Errorf("%s: got stream %q, %v", name, stream, err)
 		}
 		opt.Reporter = &Reporter{Image: "registry.example.com/quayside-report:v1", Namespace: "quayside-system"}
 		if res, err = All(&lockfile.File{}, opt, nil); err != nil {
-			t.Fatalf("%s: with the reporter: %v", profile, err)
+			t.Fatalf("%s: with the reporter: %v", name, err)
 		}
 		if docs, err := build(withUserFiles(res.Tree, nil), "."); err != nil || len(docs) == 0 {
-			t.Errorf("%s: with the reporter: %d objects, %v", profile, len(docs), err)
+			t.Errorf("%s: with the reporter: %d objects, %v", name, len(docs), err)
 		}
 	}
 }
@@ -254,11 +232,11 @@ func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !equal(b.CSV.Fields, fresh.CSV.Fields) {
+		if !reflect.DeepEqual(b.CSV, fresh.CSV) {
 			t.Errorf("%s: the CSV was changed", dir)
 		}
 		for i := range b.Objects {
-			if !equal(b.Objects[i].Fields, fresh.Objects[i].Fields) {
+			if !kobj.Equal(b.Objects[i].Fields, fresh.Objects[i].Fields) {
 				t.Errorf("%s: %s was changed", dir, b.Objects[i])
 			}
 		}

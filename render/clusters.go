@@ -4,9 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // starter is the part of an overlay that is the user's own.
@@ -55,14 +60,13 @@ func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
 	if err != nil {
 		return err
 	}
-	var resources, chosen []string
+	var resources []string
 	var patches []any
 	installs, err := t.chosen(c)
 	if err != nil {
 		return err
 	}
 	for _, in := range installs {
-		chosen = append(chosen, in.pin.Namespace)
 		resources = append(resources, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
 		for _, o := range in.objects {
 			p, err := t.patch(dir, cfg, o)
@@ -72,7 +76,7 @@ func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
 			patches = append(patches, p...)
 		}
 	}
-	own, err := t.clusterNamespaces(dir, namespaces, chosen)
+	own, err := t.clusterNamespaces(dir, namespaces, installs)
 	if err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
 		return err
 	}
 	own = append(own, more...)
-	fields := map[string]any{"resources": texts(append(own, resources...)...)}
+	fields := map[string]any{"resources": kobj.Values(append(own, resources...)...)}
 	if len(patches) > 0 {
 		fields["patches"] = patches
 	}
@@ -95,7 +99,7 @@ func (t *tree) adopt(dir string, cfg config, installs []*opened) ([]string, erro
 	objects := adopted(installs)
 	names := fileNames("", objects)
 	for i, o := range objects {
-		if err := t.files.Add(path.Join(dir, names[i]), Encode(map[string]any(t.opt.profiled(t.inCluster(cfg, o))))); err != nil {
+		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.opt.profile.Adorn(t.inCluster(cfg, o)))); err != nil {
 			return nil, err
 		}
 	}
@@ -155,35 +159,12 @@ func matches(globs []string, name string) (bool, error) {
 	return found, nil
 }
 
-// clusterNamespaces returns the resources that hold the Namespaces of the
-// chosen operators: the base's directory where those are all of them, else
-// files of the overlay's own.
-func (t *tree) clusterNamespaces(dir string, all, chosen []string) ([]string, error) {
-	need := slices.DeleteFunc(slices.Clone(all), func(ns string) bool { return !slices.Contains(chosen, ns) })
-	if len(need) == 0 {
-		return nil, nil
-	}
-	if len(need) == len(all) {
-		return []string{"../../../namespaces"}, nil
-	}
-	var files []string
-	for _, ns := range need {
-		file := fileName("namespace-"+ns) + ".yaml"
-		data, _ := t.files.Get(path.Join("namespaces", file))
-		if err := t.files.Add(path.Join(dir, file), data); err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	return files, nil
-}
-
 // inCluster returns o with the cluster's own config and mirrors.
 func (t *tree) inCluster(cfg config, o Object) Object {
 	if !o.Is("apps", "Deployment") || cfg.empty() && len(t.opt.Mirrors) == 0 {
 		return o
 	}
-	want := deepCopy(o)
+	want := kobj.Copy(o)
 	cfg.apply(want)
 	mirrorImages(want, t.opt.Mirrors)
 	return want
@@ -198,11 +179,12 @@ func (t *tree) patch(dir string, cfg config, o Object) ([]any, error) {
 		return nil, nil
 	}
 	file := "patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml"
-	if err := t.files.Add(path.Join(dir, file), Encode(ops)); err != nil {
+	if err := t.files.Add(path.Join(dir, file), yamlnode.Encode(ops)); err != nil {
 		return nil, err
 	}
 	_, version, _ := strings.Cut(o.APIVersion(), "/")
-	target := map[string]any{"group": o.Group(), "version": version, "kind": o.Kind(), "name": o.Name()}
+	// A target's name is an expression, in which a dot is any character.
+	target := map[string]any{"group": o.Group(), "version": version, "kind": o.Kind(), "name": regexp.QuoteMeta(o.Name())}
 	if o.Namespace() != "" {
 		target["namespace"] = o.Namespace()
 	}
@@ -242,7 +224,7 @@ func difference(ops []any, at string, a, b any) []any {
 		}
 		return ops
 	}
-	if equal(a, b) {
+	if kobj.Equal(a, b) {
 		return ops
 	}
 	return append(ops, map[string]any{"op": "replace", "path": at, "value": b})
@@ -252,13 +234,13 @@ func difference(ops []any, at string, a, b any) []any {
 // of containers, and those in environment variables and arguments, from where
 // operators take what they run. It changes o.
 func mirrorImages(o Object, mirrors []Mirror) {
-	for _, pod := range []map[string]any{sub(o, "spec", "template", "spec"), sub(o, "spec", "jobTemplate", "spec", "template", "spec")} {
-		for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
-			if image := str(c, "image"); image != "" {
-				c["image"] = mirrored(image, canonical(image), mirrors)
+	for _, pod := range []map[string]any{kobj.Map(o, "spec", "template", "spec"), kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")} {
+		for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+			if image := kobj.Text(c, "image"); image != "" {
+				c["image"] = mirrored(image, imageref.Split(image).String(), mirrors)
 			}
-			for _, env := range items(c, "env") {
-				if value := str(env, "value"); value != "" {
+			for _, env := range kobj.Items(c, "env") {
+				if value := kobj.Text(env, "value"); value != "" {
 					env["value"] = mirroredText(value, mirrors)
 				}
 			}
@@ -280,7 +262,7 @@ func mirrored(stands, image string, mirrors []Mirror) string {
 	best := -1
 	for i, m := range mirrors {
 		byDigest := strings.Contains(image, "@")
-		if _, ok := below(image, m.Source); !ok || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
+		if _, ok := imageref.Below(image, m.Source); !ok || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
 			continue
 		}
 		if best < 0 || len(m.Source) > len(mirrors[best].Source) {
@@ -290,44 +272,8 @@ func mirrored(stands, image string, mirrors []Mirror) string {
 	if best < 0 {
 		return stands
 	}
-	rest, _ := below(image, mirrors[best].Source)
+	rest, _ := imageref.Below(image, mirrors[best].Source)
 	return mirrors[best].Mirror + rest
-}
-
-// canonical returns an image's reference with what may be left out of the name
-// of one of Docker's: "nginx:1" and "docker.io/nginx:1" are
-// "docker.io/library/nginx:1".
-func canonical(image string) string {
-	name, _, _ := strings.Cut(image, "@")
-	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
-		name = name[:colon]
-	}
-	host, path, found := strings.Cut(name, "/")
-	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {
-		host, path = "docker.io", name
-	}
-	if host == "index.docker.io" {
-		host = "docker.io"
-	}
-	if host == "docker.io" && !strings.Contains(path, "/") {
-		path = "library/" + path
-	}
-	return host + "/" + path + image[len(name):]
-}
-
-// below returns what follows source in an image's reference, where the image
-// lies at source or below it. "*.example.com" is every host of the domain.
-func below(image, source string) (rest string, ok bool) {
-	if domain, wild := strings.CutPrefix(source, "*"); wild {
-		host, _, _ := strings.Cut(image, "/")
-		suffix, under, _ := strings.Cut(domain, "/")
-		if suffix == "" || !strings.HasSuffix(host, suffix) {
-			return "", false
-		}
-		source = path.Join(host, under)
-	}
-	rest, ok = strings.CutPrefix(image, source)
-	return rest, ok && source != "" && (rest == "" || strings.ContainsRune("/:@", rune(rest[0])))
 }
 
 // mirroredText replaces every image that stands in a text by itself: between
@@ -343,7 +289,7 @@ func mirroredText(s string, mirrors []Mirror) string {
 		if word := s[:end]; strings.Contains(word, "/") && strings.ContainsAny(word, ":@") {
 			full := word
 			if strings.HasPrefix(word, "docker.io/") || strings.HasPrefix(word, "index.docker.io/") {
-				full = canonical(word) // any other word may be no image at all
+				full = imageref.Split(word).String() // any other word may be no image at all
 			}
 			out.WriteString(mirrored(word, full, mirrors))
 		} else {

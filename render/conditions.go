@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // conditionName is the name of the install's OperatorCondition. It stays the
 // same from version to version, and with it what the operator reported.
-func (in *install) conditionName() string { return fit(in.pin.Package, maxSubdomain) }
+func (in *install) conditionName() string { return kobj.Fit(in.pin.Package, kobj.MaxSubdomain) }
 
 // operatorConditions makes the object in which an operator says that it must
 // not be upgraded, and lets the operator's accounts write to it.
@@ -33,11 +34,11 @@ func operatorConditions(in *install) ([]Object, error) {
 		accounts[deploymentAccount(d)] = true
 	}
 	sorted := slices.Sorted(maps.Keys(accounts))
-	o := newObject(conditionGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
-	o["spec"] = map[string]any{"deployments": texts(names...), "serviceAccounts": texts(sorted...)}
+	o := kobj.New(conditionGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
+	o["spec"] = map[string]any{"deployments": kobj.Values(names...), "serviceAccounts": kobj.Values(sorted...)}
 	rule := map[string]any{
-		"apiGroups": texts(conditionGroup), "resources": texts("operatorconditions"),
-		"resourceNames": texts(in.conditionName()), "verbs": texts("get", "update", "patch"),
+		"apiGroups": kobj.Values(conditionGroup), "resources": kobj.Values("operatorconditions"),
+		"resourceNames": kobj.Values(in.conditionName()), "verbs": kobj.Values("get", "update", "patch"),
 	}
 	role := in.role("Role", in.pin.Namespace, in.localName("operator-condition"), []any{rule}, sorted...)
 	return append([]Object{o}, role...), nil
@@ -84,17 +85,17 @@ func providedAPIRoles(in *install) ([]Object, error) {
 }
 
 func apiRule(group, resource, name string, verbs []string) map[string]any {
-	rule := map[string]any{"apiGroups": texts(group), "resources": texts(resource), "verbs": texts(verbs...)}
+	rule := map[string]any{"apiGroups": kobj.Values(group), "resources": kobj.Values(resource), "verbs": kobj.Values(verbs...)}
 	if name != "" {
-		rule["resourceNames"] = texts(name)
+		rule["resourceNames"] = kobj.Values(name)
 	}
 	return rule
 }
 
 func (in *install) apiRole(api string, a access, suffix, key string, rule map[string]any) Object {
-	o := newObject(rbacGroup+"/v1", "ClusterRole", "", fit(in.pin.Namespace+"."+api+"-"+suffix, maxSubdomain))
+	o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", kobj.Fit(in.pin.Namespace+"."+api+"-"+suffix, kobj.MaxSubdomain))
 	o["rules"] = []any{rule}
-	return label(o, map[string]string{
+	return kobj.Label(o, map[string]string{
 		"rbac.authorization.k8s.io/aggregate-to-" + a.aggregate: "true",
 		key + "-" + a.aggregate:                                 "true",
 	})
@@ -116,7 +117,7 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 	}
 	var out []Object
 	for _, a := range accesses() {
-		o := newObject(rbacGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
+		o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", in.globalName("og."+in.pin.OperatorGroup+"."+a.suffix))
 		o["rules"] = []any{}
 		if selectors := aggregationSelectors(in.b.CSV, a.suffix); len(selectors) > 0 {
 			o["aggregationRule"] = map[string]any{"clusterRoleSelectors": selectors}
@@ -151,12 +152,12 @@ func operatorConditionCRD() Object {
 	list := func(item map[string]any) map[string]any { return map[string]any{"type": "array", "items": item} }
 	condition := map[string]any{
 		"type":     "object",
-		"required": texts("message", "reason", "status", "type"),
+		"required": kobj.Values("message", "reason", "status", "type"),
 		"properties": map[string]any{
 			"lastTransitionTime": map[string]any{"type": "string", "format": "date-time"},
 			"message":            text, "reason": text,
 			"observedGeneration": map[string]any{"type": "integer", "format": "int64", "minimum": int64(0)},
-			"status":             map[string]any{"type": "string", "enum": texts("True", "False", "Unknown")},
+			"status":             map[string]any{"type": "string", "enum": kobj.Values("True", "False", "Unknown")},
 			"type":               text,
 		},
 	}
@@ -179,12 +180,12 @@ func operatorConditionCRD() Object {
 			}},
 		}
 	}
-	o := newObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", conditionCRD)
+	o := kobj.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", conditionCRD)
 	o["spec"] = map[string]any{
 		"group": conditionGroup,
 		"names": map[string]any{
 			"kind": "OperatorCondition", "listKind": "OperatorConditionList", "plural": "operatorconditions", "singular": "operatorcondition",
-			"shortNames": texts("condition"), "categories": texts("olm"),
+			"shortNames": kobj.Values("condition"), "categories": kobj.Values("olm"),
 		},
 		"scope":    "Namespaced",
 		"versions": []any{version("v1", false), version("v2", true)},

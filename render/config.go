@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // config is a Subscription's spec.config: what the user adds to every
@@ -61,7 +63,7 @@ type configReader struct {
 func (r *configReader) list(key string) []map[string]any {
 	r.known[key] = true
 	list, ok := r.fields[key].([]any)
-	out := items(r.fields, key)
+	out := kobj.Items(r.fields, key)
 	if !ok && r.fields[key] != nil || len(out) != len(list) {
 		r.errs = append(r.errs, fmt.Errorf("config.%s: want a list of objects", key))
 	}
@@ -103,27 +105,27 @@ func plainNumbers(v any) any {
 
 // apply changes a Deployment that the caller owns.
 func (c config) apply(deployment Object) {
-	spec := ensure(deployment, "spec")
+	spec := kobj.Ensure(deployment, "spec")
 	pod := podOf(spec)
-	for _, container := range items(pod, "containers") {
+	for _, container := range kobj.Items(pod, "containers") {
 		for _, env := range c.env {
 			setEnv(container, env)
 		}
 		appendNew(container, "envFrom", c.envFrom)
 		replaceNamed(container, "volumeMounts", c.volumeMounts)
 		if c.resources != nil {
-			container["resources"] = deepCopy(c.resources)
+			container["resources"] = kobj.Copy(c.resources)
 		}
 	}
 	replaceNamed(pod, "volumes", c.volumes)
 	appendNew(pod, "tolerations", c.tolerations)
 	if c.nodeSelector != nil {
-		pod["nodeSelector"] = deepCopy(c.nodeSelector)
+		pod["nodeSelector"] = kobj.Copy(c.nodeSelector)
 	}
 	c.applyAffinity(pod)
 	if len(c.annotations) > 0 {
-		addMissing(ensure(ensure(deployment, "metadata"), "annotations"), c.annotations)
-		addMissing(ensure(ensure(ensure(spec, "template"), "metadata"), "annotations"), c.annotations)
+		addMissing(kobj.Ensure(deployment, "metadata", "annotations"), c.annotations)
+		addMissing(kobj.Ensure(kobj.Ensure(spec, "template"), "metadata", "annotations"), c.annotations)
 	}
 }
 
@@ -137,14 +139,14 @@ func (c config) applyAffinity(pod map[string]any) {
 		delete(pod, "affinity")
 		return
 	}
-	have := ensure(pod, "affinity")
+	have := kobj.Ensure(pod, "affinity")
 	for key, value := range c.affinity {
 		switch {
 		case value == nil:
 		case hollow(value):
 			delete(have, key)
 		default:
-			have[key] = deepCopy(value)
+			have[key] = kobj.Copy(value)
 		}
 	}
 	if len(have) == 0 {
@@ -175,8 +177,8 @@ func hollow(v any) bool {
 func appendNew(m map[string]any, key string, more []map[string]any) {
 	list, _ := m[key].([]any)
 	for _, item := range more {
-		if !slices.ContainsFunc(list, func(have any) bool { return equal(have, item) }) {
-			list = append(list, deepCopy(item))
+		if !slices.ContainsFunc(list, func(have any) bool { return kobj.Equal(have, item) }) {
+			list = append(list, kobj.Copy(item))
 		}
 	}
 	if list != nil {
@@ -191,12 +193,12 @@ func replaceNamed(m map[string]any, key string, more []map[string]any) {
 	for _, item := range more {
 		i := slices.IndexFunc(list, func(v any) bool {
 			have, ok := v.(map[string]any)
-			return ok && str(have, "name") == str(item, "name")
+			return ok && kobj.Text(have, "name") == kobj.Text(item, "name")
 		})
 		if i < 0 {
-			list = append(list, deepCopy(item))
+			list = append(list, kobj.Copy(item))
 		} else {
-			list[i] = deepCopy(item)
+			list[i] = kobj.Copy(item)
 		}
 	}
 	if list != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // fromYAML decodes a test's text into what an Object holds.
@@ -67,10 +69,10 @@ func TestConfigMerge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := newObject("apps/v1", "Deployment", "ns", "d")
+			o := kobj.New("apps/v1", "Deployment", "ns", "d")
 			o["spec"] = map[string]any{"template": map[string]any{"spec": fromYAML(t, c.pod)}}
 			cfg.apply(o)
-			if d := cmp.Diff(fromYAML(t, c.want), sub(o, "spec", "template", "spec")); d != "" {
+			if d := cmp.Diff(fromYAML(t, c.want), kobj.Map(o, "spec", "template", "spec")); d != "" {
 				t.Error(d)
 			}
 		})
@@ -84,10 +86,10 @@ func TestConfigAnnotationsGiveWay(t *testing.T) {
 	}
 	o := Object(fromYAML(t, "metadata: {annotations: {a: own}}\nspec: {template: {metadata: {annotations: {b: own}}}}"))
 	cfg.apply(o)
-	if d := cmp.Diff(map[string]any{"a": "own", "b": "config"}, sub(o, "metadata", "annotations")); d != "" {
+	if d := cmp.Diff(map[string]any{"a": "own", "b": "config"}, kobj.Map(o, "metadata", "annotations")); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff(map[string]any{"a": "config", "b": "own"}, sub(o, "spec", "template", "metadata", "annotations")); d != "" {
+	if d := cmp.Diff(map[string]any{"a": "config", "b": "own"}, kobj.Map(o, "spec", "template", "metadata", "annotations")); d != "" {
 		t.Error(d)
 	}
 }
@@ -134,7 +136,7 @@ func TestDockerMirrors(t *testing.T) {
 	} {
 		o := Object{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": in}}}}}}
 		mirrorImages(o, mirrors)
-		if got := str(items(sub(o, "spec", "template", "spec"), "containers")[0], "image"); got != want {
+		if got := kobj.Text(kobj.Items(o, "spec", "template", "spec", "containers")[0], "image"); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}

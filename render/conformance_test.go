@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -114,39 +115,39 @@ func normalise(objects []Object) map[Key]Object {
 	}
 	out := map[Key]Object{}
 	for _, o := range objects {
-		o = deepCopy(o)
-		o = Object(without(unowned(o), "metadata", "creationTimestamp"))
-		if str(sub(o, "metadata", "labels"), labelManagedBy) == "quayside" {
-			o = without(o, "metadata", "labels", labelManagedBy)
+		o = plainMetadata(kobj.Copy(o)) // what steers a tool is dropped (rule 16)
+		o = kobj.Without(unowned(o), "metadata", "creationTimestamp")
+		if kobj.Text(o, "metadata", "labels", labelManagedBy) == "quayside" {
+			o = kobj.Without(o, "metadata", "labels", labelManagedBy)
 		}
 		dropNulls(o)
 		for _, field := range []string{"labels", "annotations"} {
-			if len(sub(o, "metadata", field)) == 0 {
-				o = without(o, "metadata", field)
+			if len(kobj.Map(o, "metadata", field)) == 0 {
+				o = kobj.Without(o, "metadata", field)
 			}
 		}
 		if clusterScopedObject(o) {
-			o = without(o, "metadata", "namespace")
+			o = kobj.Without(o, "metadata", "namespace")
 		}
 		if o.APIVersion() == "" {
 			o["apiVersion"] = typedKinds()[o.Kind()]
 		}
-		if isCRD(o) {
+		if kobj.IsCRD(o) {
 			delete(o, "status")
 		}
 		switch {
 		case o.Is("apps", "Deployment"):
 			normaliseDeployment(o)
 		case o.Group() == "admissionregistration.k8s.io":
-			if hooks := items(o, "webhooks"); len(hooks) == 1 {
-				o = with(o, str(hooks[0], "name"), "metadata", "name")
+			if hooks := kobj.Items(o, "webhooks"); len(hooks) == 1 {
+				o = kobj.With(o, kobj.Text(hooks[0], "name"), "metadata", "name")
 			}
 			dropEmpty(o)
 		case o.Is("", "Service"):
 			dropEmpty(o)
 		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
-			for _, s := range items(o, "subjects") {
-				if str(s, "kind") == "ServiceAccount" && accounts[str(s, "name")] {
+			for _, s := range kobj.Items(o, "subjects") {
+				if kobj.Text(s, "kind") == "ServiceAccount" && accounts[kobj.Text(s, "name")] {
 					delete(s, "namespace")
 				}
 			}
@@ -162,15 +163,15 @@ func normalise(objects []Object) map[Key]Object {
 func clusterScopedObject(o Object) bool { return slices.Contains(clusterScoped()[o.Group()], o.Kind()) }
 
 func normaliseDeployment(o Object) {
-	pod := sub(o, "spec", "template", "spec")
-	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
-		for _, p := range items(c, "ports") {
+	pod := kobj.Map(o, "spec", "template", "spec")
+	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+		for _, p := range kobj.Items(c, "ports") {
 			if p["protocol"] == "TCP" {
 				delete(p, "protocol")
 			}
 		}
 		env, _ := c["env"].([]any)
-		c["env"] = slices.DeleteFunc(env, func(v any) bool { return str(v.(map[string]any), "name") == conditionVariable })
+		c["env"] = slices.DeleteFunc(env, func(v any) bool { return kobj.Text(v.(map[string]any), "name") == conditionVariable })
 	}
 	dropEmpty(o)
 }
@@ -262,7 +263,7 @@ func compareValues(out map[string]string, object, at string, got, want any) {
 		}
 		return
 	}
-	if !equal(got, want) && !(want == nil && zero(got)) {
+	if !kobj.Equal(got, want) && !(want == nil && zero(got)) {
 		out[object+"\t"+at] = fmt.Sprintf("got %.200s, want %.200s", mustJSON(got), mustJSON(want))
 	}
 }
@@ -390,10 +391,10 @@ func TestConformsToV0WhereV1IsSilent(t *testing.T) {
 func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 	out := map[Key]Object{}
 	for _, o := range objects {
-		o = deepCopy(o)
+		o = kobj.Copy(o)
 		dropNulls(o)
-		o = without(o, "metadata", "annotations")
-		labels := sub(o, "metadata", "labels")
+		o = kobj.Without(o, "metadata", "annotations")
+		labels := kobj.Map(o, "metadata", "labels")
 		maps.DeleteFunc(labels, func(k string, _ any) bool {
 			return strings.HasPrefix(k, "olm.managed") || strings.HasPrefix(k, "olm.owner") || strings.HasPrefix(k, "operators.coreos.com/") ||
 				strings.HasPrefix(k, "quayside.dev/") || k == labelManagedBy
@@ -402,7 +403,7 @@ func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 		switch {
 		case o.Is(conditionGroup, "OperatorCondition"):
 			name = "condition"
-			delete(sub(o, "spec"), "serviceAccounts")
+			delete(kobj.Map(o, "spec"), "serviceAccounts")
 		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, b.Package+".og.og."):
 			name = "og-" + strings.TrimPrefix(name, b.Package+".og.og.")
 		case o.Is(rbacGroup, "ClusterRole") && strings.HasPrefix(name, "olm.og.og."):
@@ -414,7 +415,7 @@ func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 			continue
 		}
 		dropEmpty(o)
-		o = with(o, name, "metadata", "name")
+		o = kobj.With(o, name, "metadata", "name")
 		out[o.Key()] = o
 	}
 	return out

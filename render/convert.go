@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // conversion is the way from an old version of an API to the served one.
@@ -64,7 +65,7 @@ func (in *install) served(file bundle.Object, o Object) (Object, error) {
 		if c.to == "" {
 			return nil, lossy("there is no successor that means the same")
 		}
-		converted := Object(with(o, c.to, "apiVersion"))
+		converted := kobj.With(o, c.to, "apiVersion")
 		if c.convert != nil {
 			var err error
 			if converted, err = c.convert(converted); err != nil {
@@ -105,22 +106,22 @@ func minorOf(version string) int {
 // convertWebhooks writes out the defaults that v1 changed.
 func convertWebhooks(o Object) (Object, error) {
 	var hooks []any
-	for i, h := range items(o, "webhooks") {
+	for i, h := range kobj.Items(o, "webhooks") {
 		h = maps.Clone(h)
-		if effects := str(h, "sideEffects"); effects != "None" && effects != "NoneOnDryRun" {
+		if effects := kobj.Text(h, "sideEffects"); effects != "None" && effects != "NoneOnDryRun" {
 			return nil, fmt.Errorf("webhooks[%d].sideEffects is %q, v1 takes None and NoneOnDryRun", i, effects)
 		}
 		addMissing(h, map[string]any{
-			"admissionReviewVersions": texts("v1beta1"), "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30),
+			"admissionReviewVersions": kobj.Values("v1beta1"), "failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": int64(30),
 		})
 		hooks = append(hooks, h)
 	}
-	return with(o, hooks, "webhooks"), nil
+	return kobj.With(o, hooks, "webhooks"), nil
 }
 
 // convertBudget refuses the one selector that changed its meaning.
 func convertBudget(o Object) (Object, error) {
-	if selector, ok := sub(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
+	if selector, ok := kobj.Map(o, "spec")["selector"].(map[string]any); ok && len(selector) == 0 {
 		return nil, fmt.Errorf("spec.selector is empty: no pods before, all pods in v1")
 	}
 	return o, nil
@@ -128,14 +129,14 @@ func convertBudget(o Object) (Object, error) {
 
 // convertWorkload writes out the selector that apps/v1 demands.
 func convertWorkload(o Object) (Object, error) {
-	if sub(o, "spec", "selector") == nil {
-		labels := sub(o, "spec", "template", "metadata", "labels")
+	if kobj.Map(o, "spec", "selector") == nil {
+		labels := kobj.Map(o, "spec", "template", "metadata", "labels")
 		if len(labels) == 0 {
 			return nil, fmt.Errorf("spec.selector and spec.template.metadata.labels are missing")
 		}
-		o = with(o, map[string]any{"matchLabels": labels}, "spec", "selector")
+		o = kobj.With(o, map[string]any{"matchLabels": labels}, "spec", "selector")
 	}
-	if _, ok := sub(o, "spec")["rollbackTo"]; ok {
+	if _, ok := kobj.Map(o, "spec")["rollbackTo"]; ok {
 		return nil, fmt.Errorf("spec.rollbackTo has no successor")
 	}
 	return o, nil
@@ -143,36 +144,36 @@ func convertWorkload(o Object) (Object, error) {
 
 // convertIngress writes backends in their new form.
 func convertIngress(o Object) (Object, error) {
-	if backend := sub(o, "spec", "backend"); backend != nil {
-		o = with(without(o, "spec", "backend"), ingressBackend(backend), "spec", "defaultBackend")
+	if backend := kobj.Map(o, "spec", "backend"); backend != nil {
+		o = kobj.With(kobj.Without(o, "spec", "backend"), ingressBackend(backend), "spec", "defaultBackend")
 	}
-	rules, _ := sub(o, "spec")["rules"].([]any)
+	rules, _ := kobj.Map(o, "spec")["rules"].([]any)
 	var out []any
 	for _, v := range rules {
 		rule, ok := v.(map[string]any)
 		if !ok {
 			continue
 		}
-		if http := sub(rule, "http"); http != nil {
+		if http := kobj.Map(rule, "http"); http != nil {
 			var paths []any
-			for _, p := range items(http, "paths") {
+			for _, p := range kobj.Items(http, "paths") {
 				p = maps.Clone(p)
-				p["backend"] = ingressBackend(sub(p, "backend"))
+				p["backend"] = ingressBackend(kobj.Map(p, "backend"))
 				addMissing(p, map[string]any{"pathType": "ImplementationSpecific"})
 				paths = append(paths, p)
 			}
-			rule = with(rule, paths, "http", "paths")
+			rule = kobj.With(rule, paths, "http", "paths")
 		}
 		out = append(out, rule)
 	}
 	if out != nil {
-		o = with(o, out, "spec", "rules")
+		o = kobj.With(o, out, "spec", "rules")
 	}
 	return o, nil
 }
 
 func ingressBackend(b map[string]any) map[string]any {
-	name, port := str(b, "serviceName"), b["servicePort"]
+	name, port := kobj.Text(b, "serviceName"), b["servicePort"]
 	if name == "" {
 		return b
 	}
@@ -180,6 +181,6 @@ func ingressBackend(b map[string]any) map[string]any {
 	if s, ok := port.(string); ok {
 		target = map[string]any{"name": s}
 	}
-	rest := without(without(b, "serviceName"), "servicePort")
-	return with(rest, map[string]any{"name": name, "port": target}, "service")
+	rest := kobj.Without(kobj.Without(b, "serviceName"), "servicePort")
+	return kobj.With(rest, map[string]any{"name": name, "port": target}, "service")
 }

@@ -4,19 +4,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // convertCRD turns a v1beta1 CRD into v1: what stood once for all versions
 // goes to each, and a schema is made structural. Where v1beta1 kept fields
 // that the schema does not know, v1 is told to keep them too.
 func convertCRD(o Object) (Object, error) {
-	spec := maps.Clone(sub(o, "spec"))
+	spec := maps.Clone(kobj.Map(o, "spec"))
 	if spec == nil {
 		return nil, fmt.Errorf("spec is missing")
 	}
-	versions := items(spec, "versions")
+	versions := kobj.Items(spec, "versions")
 	if len(versions) == 0 {
-		if str(spec, "version") == "" {
+		if kobj.Text(spec, "version") == "" {
 			return nil, fmt.Errorf("it names no version")
 		}
 		versions = []map[string]any{{"name": spec["version"], "served": true, "storage": true}}
@@ -26,26 +28,26 @@ func convertCRD(o Object) (Object, error) {
 	for _, v := range versions {
 		version, err := convertVersion(v, spec, keep)
 		if err != nil {
-			return nil, fmt.Errorf("version %q: %w", str(v, "name"), err)
+			return nil, fmt.Errorf("version %q: %w", kobj.Text(v, "name"), err)
 		}
 		out = append(out, version)
 	}
-	if conversion := convertConversion(sub(spec, "conversion")); conversion != nil {
+	if conversion := convertConversion(kobj.Map(spec, "conversion")); conversion != nil {
 		spec["conversion"] = conversion
 	}
 	for _, key := range []string{"version", "validation", "subresources", "additionalPrinterColumns", "preserveUnknownFields"} {
 		delete(spec, key)
 	}
 	spec["versions"] = out
-	if str(spec, "scope") == "" {
+	if kobj.Text(spec, "scope") == "" {
 		spec["scope"] = "Namespaced"
 	}
-	names := maps.Clone(sub(spec, "names"))
+	names := maps.Clone(kobj.Map(spec, "names"))
 	if names == nil {
 		return nil, fmt.Errorf("spec.names is missing")
 	}
 	spec["names"] = names
-	return with(without(o, "status"), spec, "spec"), nil
+	return kobj.With(kobj.Without(o, "status"), spec, "spec"), nil
 }
 
 // convertVersion returns one entry of spec.versions with what the whole CRD
@@ -57,7 +59,7 @@ func convertVersion(v, spec map[string]any, keep bool) (map[string]any, error) {
 			out[key] = spec[key]
 		}
 	}
-	if columns := items(out, "additionalPrinterColumns"); len(columns) > 0 {
+	if columns := kobj.Items(out, "additionalPrinterColumns"); len(columns) > 0 {
 		renamed := make([]any, len(columns))
 		for i, c := range columns {
 			c = maps.Clone(c)
@@ -69,9 +71,9 @@ func convertVersion(v, spec map[string]any, keep bool) (map[string]any, error) {
 		}
 		out["additionalPrinterColumns"] = renamed
 	}
-	schema := sub(out, "schema", "openAPIV3Schema")
+	schema := kobj.Map(out, "schema", "openAPIV3Schema")
 	if schema == nil {
-		schema = sub(spec, "validation", "openAPIV3Schema")
+		schema = kobj.Map(spec, "validation", "openAPIV3Schema")
 	}
 	structural, err := structuralSchema(schema, keep)
 	if err != nil {
@@ -102,9 +104,9 @@ func structuralSchema(schema map[string]any, keep bool) (map[string]any, error) 
 func structural(schema map[string]any, keep bool, at string) (map[string]any, error) {
 	out := maps.Clone(schema)
 	if _, ok := out["$ref"]; ok {
-		return nil, fmt.Errorf("%s: $ref has no place in a structural schema", at)
+		return nil, fmt.Errorf("%s: $ref is not allowed in a structural schema", at)
 	}
-	if str(out, "type") == "" {
+	if kobj.Text(out, "type") == "" {
 		if err := inferType(out, at); err != nil {
 			return nil, err
 		}
@@ -138,10 +140,10 @@ func structural(schema map[string]any, keep bool, at string) (map[string]any, er
 		delete(out, "additionalProperties")
 		keep = keep || extra
 		if !extra {
-			return nil, fmt.Errorf("%s: additionalProperties: false beside properties has no place in a structural schema", at)
+			return nil, fmt.Errorf("%s: additionalProperties: false beside properties is not allowed in a structural schema", at)
 		}
 	}
-	if _, open := out["additionalProperties"]; keep && !open && str(out, "type") == "object" {
+	if _, open := out["additionalProperties"]; keep && !open && kobj.Text(out, "type") == "object" {
 		out["x-kubernetes-preserve-unknown-fields"] = true
 	}
 	return out, nil
@@ -184,7 +186,7 @@ func convertConversion(c map[string]any) map[string]any {
 		return out
 	}
 	if versions == nil {
-		versions = texts("v1beta1")
+		versions = kobj.Values("v1beta1")
 	}
 	out["webhook"] = map[string]any{"clientConfig": client, "conversionReviewVersions": versions}
 	return out

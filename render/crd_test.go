@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -67,7 +68,7 @@ func TestConvertedCRDsAreInstallable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
-			if isCRD(o) {
+			if kobj.IsCRD(o) {
 				installable(t, o)
 			}
 		}
@@ -109,7 +110,7 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 			continue
 		}
 		for _, r := range res.Objects {
-			if isCRD(r.Object) {
+			if kobj.IsCRD(r.Object) {
 				installable(t, r.Object)
 			}
 			if strings.Contains(r.Object.APIVersion(), "beta") && !strings.HasPrefix(r.Object.Group(), "etcd.") {
@@ -121,7 +122,7 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 
 func TestConvertCRDRefusesALoss(t *testing.T) {
 	crd := func(schema map[string]any) Object {
-		o := newObject("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "", "as.b.io")
+		o := kobj.New("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "", "as.b.io")
 		o["spec"] = map[string]any{
 			"group": "b.io", "version": "v1", "names": map[string]any{"kind": "A", "plural": "as"},
 			"preserveUnknownFields": false, "validation": map[string]any{"openAPIV3Schema": schema},
@@ -141,7 +142,7 @@ func TestConvertCRDRefusesALoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := crd(c.schema)
 			if c.schema == nil {
-				delete(sub(o, "spec"), "names")
+				delete(kobj.Map(o, "spec"), "names")
 			}
 			if _, err := convertCRD(o); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)

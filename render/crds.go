@@ -6,6 +6,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // customResourceDefinitions passes the bundle's CRDs on, at the served version
@@ -14,7 +15,7 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 	var errs diag.List
 	var out []Object
 	for _, file := range in.b.Objects {
-		if !isCRD(Object(file.Fields)) {
+		if !kobj.IsCRD(Object(file.Fields)) {
 			continue
 		}
 		o, err := in.versioned(file)
@@ -22,7 +23,7 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 			errs.Add(file.Pos(), err)
 			continue
 		}
-		out = append(out, in.conversion(without(o, "metadata", "namespace")))
+		out = append(out, in.conversion(kobj.Without(o, "metadata", "namespace")))
 	}
 	return out, errs.Err()
 }
@@ -36,14 +37,14 @@ func (in *install) conversion(crd Object) Object {
 			return in.listedConversion(crd, w)
 		}
 	}
-	service := sub(crd, "spec", "conversion", "webhook", "clientConfig", "service")
+	service := kobj.Map(crd, "spec", "conversion", "webhook", "clientConfig", "service")
 	if service == nil {
 		return crd
 	}
-	name := in.ownService(str(service, "name"))
+	name := in.ownService(kobj.Text(service, "name"))
 	if name == "" {
 		in.warn(in.csvPos(), "conversion-webhook-outside", "CRD %q is converted by Service %q in namespace %q, which the bundle does not bring",
-			crd.Name(), str(service, "name"), str(service, "namespace"))
+			crd.Name(), kobj.Text(service, "name"), kobj.Text(service, "namespace"))
 		return crd
 	}
 	service = maps.Clone(service)
@@ -51,7 +52,7 @@ func (in *install) conversion(crd Object) Object {
 	if port := in.onlyPort(name); port != nil {
 		service["port"] = port
 	}
-	crd = with(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
+	crd = kobj.With(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
 	if in.generated(name) {
 		crd = in.injectCA(dropCA(crd), name)
 	}
@@ -65,7 +66,7 @@ func (in *install) listedConversion(crd Object, w bundle.Webhook) Object {
 	if path == "" {
 		path = "/"
 	}
-	webhook := maps.Clone(sub(crd, "spec", "conversion", "webhook"))
+	webhook := maps.Clone(kobj.Map(crd, "spec", "conversion", "webhook"))
 	if webhook == nil {
 		webhook = map[string]any{}
 	}
@@ -76,14 +77,14 @@ func (in *install) listedConversion(crd Object, w bundle.Webhook) Object {
 	if versions, ok := w.Fields["admissionReviewVersions"]; ok {
 		webhook["conversionReviewVersions"] = versions
 	}
-	crd = with(crd, map[string]any{"strategy": "Webhook", "webhook": webhook}, "spec", "conversion")
+	crd = kobj.With(crd, map[string]any{"strategy": "Webhook", "webhook": webhook}, "spec", "conversion")
 	return in.injectCA(dropCA(crd), service)
 }
 
 // dropCA returns the CRD without a caBundle of its conversion webhook, which
 // belongs to another certificate.
 func dropCA(crd Object) Object {
-	return without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	return kobj.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle")
 }
 
 // onlyPort returns the port of a generated Service that has one, where that is

@@ -3,24 +3,25 @@ package render
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // deployments makes one Deployment for each that the CSV lists.
 func deployments(in *install) ([]Object, error) {
 	var out []Object
 	for _, d := range in.b.CSV.Deployments {
-		o := newObject("apps/v1", "Deployment", in.pin.Namespace, d.Name)
+		o := kobj.New("apps/v1", "Deployment", in.pin.Namespace, d.Name)
 		if len(d.Labels) > 0 {
-			o = label(o, d.Labels)
+			o = kobj.Label(o, d.Labels)
 		}
-		spec := deepCopy(d.Spec)
+		spec := kobj.Copy(d.Spec)
 		if spec == nil {
 			spec = map[string]any{}
 		}
@@ -34,7 +35,7 @@ func deployments(in *install) ([]Object, error) {
 		}
 		setAnnotations(spec, annotations)
 		if service, ok := in.services[d.Name]; ok {
-			in.mountCertificates(pod, in.secretName(service))
+			in.mountCertificates(pod, in.opt.provider.Secret(service))
 		}
 		in.config.apply(o)
 		in.addEnvironment(pod)
@@ -44,23 +45,13 @@ func deployments(in *install) ([]Object, error) {
 }
 
 // podOf returns the pod spec of a deployment's spec, made where missing.
-func podOf(spec map[string]any) map[string]any { return ensure(ensure(spec, "template"), "spec") }
-
-// ensure returns the object at key, made where missing. It changes m.
-func ensure(m map[string]any, key string) map[string]any {
-	c, ok := m[key].(map[string]any)
-	if !ok {
-		c = map[string]any{}
-		m[key] = c
-	}
-	return c
-}
+func podOf(spec map[string]any) map[string]any { return kobj.Ensure(spec, "template", "spec") }
 
 // defaultPorts sets the protocol of container ports to TCP where it is
 // missing, as the CSV's own CRD does.
 func defaultPorts(pod map[string]any) {
-	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
-		for _, port := range items(c, "ports") {
+	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+		for _, port := range kobj.Items(c, "ports") {
 			if _, ok := port["protocol"]; !ok {
 				port["protocol"] = "TCP"
 			}
@@ -69,7 +60,7 @@ func defaultPorts(pod map[string]any) {
 }
 
 func setAnnotations(spec map[string]any, annotations map[string]string) {
-	have := ensure(ensure(ensure(spec, "template"), "metadata"), "annotations")
+	have := kobj.Ensure(kobj.Ensure(spec, "template"), "metadata", "annotations")
 	for k, v := range annotations {
 		have[k] = v
 	}
@@ -78,8 +69,8 @@ func setAnnotations(spec map[string]any, annotations map[string]string) {
 // templateAnnotations returns the annotations that pods get: OLM's, and those
 // of the CSV that a container reads.
 func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
-	read := readAnnotations(sub(spec, "template", "spec"))
-	own := sub(spec, "template", "metadata", "annotations")
+	read := readAnnotations(kobj.Map(spec, "template", "spec"))
+	own := kobj.Map(spec, "template", "metadata", "annotations")
 	out := map[string]string{}
 	csv := maps.Clone(in.b.CSV.Annotations)
 	if err := in.addProperties(csv, read); err != nil {
@@ -131,20 +122,16 @@ func (in *install) properties() []catalog.Property {
 		return in.pin.Properties
 	}
 	var out []catalog.Property
-	add := func(kind string, value map[string]any) {
-		text, _ := jsonText(value)
-		out = append(out, catalog.Property{Type: kind, Value: json.RawMessage(text)})
-	}
 	for _, crd := range in.b.CSV.OwnedCRDs {
-		if _, group, ok := strings.Cut(crd.Name, "."); ok {
-			add("olm.gvk", map[string]any{"group": group, "kind": crd.Kind, "version": crd.Version})
+		if group, ok := olm.GroupOf(crd.Name); ok {
+			out = append(out, olm.Provided(catalog.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
 		}
 	}
 	for _, api := range in.b.CSV.OwnedAPIs {
-		add("olm.gvk", map[string]any{"group": api.Group, "kind": api.Kind, "version": api.Version})
+		out = append(out, olm.Provided(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 	slices.SortFunc(out, func(a, b catalog.Property) int { return bytes.Compare(a.Value, b.Value) })
-	add("olm.package", map[string]any{"packageName": in.pin.Package, "version": in.pin.Version})
+	out = append(out, olm.Named(in.pin.Package, in.pin.Version))
 	return append(out, in.b.Properties...)
 }
 
@@ -161,7 +148,7 @@ func propertyList(in []catalog.Property) []any {
 func readAnnotations(pod map[string]any) map[string]bool {
 	read := map[string]bool{}
 	note := func(ref map[string]any) {
-		path := str(ref, "fieldPath")
+		path := kobj.Text(ref, "fieldPath")
 		if path == "metadata.annotations" {
 			read["*"] = true
 		}
@@ -169,18 +156,18 @@ func readAnnotations(pod map[string]any) map[string]bool {
 			read[strings.TrimSuffix(key, "']")] = true
 		}
 	}
-	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
-		for _, env := range items(c, "env") {
-			note(sub(env, "valueFrom", "fieldRef"))
+	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+		for _, env := range kobj.Items(c, "env") {
+			note(kobj.Map(env, "valueFrom", "fieldRef"))
 		}
 	}
-	for _, v := range items(pod, "volumes") {
-		for _, item := range items(sub(v, "downwardAPI"), "items") {
-			note(sub(item, "fieldRef"))
+	for _, v := range kobj.Items(pod, "volumes") {
+		for _, item := range kobj.Items(v, "downwardAPI", "items") {
+			note(kobj.Map(item, "fieldRef"))
 		}
-		for _, source := range items(sub(v, "projected"), "sources") {
-			for _, item := range items(sub(source, "downwardAPI"), "items") {
-				note(sub(item, "fieldRef"))
+		for _, source := range kobj.Items(v, "projected", "sources") {
+			for _, item := range kobj.Items(source, "downwardAPI", "items") {
+				note(kobj.Map(item, "fieldRef"))
 			}
 		}
 	}
@@ -193,11 +180,11 @@ func readAnnotations(pod map[string]any) map[string]bool {
 func (in *install) addEnvironment(pod map[string]any) {
 	given := map[string]bool{}
 	for _, env := range in.config.env {
-		given[str(env, "name")] = true
+		given[kobj.Text(env, "name")] = true
 	}
 	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
 	ownProxy := given["HTTP_PROXY"] || given["HTTPS_PROXY"] || given["NO_PROXY"]
-	for _, c := range items(pod, "containers") {
+	for _, c := range kobj.Items(pod, "containers") {
 		for _, name := range slices.Sorted(maps.Keys(proxy)) {
 			if proxy[name] != "" && !ownProxy {
 				setEnv(c, map[string]any{"name": name, "value": proxy[name]})
@@ -213,12 +200,12 @@ func (in *install) addEnvironment(pod map[string]any) {
 func setEnv(container, env map[string]any) {
 	list, _ := container["env"].([]any)
 	for i, v := range list {
-		if have, ok := v.(map[string]any); ok && str(have, "name") == str(env, "name") {
-			list[i] = deepCopy(env)
+		if have, ok := v.(map[string]any); ok && kobj.Text(have, "name") == kobj.Text(env, "name") {
+			list[i] = kobj.Copy(env)
 			return
 		}
 	}
-	container["env"] = append(list, deepCopy(env))
+	container["env"] = append(list, kobj.Copy(env))
 }
 
 // mountCertificates mounts the serving certificate where OLM does, in every
@@ -240,41 +227,30 @@ func (in *install) mountCertificates(pod map[string]any, secret string) {
 // whatever is mounted at path. A volume that nobody mounts any more goes.
 func addCertificateVolume(pod map[string]any, name, path string, volume map[string]any) {
 	displaced := map[string]bool{}
-	for _, c := range items(pod, "containers") {
-		mounts := items(c, "volumeMounts")
-		if slices.ContainsFunc(mounts, func(m map[string]any) bool { return str(m, "name") == name }) {
+	for _, c := range kobj.Items(pod, "containers") {
+		mounts := kobj.Items(c, "volumeMounts")
+		if slices.ContainsFunc(mounts, func(m map[string]any) bool { return kobj.Text(m, "name") == name }) {
 			continue
 		}
 		var kept []any
 		for _, m := range mounts {
-			if strings.TrimRight(str(m, "mountPath"), "/") == path {
-				displaced[str(m, "name")] = true
+			if strings.TrimRight(kobj.Text(m, "mountPath"), "/") == path {
+				displaced[kobj.Text(m, "name")] = true
 				continue
 			}
 			kept = append(kept, m)
 		}
 		c["volumeMounts"] = append(kept, map[string]any{"name": name, "mountPath": path})
 	}
-	for _, c := range slices.Concat(items(pod, "containers"), items(pod, "initContainers")) {
-		for _, m := range items(c, "volumeMounts") {
-			delete(displaced, str(m, "name"))
+	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+		for _, m := range kobj.Items(c, "volumeMounts") {
+			delete(displaced, kobj.Text(m, "name"))
 		}
 	}
 	volumes, _ := pod["volumes"].([]any)
 	volumes = slices.DeleteFunc(slices.Clone(volumes), func(v any) bool {
 		have, ok := v.(map[string]any)
-		return ok && (displaced[str(have, "name")] || str(have, "name") == name)
+		return ok && (displaced[kobj.Text(have, "name")] || kobj.Text(have, "name") == name)
 	})
 	pod["volumes"] = append(volumes, volume)
-}
-
-// secretName returns the name of the Secret with a Service's certificate.
-func (in *install) secretName(service string) string {
-	if in.opt.Certificates == SecretProvider && strings.Contains(in.opt.CertificateSecret, "%s") {
-		return fmt.Sprintf(in.opt.CertificateSecret, service)
-	}
-	if in.opt.Certificates == SecretProvider {
-		return in.opt.CertificateSecret
-	}
-	return certificateName(service)
 }

@@ -22,7 +22,7 @@ func FuzzConfig(f *testing.F) {
 			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c"}}}}},
 		}
 		c.apply(o)
-		if _, err := yamlnode.Documents("x", Encode(map[string]any(o)), yamlnode.Limits{}); err != nil {
+		if _, err := yamlnode.Documents("x", yamlnode.Encode(o), yamlnode.Limits{}); err != nil {
 			t.Errorf("what it made cannot be read: %v", err)
 		}
 	})

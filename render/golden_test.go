@@ -27,7 +27,8 @@ type goldenCase struct {
 		Watch                    []string
 		Config                   json.RawMessage
 	}
-	Options Options
+	Namespaces []lockfile.Namespace
+	Options    Options
 }
 
 // goldenLock pins the one bundle beside the case as its pin.yaml says.
@@ -43,7 +44,7 @@ func goldenLock(t *testing.T, dir string) (*lockfile.File, Options, func(lockfil
 	}
 	content := filepath.Join(filepath.Dir(dir), "bundle")
 	b := load(t, content)
-	lock := &lockfile.File{}
+	lock := &lockfile.File{Namespaces: c.Namespaces}
 	for _, p := range c.Pins {
 		lock.Pins = append(lock.Pins, lockfile.Pin{
 			Namespace: p.Namespace, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: p.OperatorGroup,

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // grant is one thing that an account may do.
@@ -29,7 +31,7 @@ func grants(objects []Object) map[grant]bool {
 	accounts := map[string]bool{"default": true}
 	for _, o := range objects {
 		if o.Is(rbacGroup, "Role") || o.Is(rbacGroup, "ClusterRole") {
-			rules[[2]string{o.Namespace(), o.Name()}] = items(o, "rules")
+			rules[[2]string{o.Namespace(), o.Name()}] = kobj.Items(o, "rules")
 		}
 		if o.Is("", "ServiceAccount") {
 			accounts[o.Name()] = true
@@ -40,17 +42,17 @@ func grants(objects []Object) map[grant]bool {
 		if !o.Is(rbacGroup, "RoleBinding") && !o.Is(rbacGroup, "ClusterRoleBinding") {
 			continue
 		}
-		ref := sub(o, "roleRef")
+		ref := kobj.Map(o, "roleRef")
 		where, bound := o.Namespace(), o.Namespace()
 		if o.Kind() == "ClusterRoleBinding" {
 			bound = ""
 		}
-		if str(ref, "kind") == "ClusterRole" {
+		if kobj.Text(ref, "kind") == "ClusterRole" {
 			where = ""
 		}
-		for _, s := range items(o, "subjects") {
-			if str(s, "kind") == "ServiceAccount" && accounts[str(s, "name")] {
-				addGrants(out, str(s, "name"), bound, rules[[2]string{where, str(ref, "name")}])
+		for _, s := range kobj.Items(o, "subjects") {
+			if kobj.Text(s, "kind") == "ServiceAccount" && accounts[kobj.Text(s, "name")] {
+				addGrants(out, kobj.Text(s, "name"), bound, rules[[2]string{where, kobj.Text(ref, "name")}])
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -33,7 +34,7 @@ type generator func(*install) ([]Object, error)
 func generators() []generator {
 	return []generator{
 		serviceAccounts, roles, customResourceDefinitions, shipped,
-		deployments, webhookServices, certificates, webhookConfigurations,
+		deployments, webhookServices, servingCertificates, webhookConfigurations,
 		apiServices, operatorConditions, providedAPIRoles, operatorGroupRoles,
 	}
 }
@@ -42,7 +43,11 @@ func generators() []generator {
 // Namespace, by kind, group, namespace and name. Neither argument is changed;
 // the objects may share values with b.
 func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []diag.Warning, error) {
-	in, err := newInstall(b, pin, opt.defaults())
+	opt, err := opt.defaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := newInstall(b, pin, opt)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +65,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 		return nil, nil, err
 	}
 	for i, o := range objects {
-		objects[i] = in.own(o)
+		objects[i] = in.own(plainMetadata(o))
 	}
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Key().Compare(b.Key()) })
 	return objects, in.warnings, nil
@@ -155,8 +160,8 @@ func mergeSame(objects []Object) ([]Object, error) {
 func mergeObject(under, over Object) Object {
 	merged := Object(mergeMaps(under, over))
 	if merged.Is("", "Service") {
-		ports := unionPorts(items(sub(over, "spec"), "ports"), items(sub(under, "spec"), "ports"))
-		merged = with(merged, ports, "spec", "ports")
+		ports := unionPorts(kobj.Items(over, "spec", "ports"), kobj.Items(under, "spec", "ports"))
+		merged = kobj.With(merged, ports, "spec", "ports")
 	}
 	return merged
 }
@@ -182,7 +187,7 @@ func unionPorts(first, second []map[string]any) []any {
 	seen := map[string]bool{}
 	var out []any
 	for _, p := range slices.Concat(first, second) {
-		protocol := str(p, "protocol")
+		protocol := kobj.Text(p, "protocol")
 		if protocol == "" {
 			protocol = "TCP"
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -68,7 +69,7 @@ func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Install
 		there[o.Key()] = o
 	}
 	for _, r := range t.objects {
-		if isCRD(r.Object) || path.Dir(r.Path) == "namespaces" {
+		if kobj.IsCRD(r.Object) || path.Dir(r.Path) == "namespaces" {
 			there[r.Object.Key()] = r.Object
 		}
 	}
@@ -87,7 +88,7 @@ func installation(in *opened, adapt func(Object) Object, there map[Key]Object) I
 	spec := v1alpha1.InstallationSpec{
 		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
 	}
-	beside := []Key{newObject("v1", "Namespace", "", in.pin.Namespace).Key()}
+	beside := []Key{kobj.New("v1", "Namespace", "", in.pin.Namespace).Key()}
 	own := map[Key]bool{}
 	for _, o := range in.objects {
 		own[o.Key()] = true
@@ -109,16 +110,16 @@ func installation(in *opened, adapt func(Object) Object, there map[Key]Object) I
 		}
 	}
 	slices.SortFunc(spec.Objects, compareReferences)
-	return Installation{Namespace: in.pin.Namespace, Name: fit(in.pin.Package, maxSubdomain), Spec: spec}
+	return Installation{Namespace: in.pin.Namespace, Name: kobj.Fit(in.pin.Package, kobj.MaxSubdomain), Spec: spec}
 }
 
 // reference returns what an install expects of an object. The version of what
 // another install provides is not the install's to say.
 func reference(in *opened, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
-	labels := sub(o, "metadata", "labels")
-	ours := str(labels, labelPackage) == labelValue(in.pin.Package) && (isCRD(o) || str(labels, labelNamespace) == in.pin.Namespace)
-	if version := labelValue(in.pin.Version); ours && str(labels, labelVersion) == version {
+	labels := kobj.Map(o, "metadata", "labels")
+	ours := kobj.Text(labels, labelPackage) == labelValue(in.pin.Package) && (kobj.IsCRD(o) || kobj.Text(labels, labelNamespace) == in.pin.Namespace)
+	if version := labelValue(in.pin.Version); ours && kobj.Text(labels, labelVersion) == version {
 		ref.Version = version
 	}
 	return ref
@@ -134,16 +135,16 @@ func compareReferences(a, b v1alpha1.ObjectReference) int {
 // first.
 func templateImages(o Object) []v1alpha1.ContainerImage {
 	var out []v1alpha1.ContainerImage
-	pod := sub(o, "spec", "template", "spec")
+	pod := kobj.Map(o, "spec", "template", "spec")
 	switch {
 	case o.Is("", "Pod"):
-		pod = sub(o, "spec")
+		pod = kobj.Map(o, "spec")
 	case o.Is("batch", "CronJob"):
-		pod = sub(o, "spec", "jobTemplate", "spec", "template", "spec")
+		pod = kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")
 	}
-	for _, c := range slices.Concat(items(pod, "initContainers"), items(pod, "containers")) {
-		if image := str(c, "image"); image != "" {
-			out = append(out, v1alpha1.ContainerImage{Container: str(c, "name"), Image: image})
+	for _, c := range slices.Concat(kobj.Items(pod, "initContainers"), kobj.Items(pod, "containers")) {
+		if image := kobj.Text(c, "image"); image != "" {
+			out = append(out, v1alpha1.ContainerImage{Container: kobj.Text(c, "name"), Image: image})
 		}
 	}
 	return out

@@ -2,48 +2,33 @@ package render
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/quayside/quayside/catalog"
-)
-
-// Profile is the GitOps tool that a tree is made for.
-type Profile string
-
-// The three profiles. Plain trees carry nothing that belongs to one tool.
-const (
-	Plain  Profile = "plain"
-	ArgoCD Profile = "argocd"
-	Flux   Profile = "flux"
-)
-
-// Provider is who makes the certificates of webhooks and API services.
-type Provider string
-
-// The three providers.
-const (
-	CertManager        Provider = "cert-manager"
-	OpenShiftServiceCA Provider = "openshift-service-ca"
-	SecretProvider     Provider = "secret"
+	"github.com/quayside/quayside/render/certificates"
+	"github.com/quayside/quayside/render/profile"
 )
 
 // Options say how to render. The zero value renders plain trees with
 // certificates by cert-manager, for one cluster named "default".
 type Options struct {
-	Profile           Profile  // "": Plain
-	Certificates      Provider // "": CertManager
-	CertificateSecret string   // SecretProvider: name of the Secret with tls.crt and tls.key; %s stands for the Service's name: "%s-cert"
-	CABundle          []byte   // SecretProvider: the CA's certificates in PEM …
-	CASecret          string   // … or "namespace/name" of a Secret that cert-manager's injector reads
-	KubernetesVersion string   // "1.34"; empty: not said, current APIs are assumed
+	Profile           profile.Name      // "": plain
+	Certificates      certificates.Name // "": cert-manager
+	CertificateSecret string            // by secret: name of the Secret with tls.crt and tls.key; %s stands for the Service's name: "%s-cert"
+	CABundle          []byte            // by secret: the CA's certificates in PEM …
+	CASecret          string            // … or "namespace/name" of a Secret that cert-manager's injector reads
+	KubernetesVersion string            // "1.34"; empty: not said, current APIs are assumed
 	Clusters          []Cluster
 	GitOps            *GitOps // nil: no Application and no Flux Kustomization
 	Proxy             Proxy
 	Mirrors           []Mirror
 	ImagePullSecrets  []string  // names, for every ServiceAccount
-	Namespaces        []string  // declared elsewhere: not rendered
 	CSVAnnotations    bool      // put every annotation of the CSV on the pod templates, as OLM does
 	HealthChecks      bool      // health snippets for the provided APIs
 	Reporter          *Reporter // nil: none
+
+	profile  profile.Profile // of defaults
+	provider certificates.Provider
 }
 
 // Cluster is one overlay.
@@ -56,17 +41,7 @@ type Cluster struct {
 }
 
 // GitOps is where the tree will live.
-type GitOps struct {
-	RepoURL    string // "https://git.example.com/fleet.git"
-	Revision   string // "main"
-	Path       string // "rendered"
-	Namespace  string // "argocd"
-	Project    string // "default"
-	SourceKind string // "GitRepository"
-	SourceName string // "fleet"
-
-	SourceNamespace string // of the Flux source; empty: Namespace
-}
+type GitOps = profile.GitOps
 
 // Proxy is set on every container of every Deployment, unless the operator's
 // own config sets one of the three.
@@ -82,21 +57,16 @@ type Mirror struct {
 	TagOnly    bool   // only for references by tag (ImageTagMirrorSet)
 }
 
-// defaults returns the options with the documented defaults filled in.
-func (o Options) defaults() Options {
-	if o.Profile == "" {
-		o.Profile = Plain
-	}
-	if o.Certificates == "" {
-		o.Certificates = CertManager
-	}
-	if o.CertificateSecret == "" {
-		o.CertificateSecret = "%s-cert"
-	}
+// defaults returns the options with the documented defaults filled in. The error
+// names a profile or a provider that there is not.
+func (o Options) defaults() (Options, error) {
+	var unknown [2]error
+	o.profile, unknown[0] = profile.Of(o.Profile)
+	o.provider, unknown[1] = certificates.Of(o.Certificates, certificates.Settings{Secret: o.CertificateSecret, CABundle: o.CABundle, CASecret: o.CASecret})
 	if len(o.Clusters) == 0 {
 		o.Clusters = []Cluster{{Name: "default"}}
 	}
-	return o
+	return o, errors.Join(unknown[:]...)
 }
 
 // allNamespaces reports whether an install watches the whole cluster.

@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/render/profile"
 )
 
 // StreamOverlay returns what a cluster gets as one multi-document YAML, in
@@ -36,12 +39,12 @@ func StreamOverlay(r *Result, disk *filetree.Tree, cluster string) ([]byte, erro
 		docs = append(docs, more...)
 	}
 	for _, o := range r.Objects {
-		if isCRD(o.Object) {
-			docs = append(docs, document{o.Object, Encode(map[string]any(o.Object))})
+		if kobj.IsCRD(o.Object) {
+			docs = append(docs, document{o.Object, yamlnode.Encode(o.Object)})
 		}
 	}
 	slices.SortStableFunc(docs, func(a, b document) int {
-		return cmp.Or(cmp.Compare(phase(a.head), phase(b.head)), a.head.Key().Compare(b.head.Key()))
+		return cmp.Or(cmp.Compare(profile.Phase(a.head), profile.Phase(b.head)), a.head.Key().Compare(b.head.Key()))
 	})
 	var out bytes.Buffer
 	for _, d := range docs {
@@ -106,7 +109,7 @@ func build(files map[string][]byte, dir string) ([]document, error) {
 		if err != nil {
 			return nil, err
 		}
-		head := newObject(o.GetApiVersion(), o.GetKind(), o.GetNamespace(), o.GetName())
+		head := kobj.New(o.GetApiVersion(), o.GetKind(), o.GetNamespace(), o.GetName())
 		out = append(out, document{head, text})
 	}
 	return out, nil

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestEveryLevelBuilds builds each kustomization of the golden trees with
@@ -59,17 +61,17 @@ func TestOwnerLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range res.Objects {
-			labels := sub(r.Object, "metadata", "labels")
+			labels := kobj.Map(r.Object, "metadata", "labels")
 			for _, key := range []string{labelPackage, labelNamespace, labelVersion, labelManagedBy} {
-				global := isCRD(r.Object) && key == labelNamespace
-				if global != (str(labels, key) == "") || global && labels[key] != nil {
-					t.Errorf("%s: label %s is %q", r.Path, key, str(labels, key))
+				global := kobj.IsCRD(r.Object) && key == labelNamespace
+				if global != (kobj.Text(labels, key) == "") || global && labels[key] != nil {
+					t.Errorf("%s: label %s is %q", r.Path, key, kobj.Text(labels, key))
 				}
 			}
 			if labels["app.kubernetes.io/instance"] != nil {
 				t.Errorf("%s: has app.kubernetes.io/instance", r.Path)
 			}
-			if bytes.Contains(Encode(sub(r.Object, "spec")), []byte("quayside.dev/")) {
+			if bytes.Contains(yamlnode.Encode(kobj.Map(r.Object, "spec")), []byte("quayside.dev/")) {
 				t.Errorf("%s: an owner label inside spec", r.Path)
 			}
 		}

@@ -1,6 +1,18 @@
 package render
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Object is a Kubernetes object. Functions that change one change a copy.
+type Object = kobj.Object
+
+// Key names an object within a cluster.
+type Key = kobj.Key
 
 // The keys that say whose an object is.
 const (
@@ -26,35 +38,55 @@ func shared(o Object, namespace string) Object {
 	if namespace != "" {
 		owner[labelNamespace] = namespace
 	}
-	return owned(o, owner).withVersion(sharedVersion)
+	return withVersion(owned(o, owner), sharedVersion)
+}
+
+// plainMetadata returns o with annotations and labels that are text, as
+// kustomize and the API server need them, and without those by which a bundle
+// would steer the tool that applies it, of which [bundle.Validate] warns.
+func plainMetadata(o Object) Object {
+	for _, field := range []string{"annotations", "labels"} {
+		for key, value := range kobj.Map(o, "metadata", field) {
+			_, isText := value.(string)
+			switch {
+			case bundle.Steers(key) != "":
+				o = kobj.Without(o, "metadata", field, key)
+			case value == nil:
+				o = kobj.With(o, "", "metadata", field, key)
+			case !isText:
+				o = kobj.With(o, strings.TrimSpace(string(yamlnode.Encode(value))), "metadata", field, key)
+			}
+		}
+	}
+	return o
 }
 
 // own returns o with the labels that say whose it is. A CRD serves every
 // install in the cluster and names none.
 func (in *install) own(o Object) Object {
 	owner := map[string]any{labelPackage: labelValue(in.pin.Package), labelVersion: labelValue(in.pin.Version)}
-	if !isCRD(o) {
+	if !kobj.IsCRD(o) {
 		owner[labelNamespace] = in.pin.Namespace
 	}
-	return owned(o, owner).withVersion(in.pin.Version)
+	return withVersion(owned(o, owner), in.pin.Version)
 }
 
 // owned sets the owner's labels over those that o has, and managed-by where it
 // is unset.
 func owned(o Object, owner map[string]any) Object {
-	o = label(o, map[string]string{labelManagedBy: "quayside"})
-	return with(o, mergeMaps(sub(o, "metadata", "labels"), owner), "metadata", "labels")
+	o = kobj.Label(o, map[string]string{labelManagedBy: "quayside"})
+	return kobj.With(o, mergeMaps(kobj.Map(o, "metadata", "labels"), owner), "metadata", "labels")
 }
 
-func (o Object) withVersion(version string) Object {
-	return with(o, version, "metadata", "annotations", labelVersion)
+func withVersion(o Object, version string) Object {
+	return kobj.With(o, version, "metadata", "annotations", labelVersion)
 }
 
 // labelValue returns s as a legal label value.
 func labelValue(s string) string {
 	s = strings.ReplaceAll(s, "+", "_")
-	if len(s) > maxLabel {
-		s = s[:maxLabel]
+	if len(s) > kobj.MaxLabel {
+		s = s[:kobj.MaxLabel]
 	}
 	return strings.TrimRight(s, "-._")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
@@ -22,16 +23,16 @@ func serviceAccounts(in *install) ([]Object, error) {
 	delete(names, "default")
 	var out []Object
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, in.pullSecrets(newObject("v1", "ServiceAccount", in.pin.Namespace, name)))
+		out = append(out, in.pullSecrets(kobj.New("v1", "ServiceAccount", in.pin.Namespace, name)))
 	}
 	return out, nil
 }
 
 // deploymentAccount returns the account that a deployment's pods run as.
 func deploymentAccount(d bundle.Deployment) string {
-	pod := sub(d.Spec, "template", "spec")
+	pod := kobj.Map(d.Spec, "template", "spec")
 	for _, key := range []string{"serviceAccountName", "serviceAccount"} {
-		if name := str(pod, key); name != "" {
+		if name := kobj.Text(pod, key); name != "" {
 			return name
 		}
 	}
@@ -66,15 +67,15 @@ func pulling(account Object, secrets []string) Object {
 	}
 	var refs []any
 	have := map[string]bool{}
-	for _, ref := range items(account, "imagePullSecrets") {
-		refs, have[str(ref, "name")] = append(refs, ref), true
+	for _, ref := range kobj.Items(account, "imagePullSecrets") {
+		refs, have[kobj.Text(ref, "name")] = append(refs, ref), true
 	}
 	for _, name := range secrets {
 		if !have[name] {
 			refs = append(refs, map[string]any{"name": name})
 		}
 	}
-	return with(account, refs, "imagePullSecrets")
+	return kobj.With(account, refs, "imagePullSecrets")
 }
 
 // roles makes one role an account and place. What an operator may do in the
@@ -84,7 +85,7 @@ func roles(in *install) ([]Object, error) {
 	namespaced, cluster := byAccount(in.b.CSV.Permissions), byAccount(in.b.CSV.ClusterPerms)
 	if in.all {
 		for account, rules := range namespaced {
-			seeNamespaces := map[string]any{"apiGroups": texts(""), "resources": texts("namespaces"), "verbs": texts("get", "list", "watch")}
+			seeNamespaces := map[string]any{"apiGroups": kobj.Values(""), "resources": kobj.Values("namespaces"), "verbs": kobj.Values("get", "list", "watch")}
 			cluster[account] = appendRules(appendRules(cluster[account], rules), []any{seeNamespaces})
 		}
 		namespaced = nil
@@ -114,7 +115,7 @@ func byAccount(permissions []bundle.Permission) map[string][]any {
 func appendRules(rules, more []any) []any {
 	out := slices.Concat([]any{}, rules)
 	for _, rule := range more {
-		if !slices.ContainsFunc(out, func(have any) bool { return equal(have, rule) }) {
+		if !slices.ContainsFunc(out, func(have any) bool { return kobj.Equal(have, rule) }) {
 			out = append(out, rule)
 		}
 	}
@@ -124,7 +125,7 @@ func appendRules(rules, more []any) []any {
 // role returns a Role or ClusterRole and the binding that gives it to accounts
 // of the install namespace.
 func (in *install) role(kind, namespace, name string, rules []any, accounts ...string) []Object {
-	role := newObject(rbacGroup+"/v1", kind, namespace, name)
+	role := kobj.New(rbacGroup+"/v1", kind, namespace, name)
 	role["rules"] = rules
 	return []Object{role, in.binding(kind, namespace, name, name, accounts...)}
 }
@@ -137,7 +138,7 @@ func (in *install) binding(roleKind, namespace, name, role string, accounts ...s
 	if namespace == "" {
 		kind = "ClusterRoleBinding"
 	}
-	o := newObject(rbacGroup+"/v1", kind, namespace, name)
+	o := kobj.New(rbacGroup+"/v1", kind, namespace, name)
 	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": role}
 	subjects := make([]any, len(accounts))
 	for i, account := range accounts {

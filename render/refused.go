@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // refused warns of custom resources that the tree holds and that its own CRDs
@@ -15,8 +16,8 @@ import (
 func (t *tree) refused() {
 	definitions := map[[2]string]Object{} // by group and kind
 	for _, r := range t.objects {
-		if spec := sub(r.Object, "spec"); isCRD(r.Object) {
-			definitions[[2]string{str(spec, "group"), str(sub(spec, "names"), "kind")}] = r.Object
+		if spec := kobj.Map(r.Object, "spec"); kobj.IsCRD(r.Object) {
+			definitions[[2]string{kobj.Text(spec, "group"), kobj.Text(spec, "names", "kind")}] = r.Object
 		}
 	}
 	kinds := map[string]*admit.Kind{}

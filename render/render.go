@@ -9,7 +9,7 @@
 //
 //	kustomization.yaml                    everything, for kubectl apply -k
 //	crds/<package>/                       CRDs once a cluster, without a kustomization
-//	namespaces/                           the install namespaces
+//	namespaces/                           the install namespaces, and those that are declared
 //	operators/<namespace>/<package>/      the base, one object a file
 //	clusters/<name>/kustomization.yaml    the user's: written once, then left alone
 //	clusters/<name>/generated/            the base with what differs in that cluster
@@ -21,11 +21,10 @@
 // on generated; rendering again changes only generated. With several clusters
 // clusters/ itself has no kustomization, since they hold the same objects.
 //
-// Start from [All], [Manifests] and [Stream].
+// Start from [All], [Manifests] and [StreamOverlay].
 package render
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -37,6 +36,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -51,10 +51,8 @@ type Result struct {
 
 // Rendered is one object of the tree's base.
 type Rendered struct {
-	Object    Object
-	Path      string // "operators/my-etcd/etcd/deployment-etcd-operator.yaml"
-	Namespace string // install namespace; empty for CRDs
-	Package   string // empty for a Namespace that several operators share
+	Object Object
+	Path   string // "operators/my-etcd/etcd/deployment-etcd-operator.yaml"
 }
 
 // opened is a pin with its bundle and what it renders to.
@@ -84,7 +82,10 @@ func (o opened) placed(warnings []diag.Warning) []diag.Warning {
 // bundle; all bundles that cannot be opened are reported at once, and so are
 // all faults of all bundles. No argument is changed.
 func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) (*Result, error) {
-	opt = opt.defaults()
+	opt, err := opt.defaults()
+	if err != nil {
+		return nil, err
+	}
 	installs, err := openAll(lock, open)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		}
 		warnings = append(warnings, in.placed(slices.Concat(known, more))...)
 		for _, o := range objects {
-			if isCRD(o) {
+			if kobj.IsCRD(o) {
 				in.crds = append(in.crds, o)
 			} else {
 				in.objects = append(in.objects, o)
@@ -115,8 +116,10 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	t := &tree{opt: opt, installs: installs, files: filetree.New()}
-	t.warnings = warnings
+	t := &tree{opt: opt, installs: installs, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings}
+	for _, n := range lock.Namespaces {
+		t.declared[n.Name] = n
+	}
 	if err := t.build(); err != nil {
 		return nil, err
 	}
@@ -150,82 +153,4 @@ func openAll(lock *lockfile.File, open func(lockfile.Pin) (fs.FS, error)) ([]ope
 		out = append(out, opened{pin: pin, b: b})
 	}
 	return out, errors.Join(append(missing, broken...)...)
-}
-
-// Stream returns the base's objects as one multi-document YAML, in the order
-// in which a cluster can take them.
-func Stream(r *Result) []byte {
-	objects := make([]Object, len(r.Objects))
-	for i, o := range r.Objects {
-		objects[i] = o.Object
-	}
-	return Documents(objects)
-}
-
-// Documents returns objects as one multi-document YAML in apply order, then
-// by group, kind, namespace and name.
-func Documents(objects []Object) []byte {
-	sorted := slices.SortedStableFunc(slices.Values(objects), func(a, b Object) int {
-		return cmp.Or(cmp.Compare(phase(a), phase(b)), strings.Compare(a.Group(), b.Group()),
-			strings.Compare(a.Kind(), b.Kind()), strings.Compare(a.Namespace(), b.Namespace()), strings.Compare(a.Name(), b.Name()))
-	})
-	var out bytes.Buffer
-	for _, o := range sorted {
-		out.WriteString("---\n")
-		out.Write(Encode(map[string]any(o)))
-	}
-	return out.Bytes()
-}
-
-// phases lists what can be applied together, in order; each line needs those
-// above. What no line names belongs to "workloads", custom resources to the
-// end.
-func phases() [][]string {
-	return [][]string{
-		{"Namespace"},
-		{"NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "ResourceQuota", "LimitRange"},
-		{"ServiceAccount"},
-		{"Secret", "ConfigMap"},
-		{"PersistentVolume", "PersistentVolumeClaim", "StorageClass"},
-		{"CustomResourceDefinition"},
-		{"ClusterRole", "Role"},
-		{"ClusterRoleBinding", "RoleBinding"},
-		{"Service", "Issuer", "Certificate", "OperatorCondition"},
-		{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"},
-		{"VerticalPodAutoscaler", "HorizontalPodAutoscaler"},
-		{"PrometheusRule", "ServiceMonitor", "PodMonitor", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin"},
-		{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
-	}
-}
-
-const workloadPhase = 9
-
-// phase returns the place of o in the order of application.
-func phase(o Object) int {
-	for i, kinds := range phases() {
-		if slices.Contains(kinds, o.Kind()) && knownGroup(o.Group()) {
-			return i
-		}
-	}
-	if builtinGroup(o.Group()) {
-		return workloadPhase
-	}
-	return len(phases())
-}
-
-// builtinGroup reports whether the API server itself serves the group.
-func builtinGroup(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && slices.Contains([]string{
-		"rbac.authorization.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "admissionregistration.k8s.io", "scheduling.k8s.io",
-		"storage.k8s.io", "networking.k8s.io", "node.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "coordination.k8s.io",
-		"discovery.k8s.io", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "resource.k8s.io",
-	}, group)
-}
-
-// knownGroup leaves out groups in which a kind of a familiar name means
-// something else.
-func knownGroup(group string) bool {
-	return builtinGroup(group) || slices.Contains([]string{
-		"cert-manager.io", "monitoring.coreos.com", "console.openshift.io", "operators.coreos.com", "autoscaling.k8s.io",
-	}, group)
 }

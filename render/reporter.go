@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -55,7 +57,7 @@ func (t *tree) reporter() error {
 		dir := path.Join(reporterDir, part.dir)
 		names := reporterFiles(part.objects)
 		for i, o := range part.objects {
-			if err := t.add(dir, names[i], Rendered{Object: o, Namespace: r.Namespace, Package: reporterName}); err != nil {
+			if err := t.add(dir, names[i], Rendered{Object: o}); err != nil {
 				return err
 			}
 		}
@@ -86,12 +88,12 @@ func (t *tree) reporter() error {
 // or where the cluster expects something else, files of its own.
 func (t *tree) reporterOverlay(dir string, base, own []Object) error {
 	const up = "../../../../" + reporterDir
-	if slices.EqualFunc(base, own, func(a, b Object) bool { return equal(map[string]any(a), map[string]any(b)) }) {
+	if slices.EqualFunc(base, own, func(a, b Object) bool { return kobj.Equal(a, b) }) {
 		return t.kustomization(dir, []string{up})
 	}
 	names := reporterFiles(own)
 	for i, o := range own {
-		if err := t.files.Add(path.Join(dir, names[i]), Encode(map[string]any(t.opt.profiled(o)))); err != nil {
+		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.opt.profile.Adorn(o))); err != nil {
 			return err
 		}
 	}
@@ -107,7 +109,7 @@ func reporterFiles(objects []Object) []string {
 		if o.Is(v1alpha1.Group, v1alpha1.Kind) {
 			name = o.Kind() + "-" + o.Namespace() + "." + o.Name()
 		}
-		names[i] = fit(fileName(name), 200) + ".yaml"
+		names[i] = kobj.Fit(fileName(name), 200) + ".yaml"
 	}
 	return names
 }
@@ -119,16 +121,12 @@ func (t *tree) reported(all []Installation) []Object {
 	for _, in := range all {
 		spec := in.Spec.DeepCopy()
 		spec.Objects = slices.DeleteFunc(spec.Objects, secret)
-		o := newObject(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
+		o := kobj.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
 		o["spec"] = specFields(spec)
 		owner := map[string]any{
 			labelPackage: labelValue(spec.Package), labelVersion: labelValue(spec.Version), labelNamespace: in.Namespace,
 		}
-		// Before the reporter: that it does not run is no reason for them to wait.
-		if t.opt.Profile == ArgoCD {
-			o = annotate(o, map[string]string{argoWave: "-1"})
-		}
-		out = append(out, owned(o, owner).withVersion(spec.Version))
+		out = append(out, withVersion(owned(t.opt.profile.AdornInstallation(o), owner), spec.Version))
 	}
 	return append(out, t.ownReporter(t.reporterRole(all)))
 }
@@ -172,7 +170,7 @@ func texted(pairs ...string) map[string]any {
 
 // ownReporter returns o with the labels of the reporter.
 func (t *tree) ownReporter(o Object) Object {
-	return owned(o, map[string]any{
+	return withVersion(owned(o, map[string]any{
 		labelPackage: reporterName, labelVersion: sharedVersion, labelNamespace: t.opt.Reporter.Namespace,
-	}).withVersion(sharedVersion)
+	}), sharedVersion)
 }

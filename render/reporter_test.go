@@ -16,6 +16,8 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -119,7 +121,8 @@ func decodeObject(t *testing.T, text []byte) Object {
 
 func clusterNames(opt Options) []string {
 	var names []string
-	for _, c := range opt.defaults().Clusters {
+	opt, _ = opt.defaults()
+	for _, c := range opt.Clusters {
 		names = append(names, c.Name)
 	}
 	return names
@@ -198,6 +201,11 @@ func checkExpected(t *testing.T, r received) {
 			t.Errorf("%s/%s: not sorted", pin.Namespace, pin.Package)
 		}
 	}
+	for _, n := range r.lock.Namespaces { // there without an operator: no pin's to expect
+		if !slices.ContainsFunc(r.lock.Pins, func(p lockfile.Pin) bool { return p.Namespace == n.Name }) {
+			covered[kobj.New("v1", "Namespace", "", n.Name).Key()] = true
+		}
+	}
 	for _, o := range r.operators {
 		if !covered[o.Key()] {
 			t.Errorf("nobody expects %s", o.Key())
@@ -210,17 +218,17 @@ func checkExpected(t *testing.T, r received) {
 func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[string]string {
 	out := map[string]string{}
 	put := func(o Object) {
-		labels := sub(o, "metadata", "labels")
-		version := str(labels, "quayside.dev/version")
-		if str(labels, "quayside.dev/package") != pin.Package || version != strings.ReplaceAll(pin.Version, "+", "_") ||
-			!o.Is("apiextensions.k8s.io", "CustomResourceDefinition") && str(labels, "quayside.dev/install-namespace") != pin.Namespace {
+		labels := kobj.Map(o, "metadata", "labels")
+		version := kobj.Text(labels, "quayside.dev/version")
+		if kobj.Text(labels, "quayside.dev/package") != pin.Package || version != strings.ReplaceAll(pin.Version, "+", "_") ||
+			!o.Is("apiextensions.k8s.io", "CustomResourceDefinition") && kobj.Text(labels, "quayside.dev/install-namespace") != pin.Namespace {
 			version = ""
 		}
 		var images []v1alpha1.ContainerImage
-		pod := sub(o, "spec", "template", "spec")
+		pod := kobj.Map(o, "spec", "template", "spec")
 		for _, list := range []string{"initContainers", "containers"} {
-			for _, c := range items(pod, list) {
-				images = append(images, v1alpha1.ContainerImage{Container: str(c, "name"), Image: str(c, "image")})
+			for _, c := range kobj.Items(pod, list) {
+				images = append(images, v1alpha1.ContainerImage{Container: kobj.Text(c, "name"), Image: kobj.Text(c, "image")})
 			}
 		}
 		out[o.Key().String()] = fmt.Sprint(o.APIVersion(), " ", version, " ", images)
@@ -234,8 +242,8 @@ func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[st
 		}
 	}
 	for _, o := range operators {
-		labels := sub(o, "metadata", "labels")
-		own := str(labels, "quayside.dev/package") == pin.Package && str(labels, "quayside.dev/install-namespace") == pin.Namespace
+		labels := kobj.Map(o, "metadata", "labels")
+		own := kobj.Text(labels, "quayside.dev/package") == pin.Package && kobj.Text(labels, "quayside.dev/install-namespace") == pin.Namespace
 		if own || o.Is("", "Namespace") && o.Name() == pin.Namespace || shipped[o.Key()] {
 			put(o)
 		}
@@ -285,7 +293,7 @@ func checkRights(t *testing.T, r received) {
 	}
 	objects := r.operators
 	if len(objects) > 0 {
-		objects = append(objects, newObject("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "x"))
+		objects = append(objects, kobj.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "x"))
 	}
 	for _, o := range objects {
 		if o.Is("", "Secret") {
@@ -313,7 +321,7 @@ func checkRights(t *testing.T, r received) {
 // rights adds "verb group/resource" for everything that a role gives.
 func rights(t *testing.T, role Object, into map[string]bool) {
 	t.Helper()
-	for _, rule := range items(role, "rules") {
+	for _, rule := range kobj.Items(role, "rules") {
 		for key := range rule {
 			if !slices.Contains([]string{"apiGroups", "resources", "verbs"}, key) {
 				t.Errorf("a rule with %s", key)
@@ -383,7 +391,7 @@ func checkWritten(t *testing.T, r received) {
 			continue
 		}
 		var in v1alpha1.Installation
-		if err := yaml.UnmarshalStrict(Encode(map[string]any(o)), &in); err != nil {
+		if err := yaml.UnmarshalStrict(yamlnode.Encode(o), &in); err != nil {
 			t.Fatal(err)
 		}
 		got[in.Namespace+"/"+in.Name] = in.Spec
@@ -410,7 +418,7 @@ func TestReporterIsRefused(t *testing.T) {
 	}
 	opt.Reporter = reporterOptions()
 	for _, ns := range []string{"kube-system", "given"} {
-		opt.Reporter.Namespace, opt.Namespaces = ns, []string{"given"}
+		opt.Reporter.Namespace, lock.Namespaces = ns, []lockfile.Namespace{{Name: "given"}}
 		res, err := All(lock, opt, open)
 		if err != nil {
 			t.Fatal(err)

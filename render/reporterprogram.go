@@ -3,29 +3,30 @@ package render
 import (
 	"fmt"
 	"slices"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
-// reporterNamespace returns the reporter's Namespace, nil where the cluster or
-// the declarations have it. One that comes and goes with an operator will not
-// do.
+// reporterNamespace returns the reporter's Namespace, nil where the cluster has
+// it or it is declared. One that comes and goes with an operator will not do.
 func (t *tree) reporterNamespace(name string) (Object, error) {
+	if _, declared := t.declared[name]; declared || reservedNamespace(name) {
+		return nil, nil
+	}
 	for _, r := range t.objects {
 		if r.Object.Is("", "Namespace") && r.Object.Name() == name {
 			return nil, fmt.Errorf("spec.reporter.namespace: %q is an operator's: the reporter needs a namespace of its own", name)
 		}
 	}
-	if reservedNamespace(name) || slices.Contains(t.opt.Namespaces, name) {
-		return nil, nil
-	}
-	return label(newObject("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
+	return kobj.Label(kobj.New("v1", "Namespace", "", name), map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}), nil
 }
 
 // reporterObjects returns what runs the reporter, sorted.
 func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
-	account := newObject("v1", "ServiceAccount", r.Namespace, reporterName)
+	account := kobj.New("v1", "ServiceAccount", r.Namespace, reporterName)
 	account["automountServiceAccountToken"] = false // the pod asks for its own
 	account = pulling(account, t.opt.ImagePullSecrets)
-	service := newObject("v1", "Service", r.Namespace, reporterName)
+	service := kobj.New("v1", "Service", r.Namespace, reporterName)
 	service["spec"] = map[string]any{
 		"selector": map[string]any{"app.kubernetes.io/name": reporterName},
 		"ports":    []any{map[string]any{"name": "metrics", "port": int64(8080), "targetPort": "metrics", "protocol": "TCP"}},
@@ -39,7 +40,7 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		out = append(out, namespace)
 	}
 	if r.LeaderElection {
-		lease := newObject(rbacGroup+"/v1", "Role", r.Namespace, reporterName)
+		lease := kobj.New(rbacGroup+"/v1", "Role", r.Namespace, reporterName)
 		leases := apiRule("coordination.k8s.io", "leases", "", []string{"create"})
 		own := apiRule("coordination.k8s.io", "leases", reporterName, []string{"get", "update", "patch"})
 		lease["rules"] = []any{leases, own}
@@ -54,14 +55,14 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 
 // reporterBinding gives the reporter's account the role of its name.
 func reporterBinding(kind, namespace, home string) Object {
-	o := newObject(rbacGroup+"/v1", kind+"Binding", namespace, reporterName)
+	o := kobj.New(rbacGroup+"/v1", kind+"Binding", namespace, reporterName)
 	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": reporterName}
 	o["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": reporterName, "namespace": home}}
 	return o
 }
 
 func (t *tree) reporterDeployment(r Reporter) Object {
-	args := texts("--metrics-bind-address=:8080", "--health-probe-bind-address=:8081")
+	args := kobj.Values("--metrics-bind-address=:8080", "--health-probe-bind-address=:8081")
 	strategy := map[string]any{"type": "Recreate"} // never two that write
 	if r.LeaderElection {
 		args = append(args, "--leader-elect", "--leader-election-namespace="+r.Namespace)
@@ -81,11 +82,11 @@ func (t *tree) reporterDeployment(r Reporter) Object {
 			"requests": map[string]any{"cpu": "10m", "memory": "32Mi"}, "limits": map[string]any{"memory": "128Mi"},
 		},
 		"securityContext": map[string]any{
-			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": texts("ALL")},
+			"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": kobj.Values("ALL")},
 		},
 	}
 	labels := map[string]any{"app.kubernetes.io/name": reporterName}
-	o := newObject("apps/v1", "Deployment", r.Namespace, reporterName)
+	o := kobj.New("apps/v1", "Deployment", r.Namespace, reporterName)
 	o["spec"] = map[string]any{
 		"replicas": int64(1), "strategy": strategy,
 		"selector": map[string]any{"matchLabels": labels},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -32,15 +33,15 @@ func (t *tree) reporterRole(all []Installation) Object {
 	for _, group := range slices.Sorted(maps.Keys(resources)) {
 		names := slices.Sorted(maps.Keys(resources[group]))
 		if len(names) > 0 {
-			rules = append(rules, map[string]any{"apiGroups": texts(group), "resources": texts(names...), "verbs": texts(read...)})
+			rules = append(rules, map[string]any{"apiGroups": kobj.Values(group), "resources": kobj.Values(names...), "verbs": kobj.Values(read...)})
 		}
 	}
 	if !resources[""]["pods"] {
 		rules = append(rules, apiRule("", "pods", "", []string{"get", "list"}))
 	}
-	o := newObject(rbacGroup+"/v1", "ClusterRole", "", reporterName)
+	o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", reporterName)
 	o["rules"] = append(rules,
-		map[string]any{"apiGroups": texts("", "events.k8s.io"), "resources": texts("events"), "verbs": texts("create", "patch")},
+		map[string]any{"apiGroups": kobj.Values("", "events.k8s.io"), "resources": kobj.Values("events"), "verbs": kobj.Values("create", "patch")},
 		apiRule(v1alpha1.Group, v1alpha1.Resource, "", read),
 		apiRule(v1alpha1.Group, v1alpha1.Resource+"/status", "", []string{"update", "patch"}),
 	)
@@ -52,8 +53,8 @@ func (t *tree) reporterRole(all []Installation) Object {
 func (t *tree) plurals() map[string]string {
 	out := map[string]string{}
 	for _, r := range t.objects {
-		if spec := sub(r.Object, "spec"); isCRD(r.Object) {
-			out[str(spec, "group")+"/"+str(sub(spec, "names"), "kind")] = str(sub(spec, "names"), "plural")
+		if spec := kobj.Map(r.Object, "spec"); kobj.IsCRD(r.Object) {
+			out[kobj.Text(spec, "group")+"/"+kobj.Text(spec, "names", "kind")] = kobj.Text(spec, "names", "plural")
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package render
 
 import (
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // clusterScoped lists the kinds, by group, whose objects have no namespace.
@@ -57,9 +58,9 @@ func newScopes(objects []bundle.Object) scopes {
 		}
 	}
 	for _, o := range objects {
-		if isCRD(Object(o.Fields)) {
-			spec := sub(o.Fields, "spec")
-			s.own[[2]string{str(spec, "group"), str(sub(spec, "names"), "kind")}] = str(spec, "scope") != "Cluster"
+		if kobj.IsCRD(Object(o.Fields)) {
+			spec := kobj.Map(o.Fields, "spec")
+			s.own[[2]string{kobj.Text(spec, "group"), kobj.Text(spec, "names", "kind")}] = kobj.Text(spec, "scope") != "Cluster"
 		}
 	}
 	return s
@@ -71,8 +72,4 @@ func (s scopes) namespaced(group, kind string) bool {
 		return namespaced
 	}
 	return !s.table[[2]string{group, kind}]
-}
-
-func isCRD(o Object) bool {
-	return o.Kind() == "CustomResourceDefinition" && (o.Group() == "apiextensions.k8s.io" || o.APIVersion() == "")
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // shipped passes the bundle's own manifests on, field by field, put in the
@@ -14,7 +15,7 @@ func shipped(in *install) ([]Object, error) {
 	for _, file := range in.b.Objects {
 		o, err := in.versioned(file)
 		errs.Add(file.Pos(), err)
-		if err != nil || isCRD(o) {
+		if err != nil || kobj.IsCRD(o) {
 			continue
 		}
 		if o.Name() == "" {
@@ -22,9 +23,9 @@ func shipped(in *install) ([]Object, error) {
 			continue
 		}
 		if in.scopes.namespaced(o.Group(), o.Kind()) {
-			o = with(o, in.pin.Namespace, "metadata", "namespace")
+			o = kobj.With(o, in.pin.Namespace, "metadata", "namespace")
 		} else {
-			o = without(o, "metadata", "namespace")
+			o = kobj.Without(o, "metadata", "namespace")
 		}
 		switch {
 		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
@@ -46,18 +47,18 @@ func (in *install) subjects(file bundle.Object, o Object, accounts map[string]bo
 		changed[i] = v
 		s, ok := v.(map[string]any)
 		switch {
-		case !ok || str(s, "kind") != "ServiceAccount":
-		case accounts[str(s, "name")]:
-			changed[i] = with(s, in.pin.Namespace, "namespace")
+		case !ok || kobj.Text(s, "kind") != "ServiceAccount":
+		case accounts[kobj.Text(s, "name")]:
+			changed[i] = kobj.With(s, in.pin.Namespace, "namespace")
 		default:
 			in.warn(file.Pos(), "expected-from-outside", "%s names ServiceAccount %q in namespace %q, which is not the bundle's and is expected to exist",
-				file, str(s, "name"), str(s, "namespace"))
+				file, kobj.Text(s, "name"), kobj.Text(s, "namespace"))
 		}
 	}
 	if len(list) == 0 {
 		return o
 	}
-	return with(o, changed, "subjects")
+	return kobj.With(o, changed, "subjects")
 }
 
 // versioned returns the object with an apiVersion, and at a version that the
@@ -70,7 +71,7 @@ func (in *install) versioned(file bundle.Object) (Object, error) {
 			return nil, diag.Errorf(file.Pos(), "document %d: %s %q without apiVersion", file.Document+1, file.Kind(), file.Name())
 		}
 		in.warn(file.Pos(), "manifest-without-version", "%s %q has no apiVersion, %s is assumed", file.Kind(), file.Name(), version)
-		o = with(o, version, "apiVersion")
+		o = kobj.With(o, version, "apiVersion")
 	}
 	return in.served(file, o)
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/lockfile"
 )
 
 const kustomizationFile = "kustomization.yaml"
@@ -18,6 +21,7 @@ const kustomizationFile = "kustomization.yaml"
 type tree struct {
 	opt      Options
 	installs []opened // by namespace, then package
+	declared map[string]lockfile.Namespace
 	files    *filetree.Tree
 	objects  []Rendered
 	warnings []diag.Warning
@@ -69,20 +73,20 @@ func (t *tree) build() error {
 // add writes an object of the base to dir/file.
 func (t *tree) add(dir, file string, r Rendered) error {
 	r.Path = path.Join(dir, file)
-	r.Object = t.opt.profiled(r.Object)
+	r.Object = t.opt.profile.Adorn(r.Object)
 	t.objects = append(t.objects, r)
-	return t.files.Add(r.Path, Encode(map[string]any(r.Object)))
+	return t.files.Add(r.Path, yamlnode.Encode(r.Object))
 }
 
 // kustomization writes dir's, which lists resources in that order.
 func (t *tree) kustomization(dir string, resources []string) error {
-	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(map[string]any{"resources": texts(resources...)}))
+	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(map[string]any{"resources": kobj.Values(resources...)}))
 }
 
 // kustomization returns the file with the given fields.
 func kustomization(fields map[string]any) []byte {
 	fields["apiVersion"], fields["kind"] = "kustomize.config.k8s.io/v1beta1", "Kustomization"
-	return Encode(fields)
+	return yamlnode.Encode(fields)
 }
 
 // operators writes one directory an operator, and the levels above it.
@@ -92,7 +96,7 @@ func (t *tree) operators() error {
 		dir := path.Join("operators", in.pin.Namespace, in.pin.Package)
 		names := fileNames(in.pin.Namespace, in.objects)
 		for i, o := range in.objects {
-			if err := t.add(dir, names[i], Rendered{Object: o, Namespace: in.pin.Namespace, Package: in.pin.Package}); err != nil {
+			if err := t.add(dir, names[i], Rendered{Object: o}); err != nil {
 				return fmt.Errorf("rendering %s: %w", in.name(), err)
 			}
 		}
@@ -123,7 +127,7 @@ func (t *tree) distinct() error {
 			case !seen:
 				first[o.Key()], content[o.Key()] = i, o
 				return false
-			case !equal(map[string]any(unowned(content[o.Key()])), map[string]any(unowned(o))):
+			case !kobj.Equal(unowned(content[o.Key()]), unowned(o)):
 				errs = append(errs, fmt.Errorf("%s and %s both ship %s, with different content", t.installs[at].name(), in.name(), o.Key()))
 			}
 			in.others = append(in.others, o)
@@ -136,9 +140,9 @@ func (t *tree) distinct() error {
 // unowned returns o without what says whose it is.
 func unowned(o Object) Object {
 	for _, key := range []string{labelPackage, labelNamespace, labelVersion} {
-		o = without(o, "metadata", "labels", key)
+		o = kobj.Without(o, "metadata", "labels", key)
 	}
-	return without(o, "metadata", "annotations", labelVersion)
+	return kobj.Without(o, "metadata", "annotations", labelVersion)
 }
 
 // fileNames returns a file name for each object: its kind and name, with the
@@ -161,7 +165,7 @@ func fileNames(home string, objects []Object) []string {
 		func(o Object) string { return o.Kind() + "-" + o.Name() + elsewhere(o) },
 		func(o Object) string { return grouped(o) + "-" + o.Name() },
 		func(o Object) string { return grouped(o) + "-" + o.Name() + elsewhere(o) },
-		func(o Object) string { return fit(strings.Repeat(o.Key().String()+" ", 4), 120) }, // ends in a digest
+		func(o Object) string { return kobj.Fit(strings.Repeat(o.Key().String()+" ", 4), 120) }, // ends in a digest
 	}
 	names := make([]string, len(objects))
 	taken := map[string]bool{}
@@ -172,7 +176,7 @@ func fileNames(home string, objects []Object) []string {
 	for _, spell := range spellings {
 		count := map[string]int{}
 		for _, i := range left {
-			names[i] = fit(fileName(spell(objects[i])), 200) + ".yaml"
+			names[i] = kobj.Fit(fileName(spell(objects[i])), 200) + ".yaml"
 			count[names[i]]++
 		}
 		var again []int

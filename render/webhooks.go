@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 const defaultAPIServicePort = 443
@@ -22,18 +22,15 @@ func webhookServices(in *install) ([]Object, error) {
 	for _, deployment := range slices.Sorted(maps.Keys(in.services)) {
 		i := slices.IndexFunc(in.b.CSV.Deployments, func(d bundle.Deployment) bool { return d.Name == deployment })
 		if i < 0 {
-			errs.Addf(in.csvPos(), "a webhook or API service names deployment %q, which the CSV has not", deployment)
+			errs.Addf(in.csvPos(), "a webhook or API service names deployment %q, which the CSV does not have", deployment)
 			continue
 		}
-		service := newObject("v1", "Service", in.pin.Namespace, in.services[deployment])
+		service := kobj.New("v1", "Service", in.pin.Namespace, in.services[deployment])
 		service["spec"] = map[string]any{
 			"ports":    in.servicePorts(deployment),
-			"selector": deepCopy(sub(in.b.CSV.Deployments[i].Spec, "selector", "matchLabels")),
+			"selector": kobj.Copy(kobj.Map(in.b.CSV.Deployments[i].Spec, "selector", "matchLabels")),
 		}
-		if in.opt.Certificates == OpenShiftServiceCA {
-			service = annotate(service, map[string]string{"service.beta.openshift.io/serving-cert-secret-name": in.secretName(service.Name())})
-		}
-		out = append(out, service)
+		out = append(out, in.opt.provider.Serve(service))
 	}
 	return out, errs.Err()
 }
@@ -87,7 +84,7 @@ func webhookConfigurations(in *install) ([]Object, error) {
 			errs.Addf(in.csvPos(), "%s.generateName is missing", w.Field)
 			continue
 		}
-		o := newObject("admissionregistration.k8s.io/v1", kind, "", in.globalName(name))
+		o := kobj.New("admissionregistration.k8s.io/v1", kind, "", in.globalName(name))
 		o["webhooks"] = []any{in.webhook(w)}
 		out = append(out, in.injectCA(o, in.services[w.DeploymentName]))
 	}
@@ -97,7 +94,7 @@ func webhookConfigurations(in *install) ([]Object, error) {
 // webhook returns the entry of a configuration: what the CSV says of it, but
 // for the fields that only describe how to make it.
 func (in *install) webhook(w bundle.Webhook) map[string]any {
-	out := deepCopy(w.Fields)
+	out := kobj.Copy(w.Fields)
 	for _, key := range []string{"type", "generateName", "deploymentName", "containerPort", "targetPort", "webhookPath", "conversionCRDs"} {
 		delete(out, key)
 	}
@@ -109,7 +106,7 @@ func (in *install) webhook(w bundle.Webhook) map[string]any {
 	out["clientConfig"] = map[string]any{"service": service}
 	if !in.all {
 		out["namespaceSelector"] = map[string]any{"matchExpressions": []any{map[string]any{
-			"key": "kubernetes.io/metadata.name", "operator": "In", "values": texts(in.watch...),
+			"key": "kubernetes.io/metadata.name", "operator": "In", "values": kobj.Values(in.watch...),
 		}}}
 	}
 	return out
@@ -129,7 +126,7 @@ func apiServices(in *install) ([]Object, error) {
 			continue
 		}
 		seen[name] = true
-		o := newObject("apiregistration.k8s.io/v1", "APIService", "", name)
+		o := kobj.New("apiregistration.k8s.io/v1", "APIService", "", name)
 		o["spec"] = map[string]any{
 			"group": a.Group, "version": a.Version, "groupPriorityMinimum": int64(2000), "versionPriority": int64(15),
 			"service": map[string]any{
@@ -157,65 +154,20 @@ func (in *install) accountOf(deployment string) string {
 	return "default"
 }
 
-// certificates makes what cert-manager needs to issue the serving
-// certificates. The other providers need no objects.
-func certificates(in *install) ([]Object, error) {
+// servingCertificates makes what issues the certificates of the Services.
+func servingCertificates(in *install) ([]Object, error) {
 	if len(in.services) == 0 {
 		return nil, nil
 	}
-	switch in.opt.Certificates {
-	case CertManager:
-	case OpenShiftServiceCA:
-		return nil, nil
-	case SecretProvider:
-		if len(in.opt.CABundle) == 0 && in.opt.CASecret == "" {
-			return nil, fmt.Errorf("certificates by secret need the CA that signed them: spec.certificateSecret.caFile or .caSecret in quayside.yaml")
-		}
-		return nil, nil
-	default:
-		return nil, fmt.Errorf("certificates: %q is none of %s, %s, %s", in.opt.Certificates, CertManager, OpenShiftServiceCA, SecretProvider)
-	}
 	var out []Object
 	for _, service := range slices.Compact(slices.Sorted(maps.Values(in.services))) {
-		out = append(out, in.certificate(service)...)
+		out = append(out, in.opt.provider.Issue(in.pin.Namespace, service)...)
 	}
-	return out, nil
-}
-
-// certificate returns a self-signed issuer and the certificate of a Service.
-func (in *install) certificate(service string) []Object {
-	name := certificateName(service)
-	issuer := newObject("cert-manager.io/v1", "Issuer", in.pin.Namespace, suffixed(name, "selfsigned-issuer"))
-	issuer["spec"] = map[string]any{"selfSigned": map[string]any{}}
-	host := service + "." + in.pin.Namespace
-	spec := map[string]any{
-		"dnsNames":    texts(host, host+".svc", host+".svc.cluster.local"),
-		"duration":    "17520h0m0s",
-		"renewBefore": "24h0m0s",
-		"issuerRef":   map[string]any{"name": issuer.Name()},
-		"secretName":  name,
-		"usages":      texts("server auth"),
-	}
-	if len(host) <= 64 { // the limit of X.509
-		spec["commonName"] = host
-	}
-	cert := newObject("cert-manager.io/v1", "Certificate", in.pin.Namespace, name)
-	cert["spec"] = spec
-	return []Object{issuer, cert}
+	return out, in.opt.provider.Check()
 }
 
 // injectCA says on a webhook configuration, CRD or APIService where the CA of
 // a Service's certificate comes from.
 func (in *install) injectCA(o Object, service string) Object {
-	set := func(key, value string) Object { return with(o, value, "metadata", "annotations", key) }
-	switch {
-	case in.opt.Certificates == CertManager:
-		return set("cert-manager.io/inject-ca-from", in.pin.Namespace+"/"+certificateName(service))
-	case in.opt.Certificates == OpenShiftServiceCA:
-		return set("service.beta.openshift.io/inject-cabundle", "true")
-	case len(in.opt.CABundle) > 0:
-		return withCA(o, in.opt.CABundle)
-	default:
-		return set("cert-manager.io/inject-ca-from-secret", in.opt.CASecret)
-	}
+	return in.opt.provider.Trust(o, in.pin.Namespace, service)
 }

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -103,12 +104,12 @@ const (
 func upgradeable(spec v1alpha1.InstallationSpec, found map[key]v1alpha1.Observed) (metav1.Condition, bool) {
 	o := operatorCondition(spec, found)
 	for _, at := range [][]string{{"spec", "overrides"}, {"spec", "conditions"}, {"status", "conditions"}} {
-		for _, c := range items(o, at...) {
-			if text(c, "type") != v1alpha1.Upgradeable {
+		for _, c := range kobj.Items(o, at...) {
+			if kobj.Text(c, "type") != v1alpha1.Upgradeable {
 				continue
 			}
-			out := metav1.Condition{Type: v1alpha1.Upgradeable, Status: metav1.ConditionUnknown, Message: short(text(c, "message")), Reason: reason(text(c, "reason"))}
-			switch said := metav1.ConditionStatus(text(c, "status")); {
+			out := metav1.Condition{Type: v1alpha1.Upgradeable, Status: metav1.ConditionUnknown, Message: short(kobj.Text(c, "message")), Reason: reason(kobj.Text(c, "reason"))}
+			switch said := metav1.ConditionStatus(kobj.Text(c, "status")); {
 			case said == metav1.ConditionTrue, said == metav1.ConditionFalse:
 				out.Status = said
 			case at[1] == "overrides":

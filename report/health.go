@@ -8,6 +8,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -27,7 +28,7 @@ func Compute(o map[string]any, now time.Time) Health {
 	if o == nil {
 		return Health{v1alpha1.NotFound, "it does not exist"}
 	}
-	if text(o, "metadata", "deletionTimestamp") != "" {
+	if kobj.Text(o, "metadata", "deletionTimestamp") != "" {
 		return Health{v1alpha1.Terminating, "it is being deleted"}
 	}
 	more, known := ruleOf(groupKind(o))
@@ -74,8 +75,8 @@ func standard(o map[string]any) Health {
 // noPods adds to the health of a Deployment or ReplicaSet that has no pods why
 // they are refused, of which kstatus says only how many there are.
 func noPods(o map[string]any, h Health) Health {
-	if c, ok := findCondition(o, "ReplicaFailure"); ok && text(c, "status") == "True" && text(c, "message") != "" {
-		h.Message = short(h.Message + "; " + text(c, "message"))
+	if c, ok := findCondition(o, "ReplicaFailure"); ok && kobj.Text(c, "status") == "True" && kobj.Text(c, "message") != "" {
+		h.Message = short(h.Message + "; " + kobj.Text(c, "message"))
 	}
 	return h
 }
@@ -121,7 +122,7 @@ func condition(o map[string]any, kind string) Health {
 	switch {
 	case !ok:
 		return Health{v1alpha1.InProgress, "waiting for the condition " + kind}
-	case text(c, "status") != "True":
+	case kobj.Text(c, "status") != "True":
 		return Health{v1alpha1.InProgress, because(c, "not "+kind)}
 	default:
 		return Health{Status: v1alpha1.Current}
@@ -130,8 +131,8 @@ func condition(o map[string]any, kind string) Health {
 
 // findCondition returns the condition of a type in status.conditions.
 func findCondition(o map[string]any, kind string) (map[string]any, bool) {
-	for _, c := range items(o, "status", "conditions") {
-		if text(c, "type") == kind {
+	for _, c := range kobj.Items(o, "status", "conditions") {
+		if kobj.Text(c, "type") == kind {
 			return c, true
 		}
 	}
@@ -141,7 +142,7 @@ func findCondition(o map[string]any, kind string) (map[string]any, bool) {
 // because returns the condition's message, else its reason, else other.
 func because(c map[string]any, other string) string {
 	for _, key := range []string{"message", "reason"} {
-		if s := text(c, key); s != "" {
+		if s := kobj.Text(c, key); s != "" {
 			return short(s)
 		}
 	}
@@ -153,11 +154,11 @@ const noCA = "waiting for a CA"
 // definition looks at the names of an established CRD, in whatever order its
 // conditions are, and at its conversion webhook.
 func definition(o map[string]any, _ time.Time) Health {
-	if c, ok := findCondition(o, "NamesAccepted"); ok && text(c, "status") == "False" {
+	if c, ok := findCondition(o, "NamesAccepted"); ok && kobj.Text(c, "status") == "False" {
 		return Health{v1alpha1.Failed, because(c, "its names are taken")}
 	}
-	config := object(o, "spec", "conversion", "webhook", "clientConfig")
-	if object(config, "service") != nil && text(config, "caBundle") == "" {
+	config := kobj.Map(o, "spec", "conversion", "webhook", "clientConfig")
+	if kobj.Map(config, "service") != nil && kobj.Text(config, "caBundle") == "" {
 		return Health{v1alpha1.InProgress, "conversion webhook: " + noCA}
 	}
 	return Health{Status: v1alpha1.Current}
@@ -167,9 +168,9 @@ func definition(o map[string]any, _ time.Time) Health {
 // whose certificate no public authority has signed.
 func webhooksHaveCA(o map[string]any, _ time.Time) Health {
 	var names []string
-	for _, w := range items(o, "webhooks") {
-		if object(w, "clientConfig", "service") != nil && text(w, "clientConfig", "caBundle") == "" {
-			names = append(names, fmt.Sprintf("%q", text(w, "name")))
+	for _, w := range kobj.Items(o, "webhooks") {
+		if kobj.Map(w, "clientConfig", "service") != nil && kobj.Text(w, "clientConfig", "caBundle") == "" {
+			names = append(names, fmt.Sprintf("%q", kobj.Text(w, "name")))
 		}
 	}
 	if len(names) == 0 {
@@ -183,7 +184,7 @@ func certificate(o map[string]any, now time.Time) Health {
 	if h := condition(o, "Ready"); h.Status != v1alpha1.Current {
 		return h
 	}
-	end, err := time.Parse(time.RFC3339, text(o, "status", "notAfter"))
+	end, err := time.Parse(time.RFC3339, kobj.Text(o, "status", "notAfter"))
 	if err == nil && now.After(end) {
 		return Health{v1alpha1.Failed, "it expired at " + end.UTC().Format(time.RFC3339)}
 	}
@@ -195,19 +196,19 @@ const scheduleWindow = 15 * time.Second
 
 // pod judges a pod as kstatus does, at a time that is said.
 func pod(o map[string]any, now time.Time) Health {
-	switch phase := text(o, "status", "phase"); phase {
+	switch phase := kobj.Text(o, "status", "phase"); phase {
 	case "Succeeded":
 		return Health{Status: v1alpha1.Current}
 	case "Failed":
-		return Health{v1alpha1.Failed, because(object(o, "status"), "the pod failed")}
+		return Health{v1alpha1.Failed, because(kobj.Map(o, "status"), "the pod failed")}
 	case "Running":
 		return runningPod(o)
 	default:
 		c, _ := findCondition(o, "PodScheduled")
-		if text(c, "reason") != "Unschedulable" {
+		if kobj.Text(c, "reason") != "Unschedulable" {
 			return Health{v1alpha1.InProgress, "the pod is not running yet"}
 		}
-		created, err := time.Parse(time.RFC3339, text(o, "metadata", "creationTimestamp"))
+		created, err := time.Parse(time.RFC3339, kobj.Text(o, "metadata", "creationTimestamp"))
 		if err != nil || now.Before(created.Add(scheduleWindow)) {
 			return Health{v1alpha1.InProgress, because(c, "no node takes the pod yet")}
 		}
@@ -216,12 +217,12 @@ func pod(o map[string]any, now time.Time) Health {
 }
 
 func runningPod(o map[string]any) Health {
-	if c, ok := findCondition(o, "Ready"); ok && text(c, "status") == "True" {
+	if c, ok := findCondition(o, "Ready"); ok && kobj.Text(c, "status") == "True" {
 		return Health{Status: v1alpha1.Current}
 	}
-	for _, c := range items(o, "status", "containerStatuses") {
-		if text(c, "state", "waiting", "reason") == "CrashLoopBackOff" {
-			return Health{v1alpha1.Failed, short(fmt.Sprintf("container %q crashes again and again", text(c, "name")))}
+	for _, c := range kobj.Items(o, "status", "containerStatuses") {
+		if kobj.Text(c, "state", "waiting", "reason") == "CrashLoopBackOff" {
+			return Health{v1alpha1.Failed, short(fmt.Sprintf("container %q crashes again and again", kobj.Text(c, "name")))}
 		}
 	}
 	return Health{v1alpha1.InProgress, "the pod is not ready"}

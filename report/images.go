@@ -7,7 +7,11 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/selector"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -25,7 +29,7 @@ type images struct {
 func newImages(pods []map[string]any) *images {
 	out := &images{pods: map[string][]map[string]any{}}
 	for _, p := range pods {
-		ns := text(p, "metadata", "namespace")
+		ns := kobj.Text(p, "metadata", "namespace")
 		out.pods[ns] = append(out.pods[ns], p)
 	}
 	return out
@@ -46,9 +50,9 @@ func (im *images) add(ref v1alpha1.ObjectReference, o map[string]any, h v1alpha1
 		}
 		r.Digests = running[want.Container]
 		im.list = append(im.list, r)
-		_, digest, pinned := strings.Cut(want.Image, "@")
+		digest := imageref.Split(want.Image).Digest
 		switch {
-		case !pinned:
+		case digest == "":
 		case h != v1alpha1.Current || len(r.Digests) == 0:
 			im.waiting++
 		case len(r.Digests) == 1 && r.Digests[0] == digest:
@@ -85,20 +89,20 @@ func (im *images) condition() (metav1.Condition, bool) {
 func templateImages(o map[string]any) map[string]string {
 	out := map[string]string{}
 	spec := podSpec(o)
-	for _, c := range slices.Concat(items(spec, "initContainers"), items(spec, "containers")) {
-		out[text(c, "name")] = text(c, "image")
+	for _, c := range slices.Concat(kobj.Items(spec, "initContainers"), kobj.Items(spec, "containers")) {
+		out[kobj.Text(c, "name")] = kobj.Text(c, "image")
 	}
 	return out
 }
 
 func podSpec(o map[string]any) map[string]any {
-	switch text(o, "kind") {
+	switch kobj.Text(o, "kind") {
 	case "Pod":
-		return object(o, "spec")
+		return kobj.Map(o, "spec")
 	case "CronJob":
-		return object(o, "spec", "jobTemplate", "spec", "template", "spec")
+		return kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")
 	default:
-		return object(o, "spec", "template", "spec")
+		return kobj.Map(o, "spec", "template", "spec")
 	}
 }
 
@@ -110,9 +114,12 @@ func (im *images) digests(ref v1alpha1.ObjectReference, o map[string]any) map[st
 		if !selects(o, p) {
 			continue
 		}
-		for _, s := range slices.Concat(items(p, "status", "initContainerStatuses"), items(p, "status", "containerStatuses")) {
-			name, digest := text(s, "name"), digestOf(text(s, "imageID"))
-			if digest == "" {
+		for _, s := range slices.Concat(kobj.Items(p, "status", "initContainerStatuses"), kobj.Items(p, "status", "containerStatuses")) {
+			// An imageID such as "docker-pullable://quay.io/x/y@sha256:…" names a
+			// manifest. A digest alone is that of the image's configuration, which
+			// the lock does not know.
+			name, digest := kobj.Text(s, "name"), imageref.Split(kobj.Text(s, "imageID")).Digest
+			if !imageref.IsDigest(digest) {
 				continue
 			}
 			if seen[name] == nil {
@@ -129,56 +136,15 @@ func (im *images) digests(ref v1alpha1.ObjectReference, o map[string]any) map[st
 	return out
 }
 
-// digestOf returns the digest of an imageID that names a manifest:
-// "docker-pullable://quay.io/x/y@sha256:…". A digest alone is that of the
-// image's configuration, which the lock does not know.
-func digestOf(imageID string) string {
-	_, digest, ok := strings.Cut(imageID, "@")
-	if !ok || !strings.HasPrefix(digest, "sha256:") || len(digest) != len("sha256:")+64 || strings.Trim(digest[7:], "0123456789abcdef") != "" {
-		return ""
-	}
-	return digest
-}
-
 // selects reports whether a pod belongs to the workload: by its selector, or
 // because it is the pod itself. Pods that are being deleted belong to nobody.
 func selects(o, pod map[string]any) bool {
-	if text(pod, "metadata", "deletionTimestamp") != "" {
+	if kobj.Text(pod, "metadata", "deletionTimestamp") != "" {
 		return false
 	}
-	if text(o, "kind") == "Pod" {
-		return text(o, "metadata", "name") == text(pod, "metadata", "name")
+	if kobj.Text(o, "kind") == "Pod" {
+		return kobj.Text(o, "metadata", "name") == kobj.Text(pod, "metadata", "name")
 	}
-	selector := object(o, "spec", "selector")
-	labels := object(pod, "metadata", "labels")
-	match, expressions := object(selector, "matchLabels"), items(selector, "matchExpressions")
-	if len(match)+len(expressions) == 0 {
-		return false
-	}
-	for k, v := range match {
-		want, isText := v.(string)
-		if have, ok := labels[k].(string); !ok || !isText || have != want {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(expressions, func(e map[string]any) bool { return !expression(e, labels) })
-}
-
-// expression reports whether labels meet one of a selector's matchExpressions.
-func expression(e, labels map[string]any) bool {
-	value, has := labels[text(e, "key")]
-	values, _ := e["values"].([]any)
-	among := has && slices.ContainsFunc(values, func(v any) bool { s, ok := v.(string); return ok && s == value })
-	switch text(e, "operator") {
-	case "In":
-		return among
-	case "NotIn":
-		return !among
-	case "Exists":
-		return has
-	case "DoesNotExist":
-		return !has
-	default:
-		return false
-	}
+	own, ok := selector.OfPods(o)
+	return ok && own.Matches(labels.Set(kobj.TextMap(pod, "metadata", "labels")))
 }

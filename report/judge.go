@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -129,7 +130,7 @@ func judgeObject(ref v1alpha1.ObjectReference, o v1alpha1.Observed, read bool, n
 	case h.Status == v1alpha1.Terminating:
 		return h
 	}
-	if have := text(o.Object, "metadata", "labels", v1alpha1.LabelVersion); ref.Version != "" && have != ref.Version {
+	if have := kobj.Text(o.Object, "metadata", "labels", v1alpha1.LabelVersion); ref.Version != "" && have != ref.Version {
 		return Health{v1alpha1.InProgress, short(cmp.Or(have, "no version") + " is applied, " + ref.Version + " expected")}
 	}
 	if wrong := wrongImages(ref, o.Object); wrong != "" {

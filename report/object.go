@@ -4,37 +4,13 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
-
-// object returns the object at a path of keys, nil where there is none.
-func object(o map[string]any, path ...string) map[string]any {
-	for _, key := range path {
-		o, _ = o[key].(map[string]any)
-	}
-	return o
-}
-
-// text returns the string at a path of keys, "" where there is none.
-func text(o map[string]any, path ...string) string {
-	s, _ := object(o, path[:len(path)-1]...)[path[len(path)-1]].(string)
-	return s
-}
-
-// items returns the objects of the list at a path of keys.
-func items(o map[string]any, path ...string) []map[string]any {
-	list, _ := object(o, path[:len(path)-1]...)[path[len(path)-1]].([]any)
-	out := make([]map[string]any, 0, len(list))
-	for _, v := range list {
-		if item, ok := v.(map[string]any); ok {
-			out = append(out, item)
-		}
-	}
-	return out
-}
 
 // groupKind returns "group/Kind", "/Kind" for the core group.
 func groupKind(o map[string]any) string {
-	return groupOf(text(o, "apiVersion")) + "/" + text(o, "kind")
+	return groupOf(kobj.Text(o, "apiVersion")) + "/" + kobj.Text(o, "kind")
 }
 
 func groupOf(apiVersion string) string {

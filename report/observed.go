@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -24,7 +24,6 @@ const (
 
 // ObservedFile is what quayside status saw, as resolve --observed reads it.
 type ObservedFile struct {
-	File      string
 	At        time.Time
 	Operators []ObservedOperator // by namespace, then package
 }
@@ -119,7 +118,7 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 		return nil, err
 	}
 	p := parser{file: file}
-	out := &ObservedFile{File: file, At: p.time(docs[0], w.ObservedAt)}
+	out := &ObservedFile{At: p.time(docs[0], w.ObservedAt)}
 	for _, n := range w.Operators {
 		out.Operators = append(out.Operators, p.operator(n))
 	}
@@ -188,7 +187,7 @@ func (p *parser) operator(n *yaml.Node) ObservedOperator {
 	if w.Upgradeable != "" && !slices.Contains(statuses(), metav1.ConditionStatus(w.Upgradeable)) {
 		p.errs.Addf(p.at(n, "upgradeable"), "upgradeable: %q is none of %s", w.Upgradeable, join(statuses()))
 	}
-	if w.Pin != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(w.Pin) {
+	if w.Pin != "" && !imageref.IsDigest(w.Pin) {
 		p.errs.Addf(p.at(n, "pin"), "pin: %q is not a checksum", w.Pin)
 	}
 	for i, v := range w.Applied {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -57,7 +58,7 @@ func draw(t *rapid.T, shapes [][]byte) drawn {
 	for i := range rapid.IntRange(0, 12).Draw(t, "objects") {
 		o := decoded(t, rapid.SampledFrom(shapes).Draw(t, "shape"))
 		ref := v1alpha1.ObjectReference{
-			APIVersion: text(o, "apiVersion"), Kind: text(o, "kind"), Namespace: "n", Name: fmt.Sprint("o", i),
+			APIVersion: kobj.Text(o, "apiVersion"), Kind: kobj.Text(o, "kind"), Namespace: "n", Name: fmt.Sprint("o", i),
 			Version: rapid.SampledFrom([]string{"", "0.9.4"}).Draw(t, "version"),
 		}
 		if rapid.Bool().Draw(t, "labelled") {
@@ -137,7 +138,7 @@ func FuzzCompute(f *testing.F) {
 			t.Errorf("%+v, and then %+v", h, again)
 		}
 		ref := v1alpha1.ObjectReference{
-			APIVersion: text(o, "apiVersion"), Kind: text(o, "kind"), Name: "x", Version: "1",
+			APIVersion: kobj.Text(o, "apiVersion"), Kind: kobj.Text(o, "kind"), Name: "x", Version: "1",
 			Images: []v1alpha1.ContainerImage{{Container: "c", Image: "x@" + digestA}},
 		}
 		spec := v1alpha1.InstallationSpec{OperatorCondition: "x", Objects: []v1alpha1.ObjectReference{ref}}

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -112,9 +115,9 @@ func standing(pin lockfile.Pin, o Operator) Standing {
 		Namespace: pin.Namespace, Package: pin.Package, Version: pin.Version, Pin: pin.Checksum(),
 		Applied: applied(o), Status: o.Status,
 	}
-	ready := findReady(o.Status.Conditions, v1alpha1.Ready)
+	ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.Ready)
 	s.State, s.Message = stateOf(ready, o.Status.Summary)
-	if c := findReady(o.Status.Conditions, v1alpha1.Upgradeable); c.Type != "" {
+	if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.Upgradeable); c != nil {
 		s.Upgradeable, s.UpgradeMessage = c.Status, c.Message
 	}
 	if step := outOfStep(s, o.Spec); step != "" && s.State != StateFailed && s.State != StateMissing {
@@ -123,20 +126,9 @@ func standing(pin lockfile.Pin, o Operator) Standing {
 	return s
 }
 
-func findReady(conditions []metav1.Condition, kind string) metav1.Condition {
-	for _, c := range conditions {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return metav1.Condition{}
-}
-
-func stateOf(ready metav1.Condition, c v1alpha1.ObjectCounts) (State, string) {
+func stateOf(ready *metav1.Condition, c v1alpha1.ObjectCounts) (State, string) {
 	switch {
-	case ready.Type == "":
-		return StateMissing, "the cluster has nothing of it"
-	case c.Total > 0 && c.NotFound == c.Total:
+	case ready == nil, c.Total > 0 && c.NotFound == c.Total:
 		return StateMissing, "the cluster has nothing of it"
 	case c.Failed > 0:
 		return StateFailed, ready.Message
@@ -161,7 +153,7 @@ func outOfStep(s Standing, spec *v1alpha1.InstallationSpec) string {
 	switch {
 	case len(others) > 0:
 		word := "behind"
-		if !slices.ContainsFunc(others, func(v string) bool { return catalog.CompareVersions(v, s.Version) < 0 }) {
+		if !slices.ContainsFunc(others, func(v string) bool { return olm.CompareVersions(v, s.Version) < 0 }) {
 			word = "ahead"
 		}
 		return fmt.Sprintf("%s: the cluster has %s%s, the lock %s", word, strings.Join(others, " and "), ofPin(spec), s.Version)
@@ -199,7 +191,7 @@ func Applied(spec v1alpha1.InstallationSpec, got []v1alpha1.Observed) []string {
 		if ref.Version == "" || o == nil {
 			continue
 		}
-		v := cmp.Or(text(o, "metadata", "annotations", v1alpha1.LabelVersion), text(o, "metadata", "labels", v1alpha1.LabelVersion))
+		v := cmp.Or(kobj.Text(o, "metadata", "annotations", v1alpha1.LabelVersion), kobj.Text(o, "metadata", "labels", v1alpha1.LabelVersion))
 		if v != "" {
 			out = append(out, short(v))
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 // byRule returns the rule of resolution.md section 0 that demands another answer
@@ -60,14 +61,14 @@ func (p *problem) goesDown(e expectation) bool {
 	last := map[string]catalog.Version{}
 	for _, s := range p.objects(e.Namespace, "Subscription") {
 		for _, c := range p.objects(e.Namespace, "ClusterServiceVersion") {
-			if v, err := catalog.ParseVersion(c.Spec.Version); err == nil && s.Status.InstalledCSV == c.Metadata.Name {
+			if v, err := olm.ParseVersion(c.Spec.Version); err == nil && s.Status.InstalledCSV == c.Metadata.Name {
 				last[s.Spec.Name] = v
 			}
 		}
 	}
 	for _, step := range e.Steps {
 		for _, i := range step.Install {
-			v, err := catalog.ParseVersion(i.Version)
+			v, err := olm.ParseVersion(i.Version)
 			if err != nil {
 				continue
 			}
@@ -123,7 +124,7 @@ func (p *problem) versions() map[string]packageVersion {
 		for _, o := range objects {
 			for _, prop := range o.Properties {
 				v := fields(prop.Value)
-				if version, err := catalog.ParseVersion(v["version"]); err == nil && prop.Type == "olm.package" {
+				if version, err := olm.ParseVersion(v["version"]); err == nil && prop.Type == "olm.package" {
 					out[o.Name] = packageVersion{v["packageName"], version}
 				}
 			}

@@ -81,7 +81,7 @@ func (w *world) options(s *want) options {
 		return options{fault: &fault{pos: sp.faultPos, msg: sp.fault}}
 	}
 	if s.pkg == "" && s.decl != nil && s.decl.Bundle != "" {
-		return options{fault: &fault{pos: s.pos("spec.bundle"), msg: fmt.Sprintf("bundle %q is in no catalog", s.decl.Bundle)}}
+		return options{fault: &fault{pos: s.pos(subscription.FieldBundle), msg: fmt.Sprintf("bundle %q is in no catalog", s.decl.Bundle)}}
 	}
 	how, stay := w.manner(s)
 	pkgs, bad := w.packages(s)
@@ -110,16 +110,22 @@ func (w *world) packages(s *want) ([]*catalog.Package, *fault) {
 		return w.packageFrom(s, *s.cat)
 	}
 	var found []*catalog.Package
+	deselected := false
 	for _, c := range w.catalogs(s.ns) {
-		if s.decl != nil && !selects(s.decl.Selector, c.Labels()) {
-			continue
-		}
-		if p, ok := c.Package(s.pkg); ok {
+		switch p, ok := c.Package(s.pkg); {
+		case !ok:
+		case s.decl != nil && !s.decl.Selector.Matches(c.Labels()):
+			deselected = true
+		default:
 			found = append(found, p)
 		}
 	}
 	if len(found) == 0 {
-		return nil, w.noPackage(s, nil)
+		bad := w.noPackage(s, nil)
+		if deselected {
+			bad.pos = s.pos(subscription.FieldCatalog)
+		}
+		return nil, bad
 	}
 	if s.decl != nil && s.decl.Dialect == subscription.V1 {
 		return found, nil
@@ -136,7 +142,7 @@ func ambiguous(s *want, found []*catalog.Package) *fault {
 		ids[i] = p.Catalog().ID().String()
 	}
 	return &fault{
-		pos: s.pos("spec.package"), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
+		pos: s.pos(subscription.FieldCatalog, subscription.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
 		hints: []string{"name one of them in spec.catalog"},
 	}
 }
@@ -145,13 +151,13 @@ func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault)
 	c, ok := w.x.Catalog(id)
 	if !ok {
 		if err, broken := w.x.Broken()[id]; broken {
-			return nil, &fault{pos: s.pos("spec.source"), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
+			return nil, &fault{pos: s.pos(subscription.FieldCatalog, subscription.FieldBundle), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
 		}
-		return nil, &fault{pos: s.pos("spec.source"), msg: fmt.Sprintf("no catalog %s", id), hints: w.nearCatalogs(s.ns, id)}
+		return nil, &fault{pos: s.pos(subscription.FieldCatalog), msg: fmt.Sprintf("no catalog %s", id), hints: w.nearCatalogs(s.ns, id)}
 	}
 	if !w.sees(s.ns, id) {
 		return nil, &fault{
-			pos:   s.pos("spec.sourceNamespace"),
+			pos:   s.pos(subscription.FieldCatalogNamespace),
 			msg:   fmt.Sprintf("catalog %s is not visible in namespace %s", id, s.ns),
 			hints: []string{fmt.Sprintf("put the catalog into namespace %s, or into one whose catalogs are global (%s)", s.ns, strings.Join(w.opt.GlobalNamespaces, ", "))},
 		}
@@ -182,15 +188,13 @@ func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
 	if c != nil {
 		where, cats = "in catalog "+c.ID().String(), []*catalog.Catalog{c}
 	}
-	f := &fault{pos: s.pos(packageField(s)), msg: fmt.Sprintf("no package %q %s", s.pkg, where)}
+	f := &fault{pos: s.pos(subscription.FieldPackage, subscription.FieldBundle), msg: fmt.Sprintf("no package %q %s", s.pkg, where)}
 	var names []string
 	for _, c := range cats {
 		names = append(names, c.Names()...)
 	}
 	slices.Sort(names)
-	if near := diag.Nearest(s.pkg, slices.Compact(names)); len(near) > 0 {
-		f.hints = append(f.hints, "did you mean "+strings.Join(near, " or ")+"?")
-	}
+	f.near(s.pkg, slices.Compact(names))
 	var elsewhere []string
 	for _, other := range w.x.Having(s.pkg) {
 		elsewhere = append(elsewhere, other.ID().String())
@@ -199,13 +203,6 @@ func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
 		f.hints = append(f.hints, fmt.Sprintf("package %s is in catalog %s", s.pkg, strings.Join(elsewhere, ", ")))
 	}
 	return f
-}
-
-func packageField(s *want) string {
-	if s.decl != nil && s.decl.Dialect == subscription.V0 {
-		return "spec.name"
-	}
-	return "spec.package"
 }
 
 // checkChannels finds permitted channels that no catalog has.
@@ -222,13 +219,10 @@ func (w *world) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 	}
 	have := pkgs[0].ChannelNames()
 	f := &fault{
-		pos: s.pos("spec.channel"),
+		pos: s.pos(subscription.FieldChannel),
 		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(have, ", ")),
 	}
-	if near := diag.Nearest(s.channels[0], have); len(near) > 0 {
-		f.hints = []string{"did you mean " + strings.Join(near, " or ") + "?"}
-	}
-	return f
+	return f.near(s.channels[0], have)
 }
 
 // channelsOf returns the channels of p that s permits: the default one first.
@@ -242,14 +236,25 @@ func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
 	return out
 }
 
-// allows returns a test for the version range of s.
+// entriesOf returns what of returns for each channel that s permits, in order.
+func (s *want) entriesOf(pkgs []*catalog.Package, of func(*catalog.Channel) []*catalog.Entry) []*catalog.Entry {
+	var es []*catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			es = append(es, of(ch)...)
+		}
+	}
+	return es
+}
+
+// allows returns a test for the version range of s. Rule 9.
 func (s *want) allows() (func(catalog.Version) bool, *fault) {
 	if s.decl == nil || s.decl.Range == "" {
 		return func(catalog.Version) bool { return true }, nil
 	}
 	in, err := semver.NewConstraint(s.decl.Range)
 	if err != nil {
-		return nil, &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
+		return nil, &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
 	}
 	return func(v catalog.Version) bool {
 		m, err := semver.NewVersion(v.String())
@@ -257,19 +262,14 @@ func (s *want) allows() (func(catalog.Version) bool, *fault) {
 	}, nil
 }
 
-// fresh returns what can be installed anew.
+// fresh returns what can be installed anew. Rule 1.
 func (w *world) fresh(s *want, pkgs []*catalog.Package) options {
 	allowed, bad := s.allows()
 	if bad != nil {
 		return options{fault: bad}
 	}
-	var es []*catalog.Entry
-	for _, p := range pkgs {
-		for _, ch := range s.channelsOf(p) {
-			es = append(es, w.offered(s, ch)...)
-		}
-	}
 	target := w.named(s)
+	es := s.entriesOf(pkgs, func(ch *catalog.Channel) []*catalog.Entry { return w.offered(s, ch) })
 	es = slices.DeleteFunc(es, func(e *catalog.Entry) bool {
 		v := e.Bundle().Version()
 		return !allowed(v) || target != nil && target.Version != "" && !isVersion(e, target.Version)
@@ -306,7 +306,7 @@ func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == subscript
 
 // rank orders entries for an OLM v1 declaration: what is deprecated last, then
 // by the catalogs' priority, then the newest first. Others stay as they are,
-// followed by the same bundles in other permitted channels.
+// followed by the same bundles in other permitted channels. Rule 9.
 func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if !s.isV1() {
 		return es
@@ -321,7 +321,7 @@ func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 }
 
 // tied reports that two catalogs of the same priority offer the package, which
-// is for the user to decide.
+// is for the user to decide. Rule 9.
 func tied(s *want, es []*catalog.Entry) *fault {
 	first := es[0].Channel().Package()
 	for _, e := range es[1:] {
@@ -350,23 +350,19 @@ func asOptions(es []*catalog.Entry) options {
 // noVersion explains why no version of the package can be taken.
 func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
 	var names, versions []string
-	for _, p := range pkgs {
-		for _, ch := range s.channelsOf(p) {
-			for _, e := range ch.Entries() {
-				names = append(names, e.Name())
-				versions = append(versions, e.Bundle().Version().String())
-			}
-		}
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+		names = append(names, e.Name())
+		versions = append(versions, e.Bundle().Version().String())
 	}
 	switch {
 	case target != nil && target.Version != "":
-		f := &fault{pos: s.pos(""), msg: fmt.Sprintf("package %s has no version %q%s", s.pkg, target.Version, s.inChannels())}
+		f := &fault{pos: s.pos(subscription.FieldPackage, subscription.FieldBundle), msg: fmt.Sprintf("package %s has no version %q%s", s.pkg, target.Version, s.inChannels())}
 		return f.near(target.Version, versions)
 	case s.starting != "":
-		f := &fault{pos: s.pos("spec.startingCSV"), msg: fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
+		f := &fault{pos: s.pos(subscription.FieldStartingCSV), msg: fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
 		return f.near(s.starting, names)
 	}
-	f := &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("no version of package %s%s is in the range %q", s.pkg, s.inChannels(), s.decl.Range)}
+	f := &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("no version of package %s%s is in the range %q", s.pkg, s.inChannels(), s.decl.Range)}
 	if len(versions) > 0 {
 		f.hints = []string{"the newest there is " + versions[0]}
 	}

@@ -12,21 +12,25 @@ import (
 
 // StaleError says that a lock no longer answers the declarations.
 type StaleError struct {
-	Reasons []Reason // by namespace and package
+	Reasons []Reason // of Namespaces by name, then of pins by namespace and package
 }
 
 // Reason is one thing that a lock says otherwise than it would be written now.
 type Reason struct {
 	Namespace string `json:"namespace"`
-	Package   string `json:"package"`
-	Text      string `json:"text"` // "is not pinned", "is pinned and nothing asks for it"
+	Package   string `json:"package"` // empty for a declared Namespace
+	Text      string `json:"text"`    // "is not pinned", "is pinned and nothing requires it"
 }
 
 // Error returns one reason a line.
 func (e *StaleError) Error() string {
 	lines := make([]string, len(e.Reasons))
 	for i, r := range e.Reasons {
-		lines[i] = strings.TrimPrefix(r.Namespace+"/"+r.Package, "/") + " " + r.Text
+		subject := strings.TrimPrefix(r.Namespace+"/"+r.Package, "/")
+		if r.Package == "" {
+			subject = "Namespace " + r.Namespace
+		}
+		lines[i] = subject + " " + r.Text
 	}
 	return "the lock is stale:\n\t" + strings.Join(lines, "\n\t")
 }
@@ -47,7 +51,7 @@ func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Op
 	}
 	var stale StaleError
 	for _, c := range lockfile.Diff(lock, res.Partial) {
-		if c.Package != "" {
+		if c.Catalog == nil {
 			stale.Reasons = append(stale.Reasons, Reason{Namespace: c.Namespace, Package: c.Package, Text: reasonFor(c)})
 		}
 	}
@@ -61,11 +65,21 @@ func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Op
 }
 
 func reasonFor(c lockfile.Change) string {
+	if c.Package == "" {
+		switch c.Kind {
+		case lockfile.Added:
+			return "is declared and not in the lock"
+		case lockfile.Removed:
+			return "is in the lock and no longer declared"
+		default:
+			return "is declared otherwise than the lock has it: " + strings.Join(c.Fields, ", ")
+		}
+	}
 	switch c.Kind {
 	case lockfile.Added:
 		return "is asked for and not pinned"
 	case lockfile.Removed:
-		return fmt.Sprintf("is pinned (%s) and nothing asks for it", c.From)
+		return fmt.Sprintf("is pinned (%s) and nothing requires it", c.From)
 	case lockfile.Moved:
 		return fmt.Sprintf("is pinned at %s, which cannot stay: it would move to %s", c.From, c.To)
 	default:

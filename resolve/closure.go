@@ -27,7 +27,7 @@ func (b *builder) close() {
 
 // candidates returns the atoms of a's namespace that meet a requirement, the
 // preferred first: what is installed, then the requiring bundle's own catalog,
-// then the others.
+// then the others. Rule 1. Rule 15.
 func (b *builder) candidates(a *atom, r *requirement) []int {
 	key := needKey{a.ns, a.catalog(), r}
 	if of, ok := b.lists[key]; ok {
@@ -74,22 +74,19 @@ func (b *builder) finish() {
 		a := b.atoms[id]
 		for i, of := range a.needs {
 			r := a.facts.needs[i]
-			tag := b.tag(causeKey{kind: causeNeed, ns: a.ns, a: a.bundle(), req: r},
-				cause{kind: causeNeed, ns: a.ns, bundle: a.bundle(), req: r, pkg: a.facts.pkg, atoms: of})
-			choice := solve.Choice{Of: of, Tag: tag}
+			choice := solve.Choice{Of: of, Tag: b.needTag(needing{fact{a.ns, a.bundle()}, r}, of)}
 			if shared != nil {
 				choice = shared.extend(a, r, choice)
 			}
 			b.p.Needs[id] = append(b.p.Needs[id], choice)
 		}
 	}
-	done := map[[2]string]bool{}
+	done := map[pkgKey]bool{}
 	apis := map[apiKey]bool{}
 	for _, a := range b.atoms[1:] {
-		if k := [2]string{a.ns, a.facts.pkg}; !done[k] && len(b.byPkg[k]) > 1 {
+		if k := (pkgKey{a.ns, a.facts.pkg}); !done[k] && len(b.byPkg[k]) > 1 {
 			done[k] = true
-			tag := b.tag(causeKey{kind: causePackage, ns: k[0], a: k[1]}, cause{kind: causePackage, ns: k[0], pkg: k[1], atoms: b.byPkg[k]})
-			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byPkg[k], Tag: tag})
+			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byPkg[k], Tag: b.tag(onePackage{fact{ns: k.ns}, k.pkg}, b.byPkg[k])})
 		}
 		for _, g := range a.facts.apis {
 			k := apiKey{a.ns, g}
@@ -100,8 +97,7 @@ func (b *builder) finish() {
 			if b.onePackage(b.byAPI[k]) {
 				continue // its package rule says the same already
 			}
-			tag := b.tag(causeKey{kind: causeAPI, ns: a.ns, a: g.String()}, cause{kind: causeAPI, ns: a.ns, api: g, atoms: b.byAPI[k]})
-			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byAPI[k], Tag: tag})
+			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byAPI[k], Tag: b.tag(oneProvider{fact{ns: a.ns}, g}, b.byAPI[k])})
 		}
 	}
 	if !b.w.opt.AllowOverlap {

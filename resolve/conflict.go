@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
 // Conflict is a set of declarations, requirements and facts that cannot hold
@@ -49,7 +51,7 @@ func (c *Conflict) Error() string {
 	for _, l := range c.Chain {
 		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + at(l.At) + l.Text)
 	}
-	b.WriteString("\n\tto change:")
+	b.WriteString("\n\tto fix this, change:")
 	for _, f := range c.Changes {
 		b.WriteString("\n\t\t" + at(f.At) + f.Text)
 	}
@@ -93,27 +95,26 @@ func unique(cs []*Conflict) []*Conflict {
 	return slices.CompactFunc(cs, func(a, b *Conflict) bool { return a.Error() == b.Error() })
 }
 
-// conflict puts a core into words.
-func (b *builder) conflict(core []int) *Conflict {
+// conflict puts a core of p into words. Rule 2.
+func (b *builder) conflict(p solve.Problem, core []int) *Conflict {
 	t := &teller{b: b, told: map[int]bool{}, in: map[int]bool{}}
 	for _, tag := range core {
-		t.causes = append(t.causes, tagged{tag, b.causes[tag]})
+		of := b.of[tag]
+		if i := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == tag }); i >= 0 {
+			of = p.Roots[i].Of
+		}
+		t.causes = append(t.causes, tagged{b.causes[tag], tag, of})
 	}
-	slices.SortStableFunc(t.causes, func(x, y tagged) int { return cmp.Compare(rank(x.kind), rank(y.kind)) })
+	slices.SortStableFunc(t.causes, func(x, y tagged) int { return cmp.Compare(x.order(), y.order()) })
 	c := &Conflict{Subscriptions: []string{}}
 	for _, x := range t.causes {
-		c.Namespace = cmp.Or(c.Namespace, x.ns)
-		for _, id := range x.atoms {
-			if x.kind == causeWant || x.kind == causeNeed {
-				t.in[id] = true
-			}
+		c.Namespace = cmp.Or(c.Namespace, x.about().ns)
+		for _, id := range x.of {
+			t.in[id] = t.in[id] || x.order() != whatForbids
 		}
-		if x.kind == causeStays {
-			t.in[b.installedAtom(x.inst)] = true
-		}
-		if x.kind == causeWant {
-			c.Subscriptions = append(c.Subscriptions, x.want.key())
-			c.At = cmp.Or(c.At, t.where(x.cause))
+		if by, ok := x.cause.(asking); ok {
+			c.Subscriptions = append(c.Subscriptions, by.want.key())
+			c.At = cmp.Or(c.At, by.where())
 		}
 	}
 	slices.Sort(c.Subscriptions)
@@ -121,18 +122,4 @@ func (b *builder) conflict(core []int) *Conflict {
 	c.Chain = t.chain()
 	c.Changes = t.changes()
 	return c
-}
-
-// rank orders causes for the telling: who asks, what is there, the rest.
-func rank(k causeKind) int {
-	switch k {
-	case causeWant:
-		return 0
-	case causeStays:
-		return 1
-	case causeNeed:
-		return 2
-	default:
-		return 3
-	}
 }

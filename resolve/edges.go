@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/subscription"
 )
 
-// upgrades returns what can take the place of what is installed.
+// upgrades returns what can take the place of what is installed. Rule 1. Rule 5.
 func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 	allowed, bad := s.allows()
 	if bad != nil {
@@ -36,14 +37,14 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 			return options{fault: bad}
 		}
 		if len(out.of) == 0 {
-			return options{fault: &fault{pos: s.pos(packageField(s)), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
+			return options{fault: &fault{pos: s.pos(subscription.FieldPackage, subscription.FieldBundle), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels()), hints: w.downHints(cur, target.Version)}}
 		}
 	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
-		return options{fault: &fault{pos: s.pos("spec.bundle"), msg: fmt.Sprintf("%s %s is installed, and the bundle is %s: versions do not go down",
+		return options{fault: &fault{pos: s.pos(subscription.FieldBundle), msg: fmt.Sprintf("%s %s is installed, and the bundle is %s: versions do not go down",
 			s.pkg, cur.versionText(), out.down[0].Bundle().Version()), hints: []string{"--allow-downgrade goes to a lower version"}}}
 	case !stays && len(out.of) == 0:
-		return options{fault: &fault{pos: s.pos("spec.version"), msg: fmt.Sprintf("%s %s is installed, which is not in the range %q, and no upgrade leads into it",
+		return options{fault: &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("%s %s is installed, which is not in the range %q, and no upgrade leads into it",
 			s.pkg, cur.versionText(), s.decl.Range)}}
 	case !stays:
 	case how == keepIt:
@@ -71,26 +72,13 @@ func byReference(s *want, pkgs []*catalog.Package) bool {
 // follow, the bundle that it pins.
 func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	cur := s.current
-	var es []*catalog.Entry
-	for _, p := range pkgs {
-		for _, ch := range s.channelsOf(p) {
-			switch {
-			case w.opt.From != nil || s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == subscription.SelfCertified:
-				es = append(es, ch.Entries()...)
-			case s.isV1():
-				for _, e := range ch.Entries() {
-					if cur.leadsTo(e) {
-						es = append(es, e)
-					}
-				}
-			default:
-				for _, e := range ch.Walk() {
-					if cur.leadsTo(e) {
-						es = append(es, e)
-					}
-				}
-			}
-		}
+	of, anywhere := (*catalog.Channel).Walk, w.opt.From != nil || s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == subscription.SelfCertified
+	if anywhere || s.isV1() {
+		of = (*catalog.Channel).Entries
+	}
+	es := s.entriesOf(pkgs, of)
+	if !anywhere {
+		es = slices.DeleteFunc(es, func(e *catalog.Entry) bool { return !cur.leadsTo(e) })
 	}
 	if !s.isV1() {
 		es = withTwins(s, es)
@@ -103,11 +91,11 @@ func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 
 // leadsTo reports whether an edge goes from i to e.
 func (i *installed) leadsTo(e *catalog.Entry) bool {
-	if e.Replaces() == i.bundle || slices.Contains(e.Skips(), i.bundle) {
-		return true
+	var v *catalog.Version
+	if i.facts.hasVersion {
+		v = &i.facts.version
 	}
-	in, ok := e.SkipRange()
-	return ok && i.facts.hasVersion && in.Contains(i.facts.version)
+	return e.EdgeFrom(i.bundle, v) != catalog.NoEdge
 }
 
 // withTwins adds, after each entry, those of the same bundle in other permitted
@@ -137,12 +125,8 @@ func withTwins(s *want, es []*catalog.Entry) []*catalog.Entry {
 
 // unknownTarget reports a target version that the package does not have.
 func (w *world) unknownTarget(s *want, pkgs []*catalog.Package, t *Target) *fault {
-	for _, p := range pkgs {
-		for _, ch := range s.channelsOf(p) {
-			if slices.ContainsFunc(ch.Entries(), func(e *catalog.Entry) bool { return isVersion(e, t.Version) }) {
-				return nil
-			}
-		}
+	if slices.ContainsFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool { return isVersion(e, t.Version) }) {
+		return nil
 	}
 	return w.noVersion(s, pkgs, t)
 }
@@ -159,7 +143,7 @@ func isVersion(e *catalog.Entry, version string) bool {
 // downHints says that only --allow-downgrade goes to a lower version, else where
 // the edges can be seen.
 func (w *world) downHints(cur *installed, version string) []string {
-	if v, err := catalog.ParseVersion(version); err == nil && cur.facts.hasVersion && v.LT(cur.facts.version) && !w.opt.AllowDowngrade {
+	if v, err := olm.ParseVersion(version); err == nil && cur.facts.hasVersion && v.LT(cur.facts.version) && !w.opt.AllowDowngrade {
 		return []string{"--allow-downgrade goes to a lower version"}
 	}
 	return []string{"quayside catalog graph shows what leads where"}
@@ -175,17 +159,12 @@ func (w *world) towards(s *want, pkgs []*catalog.Package, version string) []*cat
 	if way := shortest(s, pkgs, cur, func(e *catalog.Entry) bool { return isVersion(e, version) }); len(way) > 0 {
 		return way[:1]
 	}
-	var down []*catalog.Entry
-	for _, p := range pkgs {
-		for _, ch := range s.channelsOf(p) {
-			for _, e := range ch.Entries() {
-				if w.opt.AllowDowngrade && isVersion(e, version) && cur.facts.hasVersion && e.Bundle().Version().LT(cur.facts.version) {
-					down = append(down, e)
-				}
-			}
-		}
+	if !w.opt.AllowDowngrade || !cur.facts.hasVersion {
+		return nil
 	}
-	return down
+	return slices.DeleteFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool {
+		return !isVersion(e, version) || !e.Bundle().Version().LT(cur.facts.version)
+	})
 }
 
 // shortest returns the entries on the shortest way along edges from cur to one
@@ -196,12 +175,7 @@ func shortest(s *want, pkgs []*catalog.Package, cur *installed, end func(*catalo
 		e    *catalog.Entry
 		from int
 	}
-	var all []*catalog.Entry
-	for _, p := range pkgs {
-		for _, ch := range s.channelsOf(p) {
-			all = append(all, ch.Walk()...)
-		}
-	}
+	all := s.entriesOf(pkgs, (*catalog.Channel).Walk)
 	queue := []node{{at: cur, from: -1}}
 	seen := map[string]bool{cur.bundle: true}
 	for i := 0; i < len(queue); i++ {

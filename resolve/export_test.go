@@ -10,7 +10,7 @@ import (
 // core that it has, or a nil core.
 func FirstCore(x *catalog.Index, decl *subscription.Set, opt Options) (solve.Problem, []int, error) {
 	w := newWorld(x, decl, opt)
-	b := w.build(w.begin(nil), map[any]int{})
+	b := w.build(w.stateBefore(nil), relaxed{})
 	res, err := solve.Solve(b.p)
 	return b.p, res.Core, err
 }

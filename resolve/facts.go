@@ -1,23 +1,11 @@
 package resolve
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
-)
-
-// Property types that resolution reads where there is no catalog.Bundle to ask.
-const (
-	typePackage         = "olm.package"
-	typeGVK             = "olm.gvk"
-	typeLabel           = "olm.label"
-	typeDeprecated      = "olm.deprecated"
-	typeGVKRequired     = "olm.gvk.required"
-	typePackageRequired = "olm.package.required"
-	typeLabelRequired   = "olm.label.required"
-	typeConstraint      = "olm.constraint"
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 // facts is what resolution wants to know of one bundle, read once.
@@ -38,6 +26,12 @@ type facts struct {
 // in r.
 func (f *facts) inRange(pkg string, r catalog.Range) bool {
 	return f.pkg == pkg && f.hasVersion && r.Contains(f.version)
+}
+
+// answersLike reports whether f is the same version as g, offers the same and
+// needs the same. A bundle of one name may differ from catalog to catalog.
+func (f *facts) answersLike(g *facts) bool {
+	return f.version.Equals(g.version) && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
 }
 
 // reader reads facts and remembers what it has compiled: most versions of an
@@ -99,37 +93,13 @@ func (r *reader) compile(f *facts, requires []catalog.Requirement) {
 // those that a lock recorded. What cannot be read is passed over; a requirement
 // that cannot be read makes the bundle unusable.
 func (r *reader) bare(ps []catalog.Property) *facts {
-	f := &facts{properties: ps}
-	var requires []catalog.Requirement
-	for _, p := range ps {
-		switch p.Type {
-		case typePackage:
-			var v struct{ PackageName, Version string }
-			if json.Unmarshal(p.Value, &v) == nil {
-				f.pkg = v.PackageName
-				f.setVersion(v.Version)
-			}
-		case typeGVK:
-			if g, err := readGVK(p.Value); err == nil {
-				f.apis = append(f.apis, g)
-			}
-		case typeLabel:
-			var v struct{ Label string }
-			if json.Unmarshal(p.Value, &v) == nil {
-				f.labels = append(f.labels, v.Label)
-			}
-		case typeDeprecated:
-			f.deprecated = true
-		default:
-			want, err := readRequirement(p)
-			if err != nil {
-				f.unusable = p.Type + ": " + err.Error()
-			} else if want != nil {
-				requires = append(requires, *want)
-			}
-		}
+	said := olm.Read(ps)
+	f := &facts{
+		pkg: said.Package, apis: said.Provides, labels: said.Labels,
+		deprecated: said.Deprecated, unusable: said.Unusable, properties: ps,
 	}
-	r.compile(f, requires)
+	f.setVersion(said.Version)
+	r.compile(f, said.Requires)
 	return f
 }
 
@@ -141,43 +111,12 @@ func (f *facts) inPackage(pkg string) *facts {
 	if f.hasVersion {
 		version = f.version.String()
 	}
-	if value, err := json.Marshal(map[string]string{"packageName": pkg, "version": version}); err == nil {
-		next.properties = append(slices.Clone(f.properties), catalog.Property{Type: typePackage, Value: value})
-	}
+	next.properties = append(slices.Clone(f.properties), olm.Named(pkg, version))
 	return &next
 }
 
 func (f *facts) setVersion(s string) {
-	if v, err := catalog.ParseVersion(s); err == nil {
+	if v, err := olm.ParseVersion(s); err == nil {
 		f.version, f.hasVersion = v, true
 	}
-}
-
-// readRequirement returns nil for a property that requires nothing.
-func readRequirement(p catalog.Property) (*catalog.Requirement, error) {
-	switch p.Type {
-	case typeGVKRequired:
-		g, err := readGVK(p.Value)
-		return &catalog.Requirement{Kind: catalog.RequireGVK, GVK: g}, err
-	case typePackageRequired:
-		var v struct{ PackageName, VersionRange string }
-		if err := json.Unmarshal(p.Value, &v); err != nil {
-			return nil, err
-		}
-		in, err := catalog.ParseRange(v.VersionRange)
-		return &catalog.Requirement{Kind: catalog.RequirePackage, Package: v.PackageName, Range: in}, err
-	case typeLabelRequired:
-		var v struct{ Label string }
-		err := json.Unmarshal(p.Value, &v)
-		return &catalog.Requirement{Kind: catalog.RequireLabel, Label: v.Label}, err
-	case typeConstraint:
-		return catalog.ParseConstraint(p.Value)
-	}
-	return nil, nil
-}
-
-func readGVK(raw json.RawMessage) (catalog.GVK, error) {
-	var v struct{ Group, Version, Kind string }
-	err := json.Unmarshal(raw, &v)
-	return catalog.GVK{Group: v.Group, Version: v.Version, Kind: v.Kind}, err
 }

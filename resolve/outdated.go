@@ -36,7 +36,7 @@ func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
 func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) []Age {
 	opt.Upgrade, opt.From, opt.Named = true, nil, nil
 	w := newWorld(x, decl, opt)
-	st := w.begin(lock)
+	st := w.stateBefore(lock)
 	var out []Age
 	for _, p := range lock.Pins {
 		a := Age{

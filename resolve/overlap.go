@@ -35,7 +35,7 @@ func (b *builder) placeOf(id int) place {
 	return place{ns: a.ns, watch: strings.Join(a.watch, ","), asked: b.rooted[id]}
 }
 
-// overlaps forbids overlaps in which a dependency takes part.
+// overlaps forbids overlaps in which a dependency takes part. Rule 10.
 func (b *builder) overlaps() {
 	if !b.several() {
 		return
@@ -44,7 +44,7 @@ func (b *builder) overlaps() {
 	fact := map[catalog.GVK]map[place]int{}
 	var order []catalog.GVK
 	for id, a := range b.atoms {
-		if a == nil || a.inst != nil && b.giveUp(a.inst) >= 3 {
+		if a == nil || a.inst != nil && b.giveUp(a.inst) >= ignored {
 			continue
 		}
 		at := b.placeOf(id)
@@ -77,11 +77,11 @@ func (b *builder) overlapTag(x, y string, g catalog.GVK) int {
 	if y < x {
 		x, y = y, x
 	}
-	return b.tag(causeKey{kind: causeOverlap, ns: x, a: y, b: g.String()}, cause{kind: causeOverlap, ns: x, other: y, api: g})
+	return b.tag(bothProvide{fact{ns: x}, y, g}, nil)
 }
 
 // overlap returns what takes part in the first overlap between two things that
-// are asked for, as a core: both, and the API. It returns nil for none.
+// are asked for, as a core: both, and the API. It returns nil for none. Rule 10.
 func (b *builder) overlap(chosen []int) []int {
 	if b.w.opt.AllowOverlap || !b.several() {
 		return nil

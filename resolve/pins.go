@@ -3,6 +3,7 @@ package resolve
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,7 +29,21 @@ func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 			pins = append(pins, p)
 		}
 	}
-	return lockfile.New(w.lockedCatalogs(pins, prev), pins)
+	declared := &lockfile.File{Namespaces: w.namespaces()}
+	return declared.With(w.lockedCatalogs(pins, prev), pins)
+}
+
+// namespaces returns the declared Namespaces as they are to be in a cluster.
+// What is left out the API server and kubectl put there.
+func (w *world) namespaces() []lockfile.Namespace {
+	var out []lockfile.Namespace
+	for _, n := range w.decl.Namespaces {
+		labels, annotations := maps.Clone(n.Labels), maps.Clone(n.Annotations)
+		delete(labels, "kubernetes.io/metadata.name")
+		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		out = append(out, lockfile.Namespace{Name: n.Name, Labels: labels, Annotations: annotations})
+	}
+	return out
 }
 
 // wantsOf returns the subscriptions that i answers, declared ones first.
@@ -323,11 +338,4 @@ func why(wants []*want, asked []lockfile.Request) string {
 		return fmt.Sprintf("required by %s: %s", asked[0].Pin, asked[0].Requirement)
 	}
 	return "generated subscription " + wants[0].key()
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -34,47 +34,13 @@ func (a *atom) catalog() *catalog.Catalog {
 	return a.entry.Channel().Package().Catalog()
 }
 
-// causeKind says what sort of constraint a tag stands for.
-type causeKind int
-
-const (
-	causeWant     causeKind = iota + 1 // a subscription must be answered
-	causeStays                         // a bundle that nothing asks for is installed
-	causeNeed                          // a bundle requires something
-	causeBanned                        // a bundle cannot be chosen
-	causePackage                       // one bundle of a package
-	causeAPI                           // one provider of an API
-	causeReplaced                      // an upgrade and what it replaces
-	causeOverlap                       // one API from two installs that watch the same namespace
-)
-
-// cause is what a tag stands for, in terms of operators.
-type cause struct {
-	kind   causeKind
-	ns     string
-	want   *want
-	fault  *fault
-	inst   *installed
-	bundle string
-	req    *requirement
-	pkg    string
-	api    catalog.GVK
-	other  string // the other namespace of an overlap
-	text   string
-	atoms  []int
-}
-
 type atomKey struct {
 	ns    string
 	entry *catalog.Entry
 	inst  *installed
 }
 
-type causeKey struct {
-	kind     causeKind
-	ns, a, b string
-	req      *requirement
-}
+type pkgKey struct{ ns, pkg string }
 
 type apiKey struct {
 	ns  string
@@ -91,44 +57,44 @@ type needKey struct {
 type builder struct {
 	w       *world
 	st      *state
-	blocked map[any]int // by *want or *installed: how much of it is given up
-	atoms   []*atom     // from 1
+	given   relaxed
+	atoms   []*atom // from 1
 	ids     map[atomKey]int
-	causes  []cause // from 1
-	tags    map[causeKey]int
+	causes  []cause // by tag, from 1
+	tags    map[cause]int
+	needing map[needing]int // as tags, for the many
+	of      [][]int         // by tag: the atoms that can meet a requirement, or that a rule holds apart
 	roots   []root
 	p       solve.Problem
-	byPkg   map[[2]string][]int // by namespace and package
+	byPkg   map[pkgKey][]int
 	byAPI   map[apiKey][]int
 	lists   map[needKey][]int
 	todo    []int
 	rooted  map[int]bool
-	banPkg  map[[2]string]*want // packages whose subscription could not be answered
+	banPkg  map[pkgKey]*want // packages whose subscription could not be answered
 	visited map[*catalog.Bundle]bool
-	asked   map[[2]string]*want // the first subscription to each namespace and package
-	picked  map[int]int         // by tag of a subscription: what answers it, once that is known
+	asked   map[pkgKey]*want // the first subscription to each namespace and package
 }
 
 // root is one thing that must be answered.
 type root struct {
 	want   *want
-	inst   *installed
 	opts   options
 	choice solve.Choice
 }
 
-func (w *world) build(st *state, blocked map[any]int) *builder {
+func (w *world) build(st *state, given relaxed) *builder {
 	b := &builder{
-		w: w, st: st, blocked: blocked, ids: map[atomKey]int{}, tags: map[causeKey]int{},
-		byPkg: map[[2]string][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{},
-		banPkg: map[[2]string]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[[2]string]*want{}, picked: map[int]int{}, atoms: []*atom{nil}, causes: []cause{{}},
+		w: w, st: st, given: given, ids: map[atomKey]int{}, tags: map[cause]int{}, needing: map[needing]int{}, of: [][]int{nil},
+		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{},
+		banPkg: map[pkgKey]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
 	}
 	for _, s := range st.wants {
-		if k := [2]string{s.ns, s.pkg}; b.asked[k] == nil {
+		if k := (pkgKey{s.ns, s.pkg}); b.asked[k] == nil {
 			b.asked[k] = s
 		}
-		if blocked[s] > 0 && s.current == nil {
-			b.banPkg[[2]string{s.ns, s.pkg}] = s
+		if given[party{want: s}] > demanded && s.current == nil {
+			b.banPkg[pkgKey{s.ns, s.pkg}] = s
 		}
 	}
 	for _, i := range st.have {
@@ -137,9 +103,9 @@ func (w *world) build(st *state, blocked map[any]int) *builder {
 	// What is there regardless comes first: it is no choice, and what it needs
 	// stands behind every subscription, before what those need.
 	for _, i := range st.have {
-		if i.free && blocked[i] < 3 {
-			tag := b.tag(causeKey{kind: causeStays, ns: i.ns, a: i.bundle}, cause{kind: causeStays, ns: i.ns, inst: i, bundle: i.bundle})
-			b.addRoot(root{inst: i, choice: solve.Choice{Of: []int{b.installedAtom(i)}, Tag: tag}})
+		if i.free && given[party{inst: i}] < ignored {
+			tag := b.tag(staying{fact{i.ns, i.bundle}, i}, nil)
+			b.addRoot(root{choice: solve.Choice{Of: []int{b.installedAtom(i)}, Tag: tag}})
 		}
 	}
 	for _, s := range w.inOrder(st.wants) {
@@ -152,7 +118,7 @@ func (w *world) build(st *state, blocked map[any]int) *builder {
 
 // inOrder returns the subscriptions as their wishes count: by namespace and
 // name. When not everything is to move, those that are named come first, then
-// those that have a pin to keep, then new ones.
+// those that have a pin to keep, then new ones. Rule 3.
 func (w *world) inOrder(wants []*want) []*want {
 	if w.opt.Upgrade {
 		return wants
@@ -172,15 +138,38 @@ func (w *world) inOrder(wants []*want) []*want {
 	return wants
 }
 
-// tag returns the number of a cause, the same for the same key.
-func (b *builder) tag(key causeKey, c cause) int {
-	if t, ok := b.tags[key]; ok {
+// tag returns the number of a cause, the same for an equal one, and keeps the
+// atoms that it was first met with.
+func (b *builder) tag(c cause, of []int) int {
+	if t, ok := b.tags[c]; ok {
 		return t
 	}
-	t := len(b.causes)
-	b.tags[key] = t
-	b.causes = append(b.causes, c)
+	b.tags[c] = b.newTag(c, of)
+	return b.tags[c]
+}
+
+// needTag does the same for what bundles require, which are most causes, without
+// an interface for each look.
+func (b *builder) needTag(c needing, of []int) int {
+	t, ok := b.needing[c]
+	if !ok {
+		t = b.newTag(c, of)
+		b.needing[c] = t
+	}
 	return t
+}
+
+func (b *builder) newTag(c cause, of []int) int {
+	b.causes = append(b.causes, c)
+	b.of = append(b.of, of)
+	return len(b.causes) - 1
+}
+
+// ban forbids an atom.
+func (b *builder) ban(id int, why ban) {
+	a := b.atoms[id]
+	tag := b.tag(banning{fact{a.ns, a.bundle()}, a.facts.pkg, why}, nil)
+	b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
 }
 
 // installedAtom returns the atom of something that is installed.
@@ -193,20 +182,17 @@ func (b *builder) installedAtom(i *installed) int {
 	if i.pin != nil {
 		a.watch = i.pin.WatchNamespaces
 	}
-	a.skipped = b.giveUp(i) >= 2
+	a.skipped = b.giveUp(i) >= unheeded
 	return b.add(key, a)
 }
 
 // giveUp returns how much of what asks for i has been given up.
-func (b *builder) giveUp(i *installed) int {
-	level := 0
+func (b *builder) giveUp(i *installed) relaxation {
+	level := b.given[party{inst: i}]
 	for _, s := range b.st.wants {
 		if s.current == i {
-			level = max(level, b.blocked[s])
+			level = max(level, b.given[party{want: s}])
 		}
-	}
-	if b.blocked[i] > 0 {
-		level = max(level, b.blocked[i]+1)
 	}
 	return level
 }
@@ -233,46 +219,47 @@ func (b *builder) entryAtom(ns string, e *catalog.Entry) int {
 	id := b.add(key, a)
 	for _, why := range b.bans(a) {
 		a.skipped = true
-		tag := b.tag(causeKey{kind: causeBanned, ns: ns, a: e.Name(), b: why}, cause{kind: causeBanned, ns: ns, bundle: e.Name(), text: why, pkg: f.pkg})
-		b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
+		b.ban(id, why)
 	}
 	return id
 }
 
 // wantFor returns the subscription that an entry's package is asked for by.
 func (b *builder) wantFor(ns string, e *catalog.Entry) *want {
-	return b.asked[[2]string{ns, e.Channel().Package().Name()}]
+	return b.asked[pkgKey{ns, e.Channel().Package().Name()}]
 }
 
 // bans returns why an entry cannot be chosen.
-func (b *builder) bans(a *atom) []string {
-	var why []string
+func (b *builder) bans(a *atom) []ban {
+	var why []ban
 	f := a.facts
 	if f.unusable != "" {
-		why = append(why, "cannot be used: "+f.unusable)
+		why = append(why, ban{banUnusable, "cannot be used: " + f.unusable})
 	}
 	if s := b.wantFor(a.ns, a.entry); f.deprecated && (s == nil || !s.isV1()) {
-		why = append(why, "is deprecated (olm.deprecated)")
+		why = append(why, deprecatedBan())
 	}
-	if text := b.w.cannotRun(a); text != "" && !b.w.warnsOnly() {
-		why = append(why, text)
+	if no := b.w.cannotRun(a); no.kind != 0 && !b.w.warnsOnly() {
+		why = append(why, no)
 	}
 	if text := b.w.notPromoted(a); text != "" {
-		why = append(why, text)
+		why = append(why, ban{banOtherLock, text})
 	}
-	if s := b.banPkg[[2]string{a.ns, f.pkg}]; s != nil {
-		why = append(why, "is asked for by subscription "+s.key()+", which could not be answered")
+	if s := b.banPkg[pkgKey{a.ns, f.pkg}]; s != nil {
+		why = append(why, ban{banUnanswered, "is asked for by subscription " + s.key() + ", which could not be answered"})
 	}
 	return why
 }
+
+func deprecatedBan() ban { return ban{banDeprecated, "is deprecated (olm.deprecated)"} }
 
 func (b *builder) add(key atomKey, a *atom) int {
 	id := len(b.atoms)
 	b.atoms = append(b.atoms, a)
 	b.ids[key] = id
-	if a.inst == nil || b.giveUp(a.inst) < 3 {
+	if a.inst == nil || b.giveUp(a.inst) < ignored {
 		if a.facts.pkg != "" {
-			k := [2]string{a.ns, a.facts.pkg}
+			k := pkgKey{a.ns, a.facts.pkg}
 			b.byPkg[k] = append(b.byPkg[k], id)
 		}
 		for _, g := range a.facts.apis {
@@ -283,11 +270,7 @@ func (b *builder) add(key atomKey, a *atom) int {
 		}
 	}
 	if a.inst != nil && a.facts.deprecated && !a.skipped {
-		tag := b.tag(causeKey{kind: causeBanned, ns: a.ns, a: "@" + a.inst.bundle}, cause{
-			kind: causeBanned, ns: a.ns, bundle: a.inst.bundle, inst: a.inst,
-			text: "is deprecated (olm.deprecated)", pkg: a.facts.pkg,
-		})
-		b.p.Bans = append(b.p.Bans, solve.Ban{Atom: id, Tag: tag})
+		b.ban(id, deprecatedBan())
 	}
 	b.todo = append(b.todo, id)
 	return id
@@ -295,8 +278,8 @@ func (b *builder) add(key atomKey, a *atom) int {
 
 // addWant makes a subscription a root.
 func (b *builder) addWant(s *want) {
-	level := b.blocked[s]
-	if level >= 3 || level > 0 && s.current == nil {
+	level := b.given[party{want: s}]
+	if level >= ignored || level > demanded && s.current == nil {
 		return
 	}
 	opts := b.w.options(s)
@@ -305,12 +288,10 @@ func (b *builder) addWant(s *want) {
 		opts = asOptions(es)
 	case b.w.without[s]:
 		return
-	case level > 0:
+	case level > demanded:
 		opts = options{of: []option{{current: s.current}}}
 	}
-	c := cause{kind: causeWant, ns: s.ns, want: s, fault: opts.fault}
-	tag := b.tag(causeKey{kind: causeWant, ns: s.ns, a: s.name}, c)
-	choice := solve.Choice{Tag: tag}
+	choice := solve.Choice{Tag: b.tag(asking{fact{ns: s.ns}, s, opts.fault}, nil)}
 	var cur int
 	if s.current != nil {
 		cur = b.installedAtom(s.current)
@@ -323,12 +304,10 @@ func (b *builder) addWant(s *want) {
 		id := b.entryAtom(s.ns, o.entry)
 		choice.Of = append(choice.Of, id)
 		if cur != 0 && (s.current.pkg() == "" || s.current.pkg() != b.atoms[id].facts.pkg) {
-			tag := b.tag(causeKey{kind: causeReplaced, ns: s.ns, a: s.current.bundle, b: o.entry.Name()},
-				cause{kind: causeReplaced, ns: s.ns, want: s, inst: s.current, bundle: o.entry.Name()})
+			tag := b.tag(succeeding{fact{s.ns, o.entry.Name()}, s.current}, nil)
 			b.p.Groups = append(b.p.Groups, solve.Group{Of: []int{cur, id}, Tag: tag})
 		}
 	}
-	b.causes[tag].atoms = choice.Of
 	b.addRoot(root{want: s, opts: opts, choice: choice})
 }
 

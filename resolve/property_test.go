@@ -42,9 +42,16 @@ func drawUniverse(t *rapid.T) universe {
 		}
 		u.cats = append(u.cats, c)
 	}
+	u.decl = drawDeclarations(t, names)
+	return u
+}
+
+// drawDeclarations draws subscriptions to some of the packages of that name.
+func drawDeclarations(t *rapid.T, names []string) subscription.Set {
+	var decl subscription.Set
 	spaces := []string{"ops", "team"}[:rapid.IntRange(1, 2).Draw(t, "namespaces")]
 	for _, ns := range spaces {
-		u.decl.OperatorGroups = append(u.decl.OperatorGroups, subscription.OperatorGroup{Namespace: ns, Name: "og", TargetNamespaces: []string{ns}})
+		decl.OperatorGroups = append(decl.OperatorGroups, subscription.OperatorGroup{Namespace: ns, Name: "og", TargetNamespaces: []string{ns}})
 		for _, n := range names {
 			if !rapid.Bool().Draw(t, "asked") {
 				continue
@@ -56,10 +63,10 @@ func drawUniverse(t *rapid.T) universe {
 			if ch := rapid.SampledFrom([]string{"", "stable", "beta"}).Draw(t, "channel"); ch != "" {
 				s.Channels = []string{ch}
 			}
-			u.decl.Subscriptions = append(u.decl.Subscriptions, s)
+			decl.Subscriptions = append(decl.Subscriptions, s)
 		}
 	}
-	return u
+	return decl
 }
 
 func drawPackage(t *rapid.T, name string, others []string) catalog.PackageData {
@@ -222,17 +229,50 @@ func TestAllHopsEndWhereNothingChanges(t *testing.T) {
 	})
 }
 
+// TestLocksAreSound looks at the lock of every round: resolved from nothing, and
+// then from that lock with other declarations.
 func TestLocksAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
 		opt.SharedDependencies = false
-		res := mustResolve(t, u.index(t), &u.decl, nil, opt)
+		opt.KeepGoing = rapid.Bool().Draw(t, "keep going")
+		x := u.index(t)
+		lock := soundRounds(t, x, &u.decl, nil, opt)
+		var names []string
+		for _, p := range u.cats[0].Packages {
+			names = append(names, p.Name)
+		}
+		decl, opt := drawDeclarations(t, names), drawOptions(t)
+		opt.SharedDependencies = false
+		opt.KeepGoing = rapid.Bool().Draw(t, "keep going")
+		if s := decl.Subscriptions; len(s) > 0 && rapid.Bool().Draw(t, "one by name") {
+			one := rapid.SampledFrom(s).Draw(t, "named")
+			opt.Named = []resolve.Target{{Namespace: one.Namespace, Package: one.Package}}
+		}
+		soundRounds(t, x, &decl, lock, opt)
+	})
+}
+
+// soundRounds resolves and checks the lock of every round, whether or not it
+// would be written, and returns the last.
+func soundRounds(t *rapid.T, x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt resolve.Options) *lockfile.File {
+	all := opt.Hops
+	for hop := 1; ; hop++ {
+		opt.Hops = hop
+		res, err := resolve.Resolve(x, decl, prev, opt)
+		var conflicts resolve.Conflicts
+		if err != nil && !errors.As(err, &conflicts) {
+			t.Fatal(err)
+		}
 		for _, ns := range []string{"ops", "team"} {
-			if fault := unsound(res.Partial.Pins, &u.decl, ns); fault != "" {
-				t.Fatal(fault)
+			if fault := unsound(res.Partial.Pins, decl, ns); fault != "" {
+				t.Fatalf("round %d: %s", hop, fault)
 			}
 		}
-	})
+		if len(res.Rounds) < hop || all >= 0 && hop >= all {
+			return res.Partial
+		}
+	}
 }
 
 // TestConflictsAreTrueAndMinimal proves each core by taking it apart, and asks
@@ -252,12 +292,12 @@ func TestConflictsAreTrueAndMinimal(t *testing.T) {
 		for _, tag := range core {
 			in[tag] = true
 		}
-		if ok, err := solve.Satisfiable(p, in); ok || err != nil {
+		if ok, err := holds(p, in); ok || err != nil {
 			t.Fatalf("the core %v can hold (%v)", core, err)
 		}
 		for _, tag := range core {
 			in[tag] = false
-			if ok, err := solve.Satisfiable(p, in); !ok || err != nil {
+			if ok, err := holds(p, in); !ok || err != nil {
 				t.Fatalf("the core %v does not need %d (%v)", core, tag, err)
 			}
 			in[tag] = true
@@ -270,6 +310,21 @@ func TestConflictsAreTrueAndMinimal(t *testing.T) {
 		}
 		failsAlone(t, x, &u.decl, conflicts[0], opt)
 	})
+}
+
+// holds reports whether the constraints of the given tags alone can hold.
+func holds(p solve.Problem, tags map[int]bool) (bool, error) {
+	choices := func(of []solve.Choice) []solve.Choice {
+		return slices.DeleteFunc(slices.Clone(of), func(c solve.Choice) bool { return !tags[c.Tag] })
+	}
+	p.Roots, p.Needs = choices(p.Roots), slices.Clone(p.Needs)
+	for i, of := range p.Needs {
+		p.Needs[i] = choices(of)
+	}
+	p.Groups = slices.DeleteFunc(slices.Clone(p.Groups), func(g solve.Group) bool { return !tags[g.Tag] })
+	p.Bans = slices.DeleteFunc(slices.Clone(p.Bans), func(b solve.Ban) bool { return !tags[b.Tag] })
+	res, err := solve.Solve(p)
+	return err == nil && res.Core == nil, err
 }
 
 func failsAlone(t *rapid.T, x *catalog.Index, decl *subscription.Set, c *resolve.Conflict, opt resolve.Options) {

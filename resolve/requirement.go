@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 // A requirement is one thing that a bundle needs: some one bundle of the
@@ -27,22 +28,6 @@ type hint struct {
 
 // compile turns a requirement into one test on one bundle.
 func compile(r catalog.Requirement, rules *celRules) (*requirement, error) {
-	switch r.Kind {
-	case catalog.RequireGVK:
-		return compileAPI(r.GVK), nil
-	case catalog.RequirePackage:
-		return compilePackage(r), nil
-	case catalog.RequireLabel:
-		return compileLabel(r.Label), nil
-	case catalog.RequireCEL:
-		return rules.compile(r.Rule)
-	default:
-		return compileCompound(r, rules)
-	}
-}
-
-// compileCompound turns all, any and not into one test.
-func compileCompound(r catalog.Requirement, rules *celRules) (*requirement, error) {
 	parts := make([]*requirement, len(r.Of))
 	for i, sub := range r.Of {
 		p, err := compile(sub, rules)
@@ -52,9 +37,17 @@ func compileCompound(r catalog.Requirement, rules *celRules) (*requirement, erro
 		parts[i] = p
 	}
 	switch r.Kind {
-	case catalog.RequireAll:
+	case olm.RequireGVK:
+		return compileAPI(r.GVK), nil
+	case olm.RequirePackage:
+		return compilePackage(r), nil
+	case olm.RequireLabel:
+		return compileLabel(r.Label), nil
+	case olm.RequireCEL:
+		return rules.compile(r.Rule)
+	case olm.RequireAll:
 		return compileAll(parts), nil
-	case catalog.RequireAny:
+	case olm.RequireAny:
 		return compileAny(parts), nil
 	default:
 		return compileNot(parts), nil
@@ -155,13 +148,13 @@ func join(rs []*requirement, sep string, of func(*requirement) string) string {
 func requirementKey(b *strings.Builder, r catalog.Requirement) {
 	fmt.Fprintf(b, "%d", r.Kind)
 	switch r.Kind {
-	case catalog.RequireGVK:
+	case olm.RequireGVK:
 		b.WriteString(r.GVK.Group + "\x00" + r.GVK.Version + "\x00" + r.GVK.Kind)
-	case catalog.RequirePackage:
+	case olm.RequirePackage:
 		b.WriteString(r.Package + "\x00" + r.Range.String())
-	case catalog.RequireLabel:
+	case olm.RequireLabel:
 		b.WriteString(r.Label)
-	case catalog.RequireCEL:
+	case olm.RequireCEL:
 		b.WriteString(r.Rule)
 	default: // what it is made of follows
 	}

@@ -12,6 +12,25 @@
 // is to move, what is named comes first, then what is pinned, then what is new.
 // Nothing that can be completed is ever passed over, so there is one answer.
 //
+// The rules of resolution, by their numbers in the specification, and where each
+// of them is kept:
+//
+//	 1 same choice                      world.round, world.fresh, world.upgrades, builder.candidates
+//	 2 unsatisfiable, for a reason      builder.conflict, cause
+//	 3 chance becomes a rule            world.inOrder, world.catalogs, world.providers
+//	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space
+//	 5 versions do not go down          world.upgrades
+//	 6 silence is broken                world.reportRound, world.reportHeld, world.reportEnd
+//	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked
+//	 8 the state                        world.stateBefore, world.fromLock, world.fromCluster
+//	 9 declarations of OLM v1           want.allows, world.rank, tied
+//	10 overlap                          builder.overlaps, builder.overlap, sharing
+//	11 selectors of OperatorGroups      world.followGroup
+//	12 generated pins (in part)         nextState.generate, generatedWant, installed.spare
+//	13 proven suggestions (in part)     question.try
+//	14 stranded pins (in part)          world.reportStranded
+//	15 lost preferences not followed    builder.candidates
+//
 // Everything here is a pure function of its arguments. The package never reads
 // a manifest, a file or a clock.
 //
@@ -38,7 +57,7 @@ const maxRounds = 1000
 // be resolved in Partial. The arguments are not modified.
 func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) (*Result, error) {
 	w := newWorld(x, decl, opt)
-	st := w.begin(prev)
+	st := w.stateBefore(prev)
 	if err := w.checkNamed(st); err != nil {
 		return nil, err
 	}

@@ -21,12 +21,13 @@ type round struct {
 }
 
 // round resolves once. A subscription that cannot be answered is set aside with
-// what cannot hold together with it, and the rest is resolved without them.
+// what cannot hold together with it, and the rest is resolved without them. Rule 1.
 func (w *world) round(st *state) (*round, error) {
-	blocked := map[any]int{}
 	r := &round{}
+	given := relaxed{}
+	var told [][]party
 	for {
-		b := w.build(st, blocked)
+		b := w.build(st, given)
 		res, err := solve.Solve(b.p)
 		if err != nil {
 			return nil, err
@@ -40,33 +41,16 @@ func (w *world) round(st *state) (*round, error) {
 			r.apply(res.Chosen)
 			return r, nil
 		}
-		fresh, found := b.block(core)
-		if !found {
+		parties := b.parties(core)
+		if len(parties) == 0 {
 			return nil, fmt.Errorf("resolving: no declaration takes part in the conflict %v", core)
 		}
-		if fresh {
-			r.conflicts = append(r.conflicts, b.conflict(core))
+		given.relax(parties)
+		if !slices.ContainsFunc(told, func(old []party) bool { return within(parties, old) }) {
+			told = append(told, parties)
+			r.conflicts = append(r.conflicts, b.conflict(b.p, core))
 		}
 	}
-}
-
-// block sets aside what takes part in a conflict. It reports whether any of it
-// is set aside for the first time, and whether there was anything.
-func (b *builder) block(core []int) (fresh, found bool) {
-	for _, t := range core {
-		c := b.causes[t]
-		var key any = c.inst
-		switch {
-		case c.kind == causeWant:
-			key = c.want
-		case c.kind != causeStays:
-			continue
-		}
-		found = true
-		fresh = fresh || b.blocked[key] == 0
-		b.blocked[key]++
-	}
-	return fresh, found
 }
 
 // apply makes the state after the round.
@@ -84,7 +68,6 @@ func (r *round) apply(chosen []int) {
 		for _, id := range root.choice.Of {
 			if have[id] {
 				r.picks[root.want] = id
-				b.picked[root.choice.Tag] = id
 				break
 			}
 		}
@@ -159,7 +142,10 @@ func (n *nextState) now(id int) *installed {
 		return n.made[id]
 	}
 	for _, i := range n.b.st.have {
-		if i.ns == a.ns && i.bundle == a.entry.Name() && (i.pkg() == "" || i.pkg() == a.facts.pkg) {
+		if i.ns != a.ns || i.bundle != a.entry.Name() || i.pkg() != "" && i.pkg() != a.facts.pkg {
+			continue
+		}
+		if i.csv != nil || i.facts.answersLike(a.facts) {
 			return n.adopt(i, a)
 		}
 	}
@@ -187,12 +173,15 @@ func (n *nextState) adopt(i *installed, a *atom) *installed {
 // succeed records that i takes the place of old. A state that this run made and
 // left again was only passed over.
 func (i *installed) succeed(old *installed) {
-	if !old.made {
+	switch {
+	case old.bundle == i.bundle:
+		i.replaces, i.skipped = old.replaces, old.skipped
+	case !old.made:
 		i.replaces = old.bundle
-		return
+	default:
+		i.replaces = old.replaces
+		i.skipped = append(slices.Clone(old.skipped), old.bundle)
 	}
-	i.replaces = old.replaces
-	i.skipped = append(slices.Clone(old.skipped), old.bundle)
 }
 
 // replaced reports whether a new bundle takes the place of a free one.
@@ -208,7 +197,7 @@ func (n *nextState) replaced(free *installed) bool {
 	return false
 }
 
-// generate adds the subscription that a dependency gets, as OLM names it.
+// generate adds the subscription that a dependency gets, as OLM names it. Rule 12.
 func (n *nextState) generate(i *installed, e *catalog.Entry) {
 	pkg, id := e.Channel().Package().Name(), i.cat
 	for _, s := range n.st.wants {

@@ -108,8 +108,12 @@ func api(kind string) map[string]string {
 }
 
 func (s *scenario) bundle(args []string, rest string) {
-	name := fullName(args[0])
-	add := func(p catalog.Property) { s.props[name] = append(s.props[name], p) }
+	name, key := fullName(args[0]), fullName(args[0])
+	if args[1] == "here" {
+		args = slices.Delete(slices.Clone(args), 1, 2)
+		key = s.cur + " " + name
+	}
+	add := func(p catalog.Property) { s.props[key] = append(s.props[key], p) }
 	if s.meta[name] == nil {
 		s.meta[name] = &catalog.Metadata{Known: true}
 	}
@@ -133,6 +137,10 @@ func (s *scenario) bundle(args []string, rest string) {
 		for _, m := range args[2:] {
 			s.meta[name].InstallModes = append(s.meta[name].InstallModes, catalog.InstallMode(m))
 		}
+	case "image":
+		s.images[key] = args[2]
+	case "as":
+		s.versions[key] = args[2]
 	case "kube":
 		s.meta[name].MinKubeVersion = args[2]
 	case "message":
@@ -233,7 +241,10 @@ func (s *scenario) index() *catalog.Index {
 			for j := range p.Bundles {
 				b := &p.Bundles[j]
 				_, version, _ := strings.Cut(b.Name, ".v")
+				version = cmp.Or(s.versions[c.ID.Name+" "+b.Name], version)
+				b.Image = cmp.Or(s.images[c.ID.Name+" "+b.Name], b.Image)
 				b.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": p.Name, "version": version})}, s.props[b.Name]...)
+				b.Properties = append(b.Properties, s.props[c.ID.Name+" "+b.Name]...)
 				if m := s.meta[b.Name]; m != nil {
 					b.Metadata = *m
 				}
@@ -255,7 +266,9 @@ func (s *scenario) index() *catalog.Index {
 	return x
 }
 
-func (s *scenario) resolve(args []string) {
+func (s *scenario) resolve(args []string) { s.resolveIn(s.index(), args) }
+
+func (s *scenario) resolveIn(x *catalog.Index, args []string) {
 	opt := resolve.Options{GlobalNamespaces: []string{"olm"}}
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")
@@ -303,7 +316,7 @@ func (s *scenario) resolve(args []string) {
 		}
 	}
 	s.opt = opt
-	s.res, s.err = resolve.Resolve(s.index(), &s.decl, s.lock, opt)
+	s.res, s.err = resolve.Resolve(x, &s.decl, s.lock, opt)
 	if s.res != nil && s.res.Lock != nil {
 		s.lock = s.res.Lock
 	}
@@ -341,4 +354,39 @@ func (s *scenario) moves() []string {
 		out = append(out, w)
 	}
 	return sorted(out)
+}
+
+// recorded returns one field of the pin of a package, bundles as words.
+func (s *scenario) recorded(pkg, field string) string {
+	p, ok := s.lock.Pin("ops", pkg)
+	if !ok {
+		s.t.Fatalf("%s is not pinned", pkg)
+	}
+	words := func(names ...string) string {
+		out := make([]string, len(names))
+		for i, n := range names {
+			if out[i] = n; n != "" {
+				out[i] = short(n)
+			}
+		}
+		return strings.Join(out, ",")
+	}
+	switch field {
+	case "replaces":
+		return words(p.Replaces)
+	case "skipped":
+		return words(p.Skipped...)
+	case "remaining":
+		return words(p.RemainingHops...)
+	case "catalog":
+		return p.Catalog.String()
+	case "image":
+		return p.Image
+	case "version":
+		return p.Version
+	case "channel":
+		return p.Channel
+	}
+	s.t.Fatalf("pin: no field %s", field)
+	return ""
 }

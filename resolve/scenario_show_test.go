@@ -48,30 +48,6 @@ func (s *scenario) show(args []string) {
 			text += fmt.Sprintf("%s/%s %s next=%s reachable=%s hops=%d head=%s others=%v deprecated=%v %s\n", a.Namespace, a.Package, a.Pinned,
 				a.Next, a.Reachable, a.Hops, a.Head, a.Others, a.Deprecated, a.Stays)
 		}
-	case "graph":
-		text = s.graph(args[1:])
 	}
 	s.shown = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-func (s *scenario) graph(args []string) string {
-	c, _ := s.index().Catalog(s.cats[s.cur].ID)
-	p, ok := c.Package(args[0])
-	if !ok {
-		s.t.Fatalf("graph: no package %s", args[0])
-	}
-	var pin *lockfile.Pin
-	if s.lock != nil {
-		if got, ok := s.lock.Pin("ops", args[0]); ok {
-			pin = &got
-		}
-	}
-	g := resolve.GraphOf(p, pin)
-	switch strings.Join(args[1:], "") {
-	case "mermaid":
-		return g.Mermaid()
-	case "dot":
-		return g.DOT()
-	}
-	return g.Text()
 }

@@ -23,6 +23,7 @@ import (
 //	                           < replaces, - skips, ~ skipRange (_ for a space)
 //	bundle a2 needs b >=1      requires a package; "api K" an API, "gives K" provides one, "deprecated", "modes OwnNamespace",
 //	                           "kube 1.30.0", "openshift 4.9", "constraint {…}", "message text"
+//	bundle a2 here gives K     one that differs in this catalog; "here image TEXT", "here as 2.1.0" its image, its version
 //	group ops [ns,…]           an OperatorGroup ("group none ops" takes it away)
 //	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, hold, approval, v1, policy, installed, watch
 //	unsub a
@@ -30,12 +31,14 @@ import (
 //	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, kube, openshift, warn, shared, overlap, global, from
 //	save NAME                  keeps the lock for run from=NAME
 //	want a2 team/b1            all that is pinned now
+//	pin a k=v …                what the lock says of a: replaces, skipped, remaining, version, channel, catalog, image
 //	moves a1>a2                what the run moved
 //	warn CODE [text]           a warning of the run; "quiet": none at all
+//	conflict NS/SUB …          the run found one between these
 //	fail TEXT                  the run ends in conflicts that say so
 //	stale [TEXT] / insync      what Check says of the lock
 //	merge NAME                 adds the pins of a saved lock that this one lacks
-//	show why b | whynot a@2 | tree | outdated | graph a [mermaid|dot]
+//	show why b | whynot a@2 | tree | outdated
 //	| LINE                     the next line of what was shown, spaces for tabs
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
@@ -63,6 +66,8 @@ type scenario struct {
 	props    map[string][]catalog.Property
 	meta     map[string]*catalog.Metadata
 	messages map[string]string
+	images   map[string]string // by catalog and bundle, as are versions
+	versions map[string]string
 	decl     subscription.Set
 	lock     *lockfile.File
 	saved    map[string]*lockfile.File
@@ -75,7 +80,7 @@ type scenario struct {
 func newScenario(t *testing.T) *scenario {
 	s := &scenario{
 		t: t, cats: map[string]*catalog.Content{}, props: map[string][]catalog.Property{}, meta: map[string]*catalog.Metadata{},
-		messages: map[string]string{}, saved: map[string]*lockfile.File{},
+		messages: map[string]string{}, images: map[string]string{}, versions: map[string]string{}, saved: map[string]*lockfile.File{},
 	}
 	s.catalog([]string{"cat", "0"})
 	s.group([]string{"ops"})
@@ -125,6 +130,13 @@ func (s *scenario) line(n int, words []string, rest string) {
 		if got := s.pins(); !slices.Equal(got, sorted(args)) {
 			fatal("got %s", strings.Join(got, " "))
 		}
+	case "pin":
+		for _, a := range args[1:] {
+			k, want, _ := strings.Cut(a, "=")
+			if got := s.recorded(args[0], k); got != want {
+				fatal("%s is %q", k, got)
+			}
+		}
 	case "moves":
 		if got := s.moves(); !slices.Equal(got, sorted(args)) {
 			fatal("got %s", strings.Join(got, " "))
@@ -133,6 +145,10 @@ func (s *scenario) line(n int, words []string, rest string) {
 		text := strings.TrimSpace(strings.TrimPrefix(rest, args[0]))
 		if !slices.ContainsFunc(s.res.Warnings, func(w diag.Warning) bool { return w.Code == args[0] && strings.Contains(w.Msg, text) }) {
 			fatal("got %v", s.res.Warnings)
+		}
+	case "conflict":
+		if !slices.ContainsFunc(s.res.Conflicts, func(c *resolve.Conflict) bool { return slices.Equal(c.Subscriptions, args) }) {
+			fatal("got %v", s.res.Conflicts)
 		}
 	case "quiet":
 		if len(s.res.Warnings) > 0 {

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
@@ -36,9 +37,7 @@ func Scope(decl *subscription.Set, prev *lockfile.File, opt Options) catalog.Nee
 // addProperties adds what an installed bundle requires. A requirement that
 // cannot be read is one that nothing can meet.
 func addProperties(n *catalog.Needs, ps []catalog.Property) {
-	for _, p := range ps {
-		if r, err := readRequirement(p); err == nil && r != nil {
-			n.Add(*r)
-		}
+	for _, r := range olm.Read(ps).Requires {
+		n.Add(r)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/disk"
+	"github.com/quayside/quayside/catalog/cache/index"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
@@ -23,25 +23,25 @@ import (
 // name, where that tells catalogs apart.
 func reduced(t testing.TB, x *catalog.Index, want catalog.Needs, held map[string][]byte, name func(catalog.ID) string) (*catalog.Index, int) {
 	t.Helper()
-	var files []*disk.File
+	var files []*index.File
 	for _, c := range x.Catalogs() {
 		key := name(c.ID())
 		data, ok := held[key]
 		if !ok || key == "" {
 			var buf bytes.Buffer
-			if err := disk.Write(&buf, "test", c.Digest(), c); err != nil {
+			if err := index.Write(&buf, "test", c.Digest(), c); err != nil {
 				t.Fatal(err)
 			}
 			data = buf.Bytes()
 			held[key] = data
 		}
-		f, err := disk.Open(bytes.NewReader(data), int64(len(data)), "test")
+		f, err := index.Open(bytes.NewReader(data), int64(len(data)), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, f)
 	}
-	contents, err := disk.Load(files, want)
+	contents, err := index.Load(files, want)
 	if err != nil {
 		t.Fatal(err)
 	}

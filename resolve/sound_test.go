@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
@@ -121,11 +122,11 @@ func providing(v map[string]string) func(thing) bool {
 }
 
 func inRange(v map[string]string) func(thing) bool {
-	in, err := catalog.ParseRange(v["versionRange"])
+	in, err := olm.ParseRange(v["versionRange"])
 	return func(b thing) bool {
 		return err == nil && slices.ContainsFunc(b.props, func(p catalog.Property) bool {
 			have := fields(p.Value)
-			version, err := catalog.ParseVersion(have["version"])
+			version, err := olm.ParseVersion(have["version"])
 			return err == nil && p.Type == "olm.package" && have["packageName"] == v["packageName"] && in.Contains(version)
 		})
 	}
@@ -163,8 +164,8 @@ func wentDown(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
 				continue
 			}
 			for _, p := range pins {
-				old, err1 := catalog.ParseVersion(c.Version)
-				now, err2 := catalog.ParseVersion(p.Version)
+				old, err1 := olm.ParseVersion(c.Version)
+				now, err2 := olm.ParseVersion(p.Version)
 				if p.Namespace == ns && p.Package == s.Package && err1 == nil && err2 == nil && now.LT(old) {
 					return fmt.Sprintf("%s went down from %s to %s", s.Package, old, now)
 				}

@@ -35,8 +35,9 @@ func (w *world) watchOf(ns string, s *want, b *catalog.Bundle) []string {
 
 func (w *world) warnsOnly() bool { return w.opt.Requirements == "warn" }
 
-// cannotRun returns why the bundle would not run where it is to go, or "".
-func (w *world) cannotRun(a *atom) string {
+// cannotRun returns why the bundle would not run where it is to go, or no ban
+// (rule 7).
+func (w *world) cannotRun(a *atom) ban {
 	b := a.entry.Bundle()
 	m := b.Metadata()
 	if !catalog.Supports(m.InstallModes, a.ns, a.watch) {
@@ -48,16 +49,16 @@ func (w *world) cannotRun(a *atom) string {
 		if can == "" {
 			can = "none"
 		}
-		return fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
-			catalog.ModeFor(a.ns, a.watch), watched(a.watch), can)
+		return ban{banInstallMode, fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
+			catalog.ModeFor(a.ns, a.watch), watched(a.watch), can)}
 	}
 	if below(w.opt.KubernetesVersion, m.MinKubeVersion) {
-		return fmt.Sprintf("needs Kubernetes %s, the workspace says %s", m.MinKubeVersion, w.opt.KubernetesVersion)
+		return ban{banCluster, fmt.Sprintf("needs Kubernetes %s, the workspace says %s", m.MinKubeVersion, w.opt.KubernetesVersion)}
 	}
 	if limit := b.MaxOpenShiftVersion(); aboveMinor(w.opt.OpenShiftVersion, limit) {
-		return fmt.Sprintf("runs on OpenShift up to %s, the workspace says %s", limit, w.opt.OpenShiftVersion)
+		return ban{banCluster, fmt.Sprintf("runs on OpenShift up to %s, the workspace says %s", limit, w.opt.OpenShiftVersion)}
 	}
-	return ""
+	return ban{}
 }
 
 func watched(ns []string) string {
@@ -70,28 +71,24 @@ func watched(ns []string) string {
 // below reports whether version have is lower than want; false where either is
 // not given.
 func below(have, want string) bool {
-	if have == "" || want == "" {
-		return false
-	}
-	h, err := semver.ParseTolerant(have)
-	if err != nil {
-		return false
-	}
-	v, err := semver.ParseTolerant(want)
-	return err == nil && h.LT(v)
+	h, v, ok := both(have, want)
+	return ok && h.LT(v)
 }
 
 // aboveMinor reports whether have is of a later minor than limit.
 func aboveMinor(have, limit string) bool {
-	if have == "" || limit == "" {
-		return false
+	h, l, ok := both(have, limit)
+	return ok && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
+}
+
+// both reads two versions as clusters give them; neither of an empty text.
+func both(x, y string) (v, w semver.Version, ok bool) {
+	if x == "" || y == "" {
+		return v, w, false
 	}
-	h, err := semver.ParseTolerant(have)
-	if err != nil {
-		return false
-	}
-	l, err := semver.ParseTolerant(limit)
-	return err == nil && (h.Major > l.Major || h.Major == l.Major && h.Minor > l.Minor)
+	v, err1 := semver.ParseTolerant(x)
+	w, err2 := semver.ParseTolerant(y)
+	return v, w, err1 == nil && err2 == nil
 }
 
 // notPromoted returns why a bundle is not the one that the lock to follow pins.
@@ -114,7 +111,7 @@ func overlapping(a, b []string) bool {
 	return slices.ContainsFunc(a, func(ns string) bool { return slices.Contains(b, ns) })
 }
 
-// sharing finds which atoms of one namespace may serve another.
+// sharing finds which atoms of one namespace may serve another. Rule 10.
 type sharing struct {
 	b      *builder
 	rooted []int // atoms that a subscription can be answered by

@@ -28,11 +28,17 @@ type want struct {
 
 func (s *want) key() string { return s.ns + "/" + s.name }
 
-func (s *want) pos(field string) diag.Pos {
+// pos returns where the declaration says the first of the fields that it says.
+func (s *want) pos(fields ...subscription.Field) diag.Pos {
 	if s.decl == nil {
 		return diag.Pos{}
 	}
-	return s.decl.At(field)
+	return s.decl.At(fields...)
+}
+
+// asked returns where the declaration says what it asks for.
+func (s *want) asked() diag.Pos {
+	return s.pos(subscription.FieldChannel, subscription.FieldPackage, subscription.FieldBundle)
 }
 
 // installed is one bundle that is there before a round.
@@ -47,7 +53,7 @@ type installed struct {
 	replaces   string // what it took the place of
 	skipped    []string
 	made       bool // by this run
-	spare      bool // nothing asks for it any more; it goes unless something needs it
+	spare      bool // nothing asks for it any more; it goes unless something needs it. Rule 12.
 }
 
 func (i *installed) pkg() string { return i.facts.pkg }
@@ -79,9 +85,9 @@ func (st *state) sort() {
 	})
 }
 
-// begin makes the state before the first round: for each namespace and package
-// the previous lock's pin, else what the declarations say of a cluster.
-func (w *world) begin(prev *lockfile.File) *state {
+// stateBefore makes the state before the first round (rule 8): for each namespace
+// and package the previous lock's pin, else what the declarations say of a cluster.
+func (w *world) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
 	for i := range w.decl.Subscriptions {
 		d := &w.decl.Subscriptions[i]
@@ -106,6 +112,7 @@ func (w *world) begin(prev *lockfile.File) *state {
 }
 
 // fromLock takes over the pins. It returns the pins by namespace and package.
+// Rule 8.
 func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
 	if prev == nil {
@@ -154,6 +161,7 @@ func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	return !has
 }
 
+// Rule 12.
 func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	id := p.Catalog
 	s := &want{
@@ -203,7 +211,7 @@ func (w *world) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Ent
 	return nil
 }
 
-// fromCluster takes over ClusterServiceVersions where the lock is silent.
+// fromCluster takes over ClusterServiceVersions where the lock is silent. Rule 8.
 func (w *world) fromCluster(st *state, locked map[string]*installed) {
 	taken := map[string]bool{} // names of CSVs that belong to a subscription, by "ns/name"
 	byName := map[string]*subscription.ClusterServiceVersion{}
@@ -267,7 +275,7 @@ func (w *world) differs(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
 	}
-	w.warn(diag.Warning{Pos: s.pos("status.installedCSV"), Code: "state-differs", Msg: "subscription " + s.key() + ": status says that " +
+	w.warn(diag.Warning{Pos: s.pos(subscription.FieldInstalled), Code: "state-differs", Msg: "subscription " + s.key() + ": status says that " +
 		s.decl.InstalledCSV + " is installed, the lock says " + s.current.bundle + "; the lock counts"})
 }
 

@@ -15,8 +15,20 @@ type teller struct {
 }
 
 type tagged struct {
-	tag int
 	cause
+	tag int
+	of  []int // the atoms that can meet it, or that it holds apart
+}
+
+// asking returns who asks for something in the conflict.
+func (t *teller) asking() []asking {
+	var out []asking
+	for _, x := range t.causes {
+		if c, ok := x.cause.(asking); ok {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // chain returns the lines, root first: each declaration with what its
@@ -24,97 +36,68 @@ type tagged struct {
 func (t *teller) chain() []Link {
 	var out []Link
 	for _, x := range t.causes {
-		switch x.kind {
-		case causeWant:
-			out = append(out, Link{At: t.where(x.cause), Text: t.asks(x.cause)})
-			out = append(out, t.below(x.atoms, 1)...)
-		case causeStays:
-			out = append(out, Link{At: t.where(x.cause), Text: x.bundle + " is installed in namespace " + x.ns + " and no subscription asks for it, so it stays"})
-			out = append(out, t.below([]int{t.b.installedAtom(x.inst)}, 1)...)
-		default: // told below what they constrain, or at the end
+		if o := x.order(); o == whoAsks || o == whatIsThere {
+			out = append(out, Link{At: x.where(), Text: x.tell(t, x.of)})
+			out = append(out, t.below(x.of, 1)...)
+			t.told[x.tag] = true
 		}
 	}
-	for _, x := range t.causes {
-		if t.told[x.tag] || x.kind == causeWant || x.kind == causeStays {
-			continue
+	for _, x := range t.causes { // what was not told below what it constrains
+		if !t.told[x.tag] {
+			t.told[x.tag] = true
+			out = append(out, Link{Text: x.tell(t, x.of)})
 		}
-		t.told[x.tag] = true
-		out = append(out, Link{Text: t.rule(x.cause)})
 	}
 	return out
 }
 
 // below returns what the bundles of the atoms need or why they cannot be
-// chosen, as far as it is part of the conflict, and what that leads to.
+// chosen, as far as it is part of the conflict, and what that leads to. What
+// several bundles have in common is told once.
 func (t *teller) below(atoms []int, depth int) []Link {
-	names := map[string]bool{}
+	names := map[fact]bool{}
 	for _, id := range atoms {
-		names[t.b.atoms[id].ns+"/"+t.b.atoms[id].bundle()] = true
+		names[fact{t.b.atoms[id].ns, t.b.atoms[id].bundle()}] = true
 	}
-	var out []Link
 	type group struct {
+		common  cause
 		bundles []string
-		first   tagged
 		atoms   []int
 	}
 	var groups []*group
 	for _, x := range t.causes {
-		if t.told[x.tag] || !names[x.ns+"/"+x.bundle] || x.kind != causeNeed && x.kind != causeBanned {
+		var common cause
+		switch c := x.cause.(type) {
+		case needing:
+			common = needing{req: c.req}
+		case banning:
+			common = banning{why: c.why}
+		}
+		if common == nil || t.told[x.tag] || !names[x.about()] {
 			continue
 		}
 		t.told[x.tag] = true
-		i := slices.IndexFunc(groups, func(g *group) bool {
-			return g.first.kind == x.kind && g.first.req == x.req && g.first.text == x.text
-		})
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.common == common })
 		if i < 0 {
-			groups = append(groups, &group{first: x})
-			i = len(groups) - 1
+			i = len(groups)
+			groups = append(groups, &group{common: common})
 		}
-		groups[i].bundles = append(groups[i].bundles, x.bundle)
-		groups[i].atoms = append(groups[i].atoms, x.atoms...)
+		groups[i].bundles = append(groups[i].bundles, x.about().bundle)
+		groups[i].atoms = append(groups[i].atoms, x.of...)
 	}
+	var out []Link
 	for _, g := range groups {
-		if g.first.kind == causeBanned {
-			out = append(out, Link{Depth: depth, Text: list(g.bundles) + " " + plural(g.first.text, len(g.bundles))})
-			continue
-		}
-		out = append(out, Link{Depth: depth, Text: t.requires(g.bundles, g.first.req, g.atoms)})
-		if depth < 20 {
-			out = append(out, t.below(g.atoms, depth+1)...)
+		switch c := g.common.(type) {
+		case banning:
+			out = append(out, Link{Depth: depth, Text: list(g.bundles) + " " + plural(c.why.text, len(g.bundles))})
+		case needing:
+			out = append(out, Link{Depth: depth, Text: t.requires(g.bundles, c.req, g.atoms)})
+			if depth < 20 {
+				out = append(out, t.below(g.atoms, depth+1)...)
+			}
 		}
 	}
 	return out
-}
-
-// asks tells what a subscription wants.
-func (t *teller) asks(c cause) string {
-	s := c.want
-	if c.fault != nil {
-		return "subscription " + s.key() + ": " + c.fault.msg
-	}
-	text := "subscription " + s.key() + " asks for package " + s.pkg
-	if len(s.channels) > 0 {
-		text += ", channel " + strings.Join(s.channels, " or ")
-	}
-	if s.cat != nil {
-		text += ", from catalog " + s.cat.String()
-	}
-	if s.generated {
-		text = "generated " + text
-	}
-	return text + ": " + t.candidates(c.atoms)
-}
-
-// candidates lists the bundles that can answer, once each.
-func (t *teller) candidates(atoms []int) string {
-	names := t.names(atoms)
-	switch len(names) {
-	case 0:
-		return "nothing answers it"
-	case 1:
-		return "only " + names[0] + " answers it"
-	}
-	return list(names) + " answer it"
 }
 
 func (t *teller) names(atoms []int) []string {
@@ -147,24 +130,6 @@ func (t *teller) requires(bundles []string, r *requirement, atoms []int) string 
 	return text + ": " + list(names) + " meet it"
 }
 
-// rule tells a rule that the candidates break.
-func (t *teller) rule(c cause) string {
-	switch c.kind {
-	case causePackage:
-		return fmt.Sprintf("namespace %s holds at most one bundle of package %s, not %s", c.ns, c.pkg, t.both(c.atoms))
-	case causeAPI:
-		return fmt.Sprintf("namespace %s holds at most one provider of the API %s, not %s", c.ns, c.api, t.both(c.atoms))
-	case causeReplaced:
-		return fmt.Sprintf("%s takes the place of %s: not both are installed", c.bundle, c.inst.bundle)
-	case causeOverlap:
-		return fmt.Sprintf("the API %s would be provided in namespaces %s and %s, which watch the same namespaces", c.api, c.ns, c.other)
-	case causeNeed:
-		return t.requires([]string{c.bundle}, c.req, c.atoms)
-	default:
-		return c.bundle + " " + c.text
-	}
-}
-
 // both lists those of the atoms that the conflict is about.
 func (t *teller) both(atoms []int) string {
 	names := t.names(slices.DeleteFunc(slices.Clone(atoms), func(id int) bool { return !t.in[id] }))
@@ -186,25 +151,6 @@ func (a *atom) origin() string {
 		return a.bundle() + " (installed)"
 	}
 	return a.bundle() + " (channel " + a.entry.Channel().Name() + " of catalog " + a.catalog().ID().String() + ")"
-}
-
-// where returns the position that a cause points at.
-func (t *teller) where(c cause) string {
-	switch {
-	case c.fault != nil && !c.fault.pos.IsZero():
-		return c.fault.pos.String()
-	case c.want != nil && c.want.decl != nil:
-		field := "spec.channel"
-		if _, ok := c.want.decl.Fields[field]; !ok {
-			field = packageField(c.want)
-		}
-		return c.want.pos(field).String()
-	case c.inst != nil && c.inst.csv != nil:
-		return c.inst.csv.Pos.String()
-	case c.inst != nil && c.inst.pin != nil:
-		return c.inst.pin.Pos.String()
-	}
-	return ""
 }
 
 // list joins names, at most five of them.

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/subscription"
 )
 
-// reportRound says what a round did that no one asked for.
+// reportRound says what a round did that no one asked for. Rule 6.
 func (w *world) reportRound(r *round) {
 	for _, root := range r.b.roots {
 		s := root.want
@@ -24,10 +24,10 @@ func (w *world) reportRound(r *round) {
 		switch first := root.opts.of[0]; {
 		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
 			w.warnFor(s, "fallback", fmt.Sprintf("subscription %s gets %s, %s below %s: %s", s.key(), got.bundle(),
-				counted(steps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.b.because(root, first.entry.Name())))
+				diag.Count(steps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.because(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
 			w.warnFor(s, "moved", fmt.Sprintf("subscription %s moves from %s to %s, which was not asked for: %s", s.key(), s.current.bundle, got.bundle(),
-				r.b.because(root, s.current.bundle)))
+				r.because(root, s.current.bundle)))
 		}
 		w.reportHop(s, got)
 	}
@@ -65,39 +65,27 @@ func (w *world) reportHop(s *want, got *atom) {
 }
 
 func (w *world) warnFor(s *want, code, msg string) {
-	field := "spec.channel"
-	if s.decl != nil {
-		if _, ok := s.decl.Fields[field]; !ok {
-			field = packageField(s)
-		}
-	}
-	w.warn(diag.Warning{Pos: s.pos(field), Code: code, Msg: msg})
+	w.warn(diag.Warning{Pos: s.asked(), Code: code, Msg: msg})
 }
 
 // because explains why the bundle of that name cannot answer root: what stands
 // against it when nothing else may.
-func (b *builder) because(root root, name string) string {
-	var of []int
-	for _, id := range root.choice.Of {
-		if b.atoms[id].bundle() == name {
-			of = append(of, id)
-		}
-	}
-	return b.against(root, of)
+func (r *round) because(root root, name string) string {
+	return r.against(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name }))
 }
 
 // against explains why none of the atoms can answer root: nothing would hold
 // together with them, or nothing that leaves the subscriptions before it what
-// they prefer.
-func (b *builder) against(root root, of []int) string {
-	p := b.p
-	p.Roots = slices.Clone(b.p.Roots)
+// they prefer. What root itself asks for is not repeated.
+func (r *round) against(root root, of []int) string {
+	p := r.b.p
+	p.Roots = slices.Clone(p.Roots)
 	at := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == root.choice.Tag })
 	p.Roots[at].Of = of
 	res, err := solve.Solve(p)
 	if err == nil && res.Core == nil {
 		for i := range p.Roots[:at] {
-			if id, ok := b.picked[p.Roots[i].Tag]; ok {
+			if id, ok := r.picks[r.b.roots[i].want]; ok {
 				p.Roots[i].Of = []int{id}
 			}
 		}
@@ -109,29 +97,16 @@ func (b *builder) against(root root, of []int) string {
 	case res.Core == nil:
 		return "what is required before it prefers otherwise"
 	}
-	return b.tellAgainst(p, root, res.Core)
-}
-
-// tellAgainst puts a core of p into one line, less what root itself asks for.
-func (b *builder) tellAgainst(p solve.Problem, root root, core []int) string {
-	was := make(map[int][]int, len(p.Roots))
-	for _, c := range p.Roots {
-		was[c.Tag] = b.causes[c.Tag].atoms
-		b.causes[c.Tag].atoms = c.Of
-	}
 	var parts []string
-	for _, l := range b.conflict(core).Chain {
+	for _, l := range r.b.conflict(p, res.Core).Chain {
 		if l.Depth > 0 || !strings.HasPrefix(l.Text, "subscription "+root.want.key()+" ") {
 			parts = append(parts, l.Text)
 		}
 	}
-	for tag, atoms := range was {
-		b.causes[tag].atoms = atoms
-	}
 	return strings.Join(parts, "; ")
 }
 
-// reportEnd says what is true of the state that is written down.
+// reportEnd says what is true of the state that is written down. Rule 6.
 func (w *world) reportEnd(r *round, st *state) {
 	for _, root := range r.b.roots {
 		if root.want != nil && root.want.current != nil {
@@ -162,7 +137,7 @@ func (w *world) reportEnd(r *round, st *state) {
 	}
 }
 
-// reportHeld says why something that was to move stays.
+// reportHeld says why something that was to move stays. Rule 6.
 func (w *world) reportHeld(r *round, root root) {
 	s := root.want
 	if id, ok := r.picks[s]; !ok || r.b.atoms[id].bundle() != s.current.bundle {
@@ -188,7 +163,7 @@ func (w *world) reportHeld(r *round, root root) {
 		w.warnFor(s, "held", fmt.Sprintf("subscription %s stays at %s although %s is offered: %s", s.key(), s.current.bundle, next[0], stay))
 	case len(better) > 0:
 		w.warnFor(s, "held", fmt.Sprintf("subscription %s stays at %s although %s is offered: %s", s.key(), s.current.bundle,
-			r.b.atoms[better[0]].bundle(), r.b.against(root, better)))
+			r.b.atoms[better[0]].bundle(), r.against(root, better)))
 	case len(root.opts.down) > 0:
 		w.warnFor(s, "downgrade", fmt.Sprintf("subscription %s stays at %s: the only way on goes down to %s; --allow-downgrade takes it", s.key(), s.current.bundle,
 			root.opts.down[0].Name()))
@@ -198,6 +173,7 @@ func (w *world) reportHeld(r *round, root root) {
 }
 
 // reportStranded says that no edge leads from what is installed to the head.
+// Rule 14.
 func (w *world) reportStranded(s *want) {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
@@ -235,15 +211,15 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 }
 
 // reportRun says what will not run although it is pinned: it was there before,
-// or the requirements are only to be warned of.
+// or the requirements are only to be warned of. Rule 7.
 func (w *world) reportRun(i *installed, s *want) {
 	a := &atom{ns: i.ns, entry: i.entry, facts: i.facts, watch: w.watchOf(i.ns, s, i.entry.Bundle())}
-	if text := w.cannotRun(a); text != "" {
-		w.warnFor(s, "requirement", fmt.Sprintf("%s/%s: %s %s", i.ns, cmp.Or(i.pkg(), s.pkg), i.bundle, text))
+	if no := w.cannotRun(a); no.kind != 0 {
+		w.warnFor(s, "requirement", fmt.Sprintf("%s/%s: %s %s", i.ns, cmp.Or(i.pkg(), s.pkg), i.bundle, no.text))
 	}
 }
 
-// reportUnchecked says which checks were left out for want of a version.
+// reportUnchecked says which checks were left out for want of a version. Rule 7.
 func (w *world) reportUnchecked(st *state) {
 	kube, shift := 0, 0
 	for _, i := range st.have {
@@ -258,10 +234,10 @@ func (w *world) reportUnchecked(st *state) {
 		}
 	}
 	if kube > 0 && w.opt.KubernetesVersion == "" {
-		w.warn(diag.Warning{Code: "unchecked", Msg: "kubernetesVersion is not given in quayside.yaml: minKubeVersion of " + counted(kube, "operator") + " is not checked"})
+		w.warn(diag.Warning{Code: "unchecked", Msg: "kubernetesVersion is not given in quayside.yaml: minKubeVersion of " + diag.Count(kube, "operator") + " is not checked"})
 	}
 	if shift > 0 && w.opt.OpenShiftVersion == "" {
-		w.warn(diag.Warning{Code: "unchecked", Msg: "openshiftVersion is not given in quayside.yaml: olm.maxOpenShiftVersion of " + counted(shift, "operator") + " is not checked"})
+		w.warn(diag.Warning{Code: "unchecked", Msg: "openshiftVersion is not given in quayside.yaml: olm.maxOpenShiftVersion of " + diag.Count(shift, "operator") + " is not checked"})
 	}
 }
 
@@ -304,7 +280,7 @@ func (w *world) reportSpaces(st *state) {
 			continue
 		}
 		if w.space(s.ns).group == nil && s.decl.Dialect == subscription.V0 {
-			w.warn(diag.Warning{Pos: s.decl.Pos, Code: "no-operatorgroup", Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
+			w.warn(diag.Warning{Pos: s.pos(subscription.FieldNamespace), Code: "no-operatorgroup", Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
 				watched(w.watches(st, s.current)))})
 		}
 		if w.opt.From != nil {

@@ -2,9 +2,10 @@ package resolve
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
@@ -59,29 +60,21 @@ func Why(lock *lockfile.File, decl *subscription.Set, ns, pkg string) (*Reasons,
 			step := Asked{Pin: here.pin.Key(), Version: here.pin.Version, Requirement: r.Requirement}
 			if r.Subscription != "" {
 				step.Subscription, step.At = r.Subscription, at[r.Subscription]
-				out.Chains = append(out.Chains, reversed(append(here.steps[:len(here.steps):len(here.steps)], step)))
+				chain := append(slices.Clone(here.steps), step)
+				slices.Reverse(chain)
+				out.Chains = append(out.Chains, chain)
 				continue
 			}
 			by, ok := byKey[r.Pin]
 			if !ok || here.seen[r.Pin] || len(queue) > maxChains {
 				continue
 			}
-			seen := map[string]bool{r.Pin: true}
-			for k := range here.seen {
-				seen[k] = true
-			}
+			seen := maps.Clone(here.seen)
+			seen[r.Pin] = true
 			queue = append(queue, path{pin: by, steps: append(here.steps[:len(here.steps):len(here.steps)], step), seen: seen})
 		}
 	}
 	return out, nil
-}
-
-func reversed(steps []Asked) []Asked {
-	out := make([]Asked, len(steps))
-	for i, s := range steps {
-		out[len(steps)-1-i] = s
-	}
-	return out
 }
 
 func notPinned(lock *lockfile.File, ns, pkg string) error {
@@ -89,11 +82,7 @@ func notPinned(lock *lockfile.File, ns, pkg string) error {
 	for _, p := range lock.Pins {
 		names = append(names, p.Key())
 	}
-	msg := fmt.Sprintf("%s/%s is not pinned", ns, pkg)
-	if near := diag.Nearest(ns+"/"+pkg, names); len(near) > 0 {
-		msg += " (did you mean " + strings.Join(near, " or ") + "?)"
-	}
-	return fmt.Errorf("%s", msg)
+	return fmt.Errorf("%s/%s is not pinned%s", ns, pkg, didYouMean(ns+"/"+pkg, names))
 }
 
 // Text prints the chains, one hop a line, root first.

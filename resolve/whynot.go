@@ -32,7 +32,7 @@ func WhyNot(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt O
 	opt.Upgrade, opt.From, opt.KeepGoing, opt.Hops = true, nil, true, 1
 	opt.Named = []Target{{Namespace: t.Namespace, Package: t.Package}}
 	w := newWorld(x, decl, opt)
-	st := w.begin(prev)
+	st := w.stateBefore(prev)
 	q := &question{w: w, st: st, t: t}
 	for _, s := range st.wants {
 		if s.ns == t.Namespace && s.pkg == t.Package {
@@ -194,20 +194,25 @@ func (q *question) channels() []string {
 
 // try resolves with nothing but es for the subscription, and without others. It
 // returns nil where that has a solution; conflicts that the subscription takes
-// no part in are set aside.
+// no part in are set aside. Rule 13.
 func (q *question) try(es []*catalog.Entry, without map[*want]bool) (*Conflict, error) {
 	w := *q.w
 	w.force, w.without = map[*want][]*catalog.Entry{q.s: es}, without
-	for blocked := map[any]int{}; ; {
-		b := w.build(q.st, blocked)
+	for given := (relaxed{}); ; {
+		b := w.build(q.st, given)
 		res, err := solve.Solve(b.p)
 		if err != nil || res.Core == nil {
 			return nil, err
 		}
-		mine := slices.ContainsFunc(res.Core, func(tag int) bool { return b.causes[tag].want == q.s })
-		if _, found := b.block(res.Core); mine || !found {
-			return b.conflict(res.Core), nil
+		mine := slices.ContainsFunc(res.Core, func(tag int) bool {
+			c, ok := b.causes[tag].(asking)
+			return ok && c.want == q.s
+		})
+		parties := b.parties(res.Core)
+		if mine || len(parties) == 0 {
+			return b.conflict(b.p, res.Core), nil
 		}
+		given.relax(parties)
 	}
 }
 
@@ -222,13 +227,13 @@ func (q *question) changesForOffer(offered []*catalog.Entry) {
 	case !q.asked:
 		q.change("", fmt.Sprintf("declare a subscription to package %s in namespace %s", q.t.Package, q.t.Namespace))
 	case !q.permitted(first):
-		q.change(q.s.pos("spec.channel").String(), "ask for channel "+strings.Join(q.channels(), " or "))
+		q.change(q.s.pos(subscription.FieldChannel).String(), "ask for channel "+strings.Join(q.channels(), " or "))
 	case q.s.current != nil && first.Bundle().Version().LT(q.s.current.facts.version):
 		q.change("", fmt.Sprintf("quayside resolve --upgrade=%s/%s@%s --allow-downgrade", q.t.Namespace, q.t.Package, q.out.Version))
 	case q.s.current != nil:
 		q.changeByHops()
 	default:
-		q.change(q.s.pos("").String(), "set startingCSV: "+first.Name())
+		q.change(q.s.pos(subscription.FieldStartingCSV).String(), "set startingCSV: "+first.Name())
 	}
 }
 
@@ -262,7 +267,7 @@ func (q *question) changesForConflict(es []*catalog.Entry, c *Conflict) error {
 			return err
 		}
 		if left == nil {
-			q.change(s.pos("").String(), "remove subscription "+s.key()+", or let it ask for another channel or version")
+			q.change(s.pos().String(), "remove subscription "+s.key()+", or let it ask for another channel or version")
 		}
 	}
 	if len(q.out.Changes) == 0 {
@@ -289,7 +294,7 @@ func (o *Obstacles) Text() string {
 		b.WriteString("\t" + a + "\n")
 	}
 	if len(o.Changes) > 0 {
-		b.WriteString("\tto change:\n")
+		b.WriteString("\tto fix this, change:\n")
 	}
 	for _, c := range o.Changes {
 		b.WriteString("\t\t" + at(c.At) + c.Text + "\n")

@@ -30,9 +30,8 @@ type entriesKey struct {
 	req *requirement
 }
 
-// space is one install namespace.
+// space is one install namespace. Rule 4.
 type space struct {
-	name     string
 	group    *subscription.OperatorGroup // nil: none declared
 	watch    []string                    // of the group; empty: all namespaces
 	exclude  bool                        // no catalogs of global namespaces
@@ -62,82 +61,41 @@ func (w *world) space(ns string) *space {
 	if s, ok := w.spaces[ns]; ok {
 		return s
 	}
-	s := &space{name: ns}
+	s := &space{}
 	w.spaces[ns] = s
-	var groups []*subscription.OperatorGroup
-	for i := range w.decl.OperatorGroups {
-		if g := &w.decl.OperatorGroups[i]; g.Namespace == ns {
-			groups = append(groups, g)
-		}
-	}
+	groups := w.decl.OperatorGroupsIn(ns)
 	if len(groups) > 1 {
 		names := make([]string, len(groups))
 		for i, g := range groups {
 			names[i] = g.Name + " (" + g.Pos.String() + ")"
 		}
-		s.fault = "namespace " + ns + " has " + counted(len(groups), "OperatorGroup") + ": " + strings.Join(names, ", ") + "; keep one"
+		s.fault = "namespace " + ns + " has " + diag.Count(len(groups), "OperatorGroup") + ": " + strings.Join(names, ", ") + "; keep one"
 		s.faultPos = groups[1].Pos
 		return s
 	}
 	if len(groups) == 1 {
-		w.adopt(s, groups[0])
+		w.followGroup(s, &groups[0])
 	}
 	return s
 }
 
-// adopt takes over what an OperatorGroup says.
-func (w *world) adopt(s *space, g *subscription.OperatorGroup) {
+// followGroup takes over what an OperatorGroup says. Its selector is matched
+// against the declared Namespaces (rule 11).
+func (w *world) followGroup(s *space, g *subscription.OperatorGroup) {
 	s.group, s.exclude = g, g.ExcludeGlobal
 	s.watch = g.TargetNamespaces
 	if g.ServiceAccountName != "" {
-		w.warn(diag.Warning{Pos: g.Pos, Code: "service-account", Msg: "OperatorGroup " + g.Namespace + "/" + g.Name +
+		w.warn(diag.Warning{Pos: g.At("spec.serviceAccountName"), Code: "service-account", Msg: "OperatorGroup " + g.Namespace + "/" + g.Name +
 			": serviceAccountName is not honoured: what installs the manifests decides what they may do"})
 	}
 	if g.Selector == nil || len(g.TargetNamespaces) > 0 {
 		return
 	}
-	s.watch = nil
-	for _, n := range w.decl.Namespaces {
-		if selects(g.Selector, n.Labels) {
-			s.watch = append(s.watch, n.Name)
-		}
-	}
-	slices.Sort(s.watch)
-	s.watch = slices.Compact(s.watch)
+	s.watch = w.decl.NamespacesMatching(g.Selector)
 	if len(s.watch) == 0 {
 		s.fault = "OperatorGroup " + g.Namespace + "/" + g.Name + ": its selector matches no declared Namespace; list the namespaces in spec.targetNamespaces"
-		s.faultPos = g.Pos
+		s.faultPos = g.At("spec.selector")
 	}
-}
-
-// selects reports whether labels match s. A nil s matches everything.
-func selects(s *subscription.LabelSelector, labels map[string]string) bool {
-	if s == nil {
-		return true
-	}
-	for k, v := range s.MatchLabels {
-		if got, ok := labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	for _, e := range s.MatchExpressions {
-		value, has := labels[e.Key]
-		ok := false
-		switch e.Operator {
-		case "In":
-			ok = has && slices.Contains(e.Values, value)
-		case "NotIn":
-			ok = !has || !slices.Contains(e.Values, value)
-		case "Exists":
-			ok = has
-		case "DoesNotExist":
-			ok = !has
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // isGlobal reports whether catalogs of that namespace are visible everywhere.
@@ -152,7 +110,7 @@ func (w *world) sees(ns string, id catalog.ID) bool {
 }
 
 // catalogs returns the catalogs visible in ns, the preferred first: by
-// priority, then those of the namespace itself, then by name.
+// priority, then those of the namespace itself, then by name. Rule 3.
 func (w *world) catalogs(ns string) []*catalog.Catalog {
 	if cats, ok := w.visible[ns]; ok {
 		return cats
@@ -179,7 +137,7 @@ func (w *world) catalogs(ns string) []*catalog.Catalog {
 
 // providers returns the entries of one catalog that meet a requirement, the
 // preferred first: those of default channels, then by package, then by channel,
-// and within a channel from the head down.
+// and within a channel from the head down. Rule 3.
 func (w *world) providers(c *catalog.Catalog, r *requirement) []*catalog.Entry {
 	key := entriesKey{c, r}
 	if got, ok := w.entries[key]; ok {

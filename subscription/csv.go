@@ -2,13 +2,12 @@ package subscription
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -50,25 +49,25 @@ type apiRef struct {
 func (r *reader) clusterServiceVersion(n *yaml.Node) {
 	var o csv
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, &o))
-	c := checker{file: r.file, fields: map[string]diag.Pos{}, pos: r.at(n), errs: &r.errs}
+	c := r.checker(n, diag.Fields{})
 	if _, m := yamlnode.Field(n, "metadata"); m != nil { // the rest is large, and none of it is complained of
 		for field, pos := range yamlnode.Positions(r.file, m) {
-			c.fields["metadata."+field] = pos
+			c.Fields["metadata."+field] = pos
 		}
-		c.fields["metadata"] = r.at(m)
+		c.Fields["metadata"] = r.at(m)
 	}
-	if _, said := c.fields["metadata.namespace"]; !said || o.Metadata.Namespace == "placeholder" {
+	if _, said := c.Fields["metadata.namespace"]; !said || o.Metadata.Namespace == "placeholder" {
 		r.set.Warnings = append(r.set.Warnings, diag.Warning{
-			Pos: c.pos, Code: "no-state", Msg: "ClusterServiceVersion without a namespace of its own is passed over: a bundle's manifest is no state of a cluster",
+			Pos: c.Whole, Code: "no-state", Msg: "ClusterServiceVersion without a namespace of its own is passed over: a bundle's manifest is no state of a cluster",
 		})
 		return
 	}
-	c.name("metadata.name", o.Metadata.Name)
-	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
 	_, copied := o.Metadata.Labels["olm.copiedFrom"]
 	v := ClusterServiceVersion{
 		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, Version: o.Spec.Version, Replaces: o.Spec.Replaces,
-		Phase: o.Status.Phase, Copied: copied || o.Status.Reason == "Copied", Pos: c.pos,
+		Copied: copied || o.Status.Reason == "Copied", Pos: c.Whole,
 	}
 	if text, ok := o.Metadata.Annotations[propertiesAnnotation]; ok {
 		v.Properties, v.Annotated = c.annotated(text), true
@@ -88,14 +87,14 @@ func (c checker) annotated(text string) []catalog.Property {
 	}
 	field := "metadata.annotations." + propertiesAnnotation
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		c.addf(field, "not a JSON object with properties: %w", err)
+		c.Addf(field, "not a JSON object with properties: %w", err)
 		return nil
 	}
 	var out []catalog.Property
 	for i, p := range list.Properties {
 		value, err := yamlnode.Canonical(p.Value)
 		if p.Type == "" || err != nil {
-			c.addf(field, "property %d has no type or no value", i)
+			c.Addf(field, "property %d has no type or no value", i)
 			continue
 		}
 		out = append(out, catalog.Property{Type: p.Type, Value: value})
@@ -106,41 +105,31 @@ func (c checker) annotated(text string) []catalog.Property {
 // derived returns the properties that the owned and required APIs stand for.
 func derived(o csv) []catalog.Property {
 	var out []catalog.Property
-	add := func(kind, group string, a apiRef) {
-		out = append(out, property(kind, map[string]string{"group": group, "kind": a.Kind, "version": a.Version}))
+	crd := func(a apiRef) catalog.GVK {
+		group, _ := olm.GroupOf(a.Name)
+		return catalog.GVK{Group: group, Version: a.Version, Kind: a.Kind}
 	}
-	groupOf := func(a apiRef) string {
-		_, group, _ := strings.Cut(a.Name, ".")
-		return group
-	}
+	service := func(a apiRef) catalog.GVK { return catalog.GVK{Group: a.Group, Version: a.Version, Kind: a.Kind} }
 	for _, a := range o.Spec.CRDs.Owned {
-		add("olm.gvk", groupOf(a), a)
+		out = append(out, olm.Provided(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Owned {
-		add("olm.gvk", a.Group, a)
+		out = append(out, olm.Provided(service(a)))
 	}
 	for _, a := range o.Spec.CRDs.Required {
-		add("olm.gvk.required", groupOf(a), a)
+		out = append(out, olm.Required(crd(a)))
 	}
 	for _, a := range o.Spec.Services.Required {
-		add("olm.gvk.required", a.Group, a)
+		out = append(out, olm.Required(service(a)))
 	}
 	return out
-}
-
-func property(kind string, value map[string]string) catalog.Property {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(fmt.Sprintf("subscription: %v: %v", value, err))
-	}
-	return catalog.Property{Type: kind, Value: raw}
 }
 
 // inferPackages adds olm.package to each ClusterServiceVersion without the
 // annotation that Subscriptions to exactly one package call installed.
 func (s *Set) inferPackages() {
 	for i, c := range s.CSVs {
-		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p catalog.Property) bool { return p.Type == "olm.package" }) {
+		if c.Annotated || c.Copied || slices.ContainsFunc(c.Properties, func(p catalog.Property) bool { return p.Type == olm.TypePackage }) {
 			continue
 		}
 		var packages []string
@@ -151,8 +140,7 @@ func (s *Set) inferPackages() {
 		}
 		slices.Sort(packages)
 		if packages = slices.Compact(packages); len(packages) == 1 {
-			own := property("olm.package", map[string]string{"packageName": packages[0], "version": c.Version})
-			s.CSVs[i].Properties = append(slices.Clone(c.Properties), own)
+			s.CSVs[i].Properties = append(slices.Clone(c.Properties), olm.Named(packages[0], c.Version))
 		}
 	}
 }

@@ -78,10 +78,10 @@ func faults() []fault {
 		{"twice", good + "---\n" + good, `f.yaml:6:1: subscription "ns/a" is declared twice, first at f.yaml:1:1`},
 		{"twice across dialects", good + "---\n" + own + "spec: {package: a}\n", `f.yaml:6:1: subscription "ns/a" is declared twice, first at f.yaml:1:1`},
 		{"group twice", group + "---\n" + strings.Replace(group, "/v1", "/v1alpha2", 1), `f.yaml:5:1: OperatorGroup "ns/og" is declared twice, first at f.yaml:1:1`},
-		{"contradiction", good + "---\n" + strings.Replace(own, "name: a", "name: b", 1) + "spec: {package: a, catalog: olm/other}\n", `f.yaml:9:29: package "a" in namespace "ns" is asked for with another catalog at f.yaml:4:25`},
+		{"contradiction", good + "---\n" + strings.Replace(own, "name: a", "name: b", 1) + "spec: {package: a, catalog: olm/other}\n", `f.yaml:9:29: package "a" in namespace "ns" is requested with a different catalog at f.yaml:4:25`},
 		{
 			"contradicting config", strings.Replace(good, "source: hub", "config: {nodeSelector: {a: b}}, source: hub", 1) + "---\n" + strings.Replace(strings.Replace(good, "{name: a, name", "{name: b, name", 1), "source: hub", "config: {nodeSelector: {a: c}}, source: hub", 1),
-			`f.yaml:9:25: package "a" in namespace "ns" is asked for with another config at f.yaml:4:25`,
+			`f.yaml:9:25: package "a" in namespace "ns" is requested with a different config at f.yaml:4:25`,
 		},
 	}
 }

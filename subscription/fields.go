@@ -3,8 +3,6 @@ package subscription
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"go.yaml.in/yaml/v3"
@@ -24,72 +22,24 @@ type metadata struct {
 
 // checker collects the faults of one object.
 type checker struct {
-	file   string
-	fields map[string]diag.Pos
-	pos    diag.Pos
-	errs   *diag.List
+	yamlnode.Checker
+	file string
 }
 
 // decode reads n into v and returns a checker for what is in it.
 func (r *reader) decode(n *yaml.Node, v any) checker {
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, v))
-	return checker{file: r.file, fields: yamlnode.Positions(r.file, n), pos: r.at(n), errs: &r.errs}
+	return r.checker(n, yamlnode.Positions(r.file, n))
 }
 
-// at returns where a field stands, else the nearest one around it.
-func (c checker) at(field string) diag.Pos {
-	for f := field; f != ""; {
-		if p, ok := c.fields[f]; ok {
-			return p
-		}
-		i := strings.LastIndexAny(f, ".[")
-		if i < 0 {
-			break
-		}
-		f = f[:i]
-	}
-	return c.pos
-}
-
-func (c checker) addf(field, format string, args ...any) {
-	c.errs.Addf(c.at(field), field+": "+format, args...)
-}
-
-// given reports whether value is there, and says so where it is not; what has
-// the wrong type was said already.
-func (c checker) given(field, value string) bool {
-	if value != "" {
-		return true
-	}
-	if p, stands := c.fields[field]; stands && c.faulty(p) {
-		return false
-	}
-	c.addf(field, "missing")
-	return false
-}
-
-func (c checker) faulty(p diag.Pos) bool {
-	return slices.ContainsFunc(*c.errs, func(e *diag.Error) bool { return e.Pos == p })
-}
-
-// name checks a required name of an object.
-func (c checker) name(field, value string) {
-	if c.given(field, value) && !yamlnode.IsDNS1123Subdomain(value) {
-		c.addf(field, "%q is not a Kubernetes name (lower case letters, digits, - and .)", value)
-	}
-}
-
-// namespace checks a required name of a namespace.
-func (c checker) namespace(field, value string) {
-	if c.given(field, value) && !yamlnode.IsDNS1123Label(value) {
-		c.addf(field, "%q is not a namespace's name (lower case letters, digits and -, at most 63)", value)
-	}
+func (r *reader) checker(n *yaml.Node, fields diag.Fields) checker {
+	return checker{yamlnode.Checker{Fields: fields, Whole: r.at(n), Faults: &r.errs}, r.file}
 }
 
 // enum checks an optional word.
 func (c checker) enum(field, value string, allowed ...string) {
-	if value != "" && !slices.Contains(allowed, value) {
-		c.addf(field, "%q is not one of %s%s", value, strings.Join(allowed, ", "), diag.DidYouMean(value, allowed))
+	if value != "" {
+		c.Enum(field, value, allowed...)
 	}
 }
 
@@ -99,15 +49,15 @@ func (c checker) versions(field, value string) {
 		return
 	}
 	if len(value) > 64 {
-		c.addf(field, "%d characters, more than the 64 that a range may have", len(value))
+		c.Addf(field, "%d characters, more than the 64 that a range may have", len(value))
 		return
 	}
 	if _, err := semver.NewConstraint(value); err != nil {
-		c.addf(field, "%q is not a version range such as \">=1.2.0 <2\"", value)
+		c.Addf(field, "%q is not a version range such as \">=1.2.0 <2\"", value)
 	}
 }
 
-type selector struct {
+type labelSelector struct {
 	MatchLabels      map[string]string `json:"matchLabels"`
 	MatchExpressions []expression      `json:"matchExpressions"`
 }
@@ -119,22 +69,22 @@ type expression struct {
 }
 
 // selector checks a label selector by metav1's rules.
-func (c checker) selector(field string, s *selector) *LabelSelector {
+func (c checker) selector(field string, s *labelSelector) *LabelSelector {
 	if s == nil {
 		return nil
 	}
 	out := &LabelSelector{MatchLabels: s.MatchLabels}
 	for i, e := range s.MatchExpressions {
 		at := fmt.Sprintf("%s.matchExpressions[%d]", field, i)
-		c.given(at+".key", e.Key)
-		if c.given(at+".operator", e.Operator) {
+		c.Given(at+".key", e.Key)
+		if c.Given(at+".operator", e.Operator) {
 			c.enum(at+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
 		}
 		switch wants := e.Operator == "In" || e.Operator == "NotIn"; {
 		case wants && len(e.Values) == 0:
-			c.addf(at+".values", "missing: %s needs at least one", e.Operator)
+			c.Addf(at+".values", "missing: %s needs at least one", e.Operator)
 		case !wants && len(e.Values) > 0:
-			c.addf(at+".values", "%s takes none", e.Operator)
+			c.Addf(at+".values", "%s takes none", e.Operator)
 		}
 		out.MatchExpressions = append(out.MatchExpressions, LabelExpression(e))
 	}

@@ -44,7 +44,7 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 		if err != nil {
 			continue
 		}
-		if !set.Empty() {
+		if !set.first().IsZero() {
 			if w, found := l.applied(file, set); found {
 				set.Warnings = append(set.Warnings, w)
 			}
@@ -78,7 +78,7 @@ func (l *loader) find() {
 	for _, p := range paths {
 		p = path.Clean(p)
 		if !fs.ValidPath(p) {
-			l.errs.Addf(l.pos(p), "not a path inside of the workspace")
+			l.errs.Addf(l.pos(p), "not a path inside the workspace")
 			continue
 		}
 		info, err := fs.Stat(l.fsys, p)
@@ -156,27 +156,6 @@ func (l *loader) applied(file string, set *Set) (diag.Warning, bool) {
 			return w, false
 		}
 	}
-}
-
-// first returns the position of the first declaration.
-func (s *Set) first() diag.Pos {
-	var all []diag.Pos
-	for _, d := range s.Subscriptions {
-		all = append(all, d.Pos)
-	}
-	for _, d := range s.OperatorGroups {
-		all = append(all, d.Pos)
-	}
-	for _, d := range s.CatalogSources {
-		all = append(all, d.Pos)
-	}
-	for _, d := range s.CSVs {
-		all = append(all, d.Pos)
-	}
-	for _, d := range s.Namespaces {
-		all = append(all, d.Pos)
-	}
-	return slices.MinFunc(all, diag.Pos.Compare)
 }
 
 // kustomization returns the path of a directory's kustomization, or "".

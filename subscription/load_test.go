@@ -62,7 +62,7 @@ func TestLoadFSErrors(t *testing.T) {
 		"a/zero.yaml": text("kind: [\n"),
 		"a/fine.yaml": own("z"),
 	}, subscription.LoadOptions{Paths: []string{"missing", "a", "../b"}})
-	want := "../b: not a path inside of the workspace\n" +
+	want := "../b: not a path inside the workspace\n" +
 		"a/two.yaml:1:1: subscription \"ns/x\" is declared twice, first at a/one.yaml:1:1\n" +
 		"a/zero.yaml:2: malformed YAML: did not find expected node content\n" +
 		"missing: no such file or directory: file does not exist"

@@ -11,6 +11,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
+// Quayside is the dialect of quayside's own Subscription.
+const Quayside Dialect = "quayside.dev"
+
 // subscriptionOwn is quayside's own Subscription.
 type subscriptionOwn struct {
 	APIVersion string   `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
@@ -31,6 +34,14 @@ type specOwn struct {
 	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace may then be left out: it is what the bundle suggests, else the name of its package."`
 }
 
+func fieldsOwn() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "metadata.namespace", FieldPackage: "spec.package", FieldChannel: "spec.channel", FieldRange: "spec.version",
+		FieldCatalog: "spec.catalog", FieldCatalogNamespace: "spec.catalog", FieldApproval: "spec.approval", FieldHold: "spec.hold",
+		FieldWatch: "spec.watchNamespaces", FieldConfig: "spec.config", FieldBundle: "spec.bundle",
+	}
+}
+
 // Schema returns the JSON schema of quayside's own Subscription, as it is
 // shipped.
 func Schema() []byte {
@@ -40,9 +51,9 @@ func Schema() []byte {
 func (r *reader) subscriptionOwn(n *yaml.Node) {
 	var o subscriptionOwn
 	c := r.decode(n, &o)
-	c.name("metadata.name", o.Metadata.Name)
+	c.Name("metadata.name", o.Metadata.Name)
 	if o.Metadata.Namespace != "" || o.Spec.Bundle == "" {
-		c.namespace("metadata.namespace", o.Metadata.Namespace)
+		c.Namespace("metadata.namespace", o.Metadata.Namespace)
 	}
 	c.versions("spec.version", o.Spec.Version)
 	c.enum("spec.approval", o.Spec.Approval, string(Automatic), string(Manual))
@@ -50,7 +61,7 @@ func (r *reader) subscriptionOwn(n *yaml.Node) {
 		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,
 		Channels: one(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.catalog(o.Spec.Catalog),
 		Approval: orAutomatic(o.Spec.Approval), Policy: CatalogProvided, Hold: strings.TrimSpace(o.Spec.Hold),
-		Config: c.config(n, o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.pos, Fields: c.fields,
+		Config: c.config(n, o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
 	}
 	c.watch(&s, o.Spec.WatchNamespaces)
 	c.what(o.Spec)
@@ -61,16 +72,16 @@ func (r *reader) subscriptionOwn(n *yaml.Node) {
 // what checks that either a package or a bundle is asked for.
 func (c checker) what(spec specOwn) {
 	if spec.Bundle == "" {
-		c.name("spec.package", spec.Package)
+		c.Name("spec.package", spec.Package)
 		return
 	}
 	scheme, rest, _ := strings.Cut(spec.Bundle, ":")
 	if !slices.Contains([]string{"image", "oci", "dir"}, scheme) || rest == "" {
-		c.addf("spec.bundle", "%q is none of image:reference, oci:layout and dir:directory", spec.Bundle)
+		c.Addf("spec.bundle", "%q is none of image:reference, oci:layout and dir:directory", spec.Bundle)
 	}
 	for _, f := range [][2]string{{"package", spec.Package}, {"channel", spec.Channel}, {"version", spec.Version}, {"catalog", spec.Catalog}} {
 		if f[1] != "" {
-			c.addf("spec."+f[0], "not beside spec.bundle, which says exactly what to install")
+			c.Addf("spec."+f[0], "not beside spec.bundle, which says exactly what to install")
 		}
 	}
 }
@@ -84,12 +95,12 @@ func (c checker) catalog(s string) *catalog.ID {
 	if ns, name, found := strings.Cut(s, "/"); found {
 		id = catalog.ID{Namespace: ns, Name: name}
 		if !yamlnode.IsDNS1123Label(ns) {
-			c.addf("spec.catalog", "%q is not namespace/name", s)
+			c.Addf("spec.catalog", "%q is not namespace/name", s)
 			return &id
 		}
 	}
 	if !yamlnode.IsDNS1123Subdomain(id.Name) {
-		c.addf("spec.catalog", "%q is not namespace/name", s)
+		c.Addf("spec.catalog", "%q is not namespace/name", s)
 	}
 	return &id
 }
@@ -99,12 +110,12 @@ func (c checker) watch(s *Subscription, names []string) {
 	case names == nil:
 		return
 	case len(names) == 0:
-		c.addf("spec.watchNamespaces", "empty: name namespaces, or \"*\" for all, or leave the field out")
+		c.Addf("spec.watchNamespaces", "empty: name namespaces, or \"*\" for all, or leave the field out")
 	case len(names) == 1 && names[0] == "*":
 		s.WatchAll = true
 	default:
 		for i, ns := range names {
-			c.namespace(index("spec.watchNamespaces", i), ns)
+			c.Namespace(index("spec.watchNamespaces", i), ns)
 		}
 		s.Watch = slices.Compact(slices.Sorted(slices.Values(names)))
 	}

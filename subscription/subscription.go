@@ -60,22 +60,46 @@ func Merge(sets ...*Set) (*Set, error) {
 
 // sort orders by namespace, then name; equal ones by position.
 func (s *Set) sort() {
-	slices.SortStableFunc(s.Subscriptions, func(a, b Subscription) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
-	})
-	slices.SortStableFunc(s.OperatorGroups, func(a, b OperatorGroup) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
-	})
-	slices.SortStableFunc(s.CatalogSources, func(a, b CatalogSource) int {
-		return cmp.Or(strings.Compare(a.ID.Namespace, b.ID.Namespace), strings.Compare(a.ID.Name, b.ID.Name), a.Pos.Compare(b.Pos))
-	})
-	slices.SortStableFunc(s.CSVs, func(a, b ClusterServiceVersion) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
-	})
-	slices.SortStableFunc(s.Namespaces, func(a, b Namespace) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
-	})
+	order(s.Subscriptions)
+	order(s.OperatorGroups)
+	order(s.CatalogSources)
+	order(s.CSVs)
+	order(s.Namespaces)
 	s.Warnings = diag.SortWarnings(s.Warnings)
+}
+
+// object is a declaration of any kind.
+type object interface{ identity() identity }
+
+// identity is what there can be one of.
+type identity struct {
+	kind            string // as messages name it
+	namespace, name string
+	pos             diag.Pos
+}
+
+func (s Subscription) identity() identity {
+	return identity{"subscription", s.Namespace, s.Name, s.Pos}
+}
+
+func (g OperatorGroup) identity() identity {
+	return identity{"OperatorGroup", g.Namespace, g.Name, g.Pos}
+}
+
+func (d CatalogSource) identity() identity {
+	return identity{"catalog", d.ID.Namespace, d.ID.Name, d.Pos}
+}
+
+func (d ClusterServiceVersion) identity() identity {
+	return identity{"ClusterServiceVersion", d.Namespace, d.Name, d.Pos}
+}
+func (d Namespace) identity() identity { return identity{"Namespace", "", d.Name, d.Pos} }
+
+func order[T object](ds []T) {
+	slices.SortStableFunc(ds, func(a, b T) int {
+		x, y := a.identity(), b.identity()
+		return cmp.Or(strings.Compare(x.namespace, y.namespace), strings.Compare(x.name, y.name), x.pos.Compare(y.pos))
+	})
 }
 
 // OperatorGroupsIn returns the OperatorGroups of a namespace by name: OLM
@@ -85,18 +109,6 @@ func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
 	for _, g := range s.OperatorGroups {
 		if g.Namespace == namespace {
 			out = append(out, g)
-		}
-	}
-	return out
-}
-
-// CSVsIn returns the ClusterServiceVersions of a namespace by name, without
-// the copies that OLM made.
-func (s *Set) CSVsIn(namespace string) []ClusterServiceVersion {
-	var out []ClusterServiceVersion
-	for _, c := range s.CSVs {
-		if c.Namespace == namespace && !c.Copied {
-			out = append(out, c)
 		}
 	}
 	return out
@@ -114,9 +126,27 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 	return out
 }
 
-// Empty reports whether nothing at all was declared.
-func (s *Set) Empty() bool {
-	return len(s.Subscriptions)+len(s.OperatorGroups)+len(s.CatalogSources)+len(s.CSVs)+len(s.Namespaces) == 0
+// first returns the position of the first declaration, in no file where there
+// is none.
+func (s *Set) first() diag.Pos {
+	first := diag.Pos{}
+	at := func(d object) {
+		if p := d.identity().pos; first.IsZero() || p.Compare(first) < 0 {
+			first = p
+		}
+	}
+	each(s.Subscriptions, at)
+	each(s.OperatorGroups, at)
+	each(s.CatalogSources, at)
+	each(s.CSVs, at)
+	each(s.Namespaces, at)
+	return first
+}
+
+func each[T object](ds []T, f func(object)) {
+	for _, d := range ds {
+		f(d)
+	}
 }
 
 // collect reads one file without looking at how its objects fit together.
@@ -203,24 +233,26 @@ type known struct {
 	kind     string
 	versions []string
 	read     func(r *reader, n *yaml.Node)
+	fields   func() map[Field]string // of a kind that declares a Subscription: where it keeps what
 }
 
+// kinds returns every kind that is read. A dialect is one line here: the rest of
+// it stands in its own file.
 func kinds() []known {
 	return []known{
-		{"operators.coreos.com", "Subscription", []string{"operators.coreos.com/v1alpha1"}, (*reader).subscriptionV0},
-		{"operators.coreos.com", "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).catalogSource},
-		{"operators.coreos.com", "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).operatorGroup},
-		{"operators.coreos.com", "ClusterServiceVersion", []string{"operators.coreos.com/v1alpha1"}, (*reader).clusterServiceVersion},
-		{"olm.operatorframework.io", "ClusterExtension", []string{"olm.operatorframework.io/v1"}, (*reader).clusterExtension},
-		{"olm.operatorframework.io", "ClusterCatalog", []string{"olm.operatorframework.io/v1"}, (*reader).clusterCatalog},
-		{"quayside.dev", "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).subscriptionOwn},
-		{"v1", "Namespace", []string{"v1"}, (*reader).namespace},
+		{string(V0), "Subscription", []string{"operators.coreos.com/v1alpha1"}, (*reader).subscriptionV0, fieldsV0},
+		{string(V1), "ClusterExtension", []string{"olm.operatorframework.io/v1"}, (*reader).clusterExtension, fieldsV1},
+		{string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).subscriptionOwn, fieldsOwn},
+		{string(V0), "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).catalogSource, nil},
+		{string(V0), "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).operatorGroup, nil},
+		{string(V0), "ClusterServiceVersion", []string{"operators.coreos.com/v1alpha1"}, (*reader).clusterServiceVersion, nil},
+		{string(V1), "ClusterCatalog", []string{"olm.operatorframework.io/v1"}, (*reader).clusterCatalog, nil},
+		{"v1", "Namespace", []string{"v1"}, (*reader).namespace, nil},
 	}
 }
 
-func isOurs(group string) bool {
-	return group == string(V0) || group == string(V1) || group == string(Quayside)
-}
+// isOurs reports whether declarations are of that API group.
+func isOurs(group string) bool { return fieldsOf(Dialect(group)) != nil }
 
 // otherKinds are those of the known groups that declare nothing.
 func otherKinds() []string {

@@ -3,17 +3,12 @@ package subscription
 import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/selector"
 )
 
-// Dialect tells which API a declaration was written in.
+// Dialect tells which API a declaration was written in: its group. Dialects mix
+// freely in one workspace; each stands in a file of its own.
 type Dialect string
-
-// The three dialects, which mix freely in one workspace.
-const (
-	V0       Dialect = "operators.coreos.com"     // Subscription
-	V1       Dialect = "olm.operatorframework.io" // ClusterExtension
-	Quayside Dialect = "quayside.dev"             // quayside's own Subscription
-)
 
 // Approval is installPlanApproval.
 type Approval string
@@ -44,43 +39,74 @@ type Subscription struct {
 	Catalog      *catalog.ID    // nil: any that has the package
 	Selector     *LabelSelector // over the catalogs' labels (V1); nil: every catalog
 	StartingCSV  string
-	Approval     Approval            // never empty
-	Policy       UpgradePolicy       // never empty
-	Hold         string              // reason; a held operator does not move
-	Watch        []string            // sorted; nil: not said here
-	WatchAll     bool                // all namespaces was asked for outright
-	Config       []byte              // spec.config as canonical JSON; nil where absent
-	Bundle       string              // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
-	InstalledCSV string              // status.installedCSV: state taken over from a cluster
-	CurrentCSV   string              // status.currentCSV
-	Digest       catalog.Digest      // of the declaration's meaning (canonical, without status or comments)
-	Pos          diag.Pos            // of the document
-	Fields       map[string]diag.Pos // "spec.channel" → where it stands
+	Approval     Approval       // never empty
+	Policy       UpgradePolicy  // never empty
+	Hold         string         // reason; a held operator does not move
+	Watch        []string       // sorted; nil: not said here
+	WatchAll     bool           // all namespaces was asked for outright
+	Config       []byte         // spec.config as canonical JSON; nil where absent
+	Bundle       string         // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
+	InstalledCSV string         // status.installedCSV: state taken over from a cluster
+	Digest       catalog.Digest // of the declaration's meaning (canonical, without status or comments)
+	Pos          diag.Pos       // of the document
+	Fields       diag.Fields    // "spec.channel" → where it stands
 }
 
 // Key returns "namespace/name".
 func (s Subscription) Key() string { return s.Namespace + "/" + s.Name }
 
-// At returns the position of a field, else that of the document.
-func (s Subscription) At(field string) diag.Pos {
-	if p, ok := s.Fields[field]; ok {
-		return p
+// Field is a part of a Subscription, wherever it stands in its dialect.
+type Field int
+
+// The fields that can be at fault. Which of them a dialect has, and where, it
+// says itself.
+const (
+	FieldNamespace Field = iota
+	FieldPackage
+	FieldChannel // the first one, where several are permitted
+	FieldRange
+	FieldCatalog // or what selects it
+	FieldCatalogNamespace
+	FieldStartingCSV
+	FieldApproval
+	FieldPolicy
+	FieldHold
+	FieldWatch
+	FieldConfig
+	FieldBundle
+	FieldInstalled // state, not a wish
+)
+
+// At returns where the first of the fields that the file says stands. Where it
+// says none of them, it is the nearest field around the last one, else the
+// document.
+func (s Subscription) At(fields ...Field) diag.Pos {
+	pos := s.Pos
+	for _, f := range fields {
+		path := fieldsOf(s.Dialect)[f]
+		if p, said := s.Fields[path]; said {
+			return p
+		}
+		pos = s.Fields.At(path, s.Pos)
 	}
-	return s.Pos
+	return pos
+}
+
+// fieldsOf returns where a dialect keeps its fields.
+func fieldsOf(d Dialect) map[Field]string {
+	for _, k := range kinds() {
+		if k.fields != nil && k.group == string(d) {
+			return k.fields()
+		}
+	}
+	return nil
 }
 
 // LabelSelector is metav1.LabelSelector.
-type LabelSelector struct {
-	MatchLabels      map[string]string
-	MatchExpressions []LabelExpression
-}
+type LabelSelector = selector.Selector
 
 // LabelExpression is one metav1.LabelSelectorRequirement.
-type LabelExpression struct {
-	Key      string
-	Operator string // In, NotIn, Exists, DoesNotExist
-	Values   []string
-}
+type LabelExpression = selector.Requirement
 
 // OperatorGroup is OLM v0's.
 type OperatorGroup struct {
@@ -91,13 +117,16 @@ type OperatorGroup struct {
 	UpgradeStrategy    string
 	ExcludeGlobal      bool // annotation olm.operatorframework.io/exclude-global-namespace-resolution
 	Pos                diag.Pos
-	Fields             map[string]diag.Pos // "spec.selector" → where it stands
+	Fields             diag.Fields // "spec.selector" → where it stands
 	Digest             catalog.Digest
 }
 
+// At returns where a field stands, such as "spec.selector", else the nearest one
+// around it.
+func (g OperatorGroup) At(field string) diag.Pos { return g.Fields.At(field, g.Pos) }
+
 // CatalogSource is a declared catalog of either API.
 type CatalogSource struct {
-	Dialect  Dialect // V0 CatalogSource, V1 ClusterCatalog
 	ID       catalog.ID
 	Image    string // image reference; empty for address or configmap catalogs
 	Address  string
@@ -105,6 +134,7 @@ type CatalogSource struct {
 	Labels   map[string]string
 	Disabled bool // availabilityMode: Unavailable
 	Pos      diag.Pos
+	Content  diag.Pos // of the image or the address
 }
 
 // ClusterServiceVersion is installed state taken over from a cluster.
@@ -112,18 +142,19 @@ type ClusterServiceVersion struct {
 	Namespace, Name string
 	Version         string
 	Replaces        string
-	Phase           string
 	Copied          bool               // a copy that OLM made: no state
 	Properties      []catalog.Property // from annotation operatorframework.io/properties where present, else derived from owned and required APIs
 	Annotated       bool               // Properties came from the annotation
 	Pos             diag.Pos
 }
 
-// Namespace is a declared Namespace object, for OperatorGroup selectors.
+// Namespace is a declared Namespace object: what OperatorGroup selectors look
+// at, and what is rendered.
 type Namespace struct {
-	Name   string
-	Labels map[string]string
-	Pos    diag.Pos
+	Name        string
+	Labels      map[string]string // with kubernetes.io/metadata.name, as the API server sets it
+	Annotations map[string]string
+	Pos         diag.Pos
 }
 
 // Set is everything declared in a workspace. Slices are sorted by namespace,

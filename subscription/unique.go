@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -11,22 +12,18 @@ import (
 // share one name space, for the lock names them by namespace and name. It
 // wants a sorted set.
 func (s *Set) unique(errs *diag.List) {
-	repeats(errs, s.Subscriptions, func(d Subscription) (string, diag.Pos) { return "subscription \"" + d.Key() + "\"", d.Pos })
-	repeats(errs, s.OperatorGroups, func(d OperatorGroup) (string, diag.Pos) {
-		return "OperatorGroup \"" + d.Namespace + "/" + d.Name + "\"", d.Pos
-	})
-	repeats(errs, s.CatalogSources, func(d CatalogSource) (string, diag.Pos) { return "catalog \"" + d.ID.String() + "\"", d.Pos })
-	repeats(errs, s.CSVs, func(d ClusterServiceVersion) (string, diag.Pos) {
-		return "ClusterServiceVersion \"" + d.Namespace + "/" + d.Name + "\"", d.Pos
-	})
-	repeats(errs, s.Namespaces, func(d Namespace) (string, diag.Pos) { return "Namespace \"" + d.Name + "\"", d.Pos })
+	repeats(errs, s.Subscriptions)
+	repeats(errs, s.OperatorGroups)
+	repeats(errs, s.CatalogSources)
+	repeats(errs, s.CSVs)
+	repeats(errs, s.Namespaces)
 }
 
-func repeats[T any](errs *diag.List, sorted []T, name func(T) (string, diag.Pos)) {
+func repeats[T object](errs *diag.List, sorted []T) {
 	for i := 1; i < len(sorted); i++ {
-		first, at := name(sorted[i-1])
-		if second, pos := name(sorted[i]); second == first {
-			errs.Addf(pos, "%s is declared twice, first at %s", second, at)
+		first, d := sorted[i-1].identity(), sorted[i].identity()
+		if first.namespace == d.namespace && first.name == d.name {
+			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, catalog.ID{Namespace: d.namespace, Name: d.name}.String(), first.pos)
 		}
 	}
 }
@@ -45,21 +42,18 @@ func (s *Set) contradictions(errs *diag.List) {
 				continue
 			}
 			if what := contradiction(a, b); what != nil {
-				errs.Addf(b.At(what.field(b.Dialect)), "package %q in namespace %q is asked for with another %s at %s", b.Package, b.Namespace, what.name, a.At(what.field(a.Dialect)))
+				errs.Addf(b.At(what.field), "package %q in namespace %q is requested with a different %s at %s", b.Package, b.Namespace, what.name, a.At(what.field))
 			}
 		}
 	}
 }
 
-// aspect is something that two subscriptions may not see differently, with the
-// field that holds it in each dialect.
+// aspect is something that two subscriptions may not see differently.
 type aspect struct {
 	name    string
+	field   Field
 	differs func(a, b Subscription) bool
-	fields  map[Dialect]string
 }
-
-func (a aspect) field(d Dialect) string { return a.fields[d] }
 
 func contradiction(a, b Subscription) *aspect {
 	for _, x := range aspects() {
@@ -75,32 +69,20 @@ func mixed(a, b Subscription) bool { return a.Dialect != V0 || b.Dialect != V0 }
 
 func aspects() []aspect {
 	return []aspect{
-		{
-			"catalog", func(a, b Subscription) bool {
-				return mixed(a, b) && a.Catalog != nil && b.Catalog != nil && *a.Catalog != *b.Catalog
-			},
-			map[Dialect]string{V0: "spec.source", Quayside: "spec.catalog", V1: "spec.source.catalog"},
-		},
-		{"set of watch namespaces", func(a, b Subscription) bool {
+		{"catalog", FieldCatalog, func(a, b Subscription) bool {
+			return mixed(a, b) && a.Catalog != nil && b.Catalog != nil && *a.Catalog != *b.Catalog
+		}},
+		{"set of watch namespaces", FieldWatch, func(a, b Subscription) bool {
 			said := func(s Subscription) bool { return s.WatchAll || s.Watch != nil }
 			return said(a) && said(b) && (a.WatchAll != b.WatchAll || !slices.Equal(a.Watch, b.Watch))
-		}, map[Dialect]string{Quayside: "spec.watchNamespaces", V1: "spec.config.inline.watchNamespace"}},
-		{
-			"approval", func(a, b Subscription) bool {
-				return a.Dialect == Quayside && b.Dialect == Quayside && a.Approval != b.Approval
-			},
-			map[Dialect]string{Quayside: "spec.approval"},
-		},
-		{"hold", func(a, b Subscription) bool { return a.Hold != b.Hold && a.Dialect == b.Dialect }, map[Dialect]string{Quayside: "spec.hold"}},
-		{
-			"config", func(a, b Subscription) bool {
-				return a.Config != nil && b.Config != nil && !bytes.Equal(a.Config, b.Config)
-			},
-			map[Dialect]string{V0: "spec.config", Quayside: "spec.config", V1: "spec.config.inline.deploymentConfig"},
-		},
-		{
-			"upgradeConstraintPolicy", func(a, b Subscription) bool { return a.Policy != b.Policy && a.Dialect == b.Dialect },
-			map[Dialect]string{V1: "spec.source.catalog.upgradeConstraintPolicy"},
-		},
+		}},
+		{"approval", FieldApproval, func(a, b Subscription) bool {
+			return a.Dialect == Quayside && b.Dialect == Quayside && a.Approval != b.Approval
+		}},
+		{"hold", FieldHold, func(a, b Subscription) bool { return a.Hold != b.Hold && a.Dialect == b.Dialect }},
+		{"config", FieldConfig, func(a, b Subscription) bool {
+			return a.Config != nil && b.Config != nil && !bytes.Equal(a.Config, b.Config)
+		}},
+		{"upgradeConstraintPolicy", FieldPolicy, func(a, b Subscription) bool { return a.Policy != b.Policy && a.Dialect == b.Dialect }},
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
+// V0 is the dialect of OLM v0's Subscription.
+const V0 Dialect = "operators.coreos.com"
+
 // The structs below list every field of the published CRDs' specs, so that a
 // field they do not have is a slip.
 
@@ -38,7 +41,7 @@ type subscriptionV0 struct {
 // configV0 is OLM's SubscriptionConfig. Only its shape is checked here; the
 // values go into the lock as they are.
 type configV0 struct {
-	Selector     *selector         `json:"selector"`
+	Selector     *labelSelector    `json:"selector"`
 	NodeSelector map[string]string `json:"nodeSelector"`
 	Tolerations  []toleration      `json:"tolerations"`
 	Resources    *resources        `json:"resources"`
@@ -102,21 +105,29 @@ type affinity struct {
 	PodAntiAffinity json.RawMessage `json:"podAntiAffinity"`
 }
 
+func fieldsV0() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "metadata.namespace", FieldPackage: "spec.name", FieldChannel: "spec.channel",
+		FieldCatalog: "spec.source", FieldCatalogNamespace: "spec.sourceNamespace", FieldStartingCSV: "spec.startingCSV",
+		FieldApproval: "spec.installPlanApproval", FieldConfig: "spec.config", FieldInstalled: "status.installedCSV",
+	}
+}
+
 func (r *reader) subscriptionV0(n *yaml.Node) {
 	var o subscriptionV0
 	c := r.decode(n, &o)
-	c.name("metadata.name", o.Metadata.Name)
-	c.namespace("metadata.namespace", o.Metadata.Namespace)
-	c.name("spec.name", o.Spec.Name)
-	c.name("spec.source", o.Spec.Source)
-	c.namespace("spec.sourceNamespace", o.Spec.SourceNamespace)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	c.Name("spec.name", o.Spec.Name)
+	c.Name("spec.source", o.Spec.Source)
+	c.Namespace("spec.sourceNamespace", o.Spec.SourceNamespace)
 	c.enum("spec.installPlanApproval", o.Spec.InstallPlanApproval, string(Automatic), string(Manual))
 	s := Subscription{
 		Dialect: V0, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Name,
 		Channels: one(o.Spec.Channel), Catalog: &catalog.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
 		StartingCSV: o.Spec.StartingCSV, Approval: orAutomatic(o.Spec.InstallPlanApproval), Policy: CatalogProvided,
-		Config: c.config(n, o.Spec.Config), InstalledCSV: o.Status.InstalledCSV, CurrentCSV: o.Status.CurrentCSV,
-		Pos: c.pos, Fields: c.fields,
+		Config: c.config(n, o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
+		Pos: c.Whole, Fields: c.Fields,
 	}
 	s.Digest = s.digest()
 	r.set.Subscriptions = append(r.set.Subscriptions, s)
@@ -143,23 +154,18 @@ func (c checker) config(n *yaml.Node, o *configV0) []byte {
 		return nil
 	}
 	for i, e := range o.Env {
-		c.given(index("spec.config.env", i)+".name", e.Name)
+		c.Given(index("spec.config.env", i)+".name", e.Name)
 	}
 	c.selector("spec.config.selector", o.Selector)
 	_, spec := yamlnode.Field(n, "spec")
 	_, value := yamlnode.Field(spec, "config")
-	return c.json("spec.config", value)
+	return c.json(value)
 }
 
 // json returns a mapping as canonical JSON, nil where it is empty.
-func (c checker) json(field string, n *yaml.Node) []byte {
-	raw, err := yamlnode.JSON(n)
-	if err != nil {
-		if !c.faulty(c.at(field)) {
-			c.addf(field, "%w", err)
-		}
-		return nil
-	}
+func (c checker) json(n *yaml.Node) []byte {
+	var raw json.RawMessage
+	c.Faults.Add(c.Whole, yamlnode.Decode(c.file, n, &raw)) // what was said of a value before is dropped again
 	if s := string(raw); s == "{}" || s == "null" {
 		return nil
 	}
@@ -216,14 +222,18 @@ type icon struct {
 func (r *reader) catalogSource(n *yaml.Node) {
 	var o catalogSource
 	c := r.decode(n, &o)
-	c.name("metadata.name", o.Metadata.Name)
-	c.namespace("metadata.namespace", o.Metadata.Namespace)
-	if c.given("spec.sourceType", o.Spec.SourceType) {
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
+	if c.Given("spec.sourceType", o.Spec.SourceType) {
 		c.enum("spec.sourceType", o.Spec.SourceType, "grpc", "configmap", "internal")
 	}
+	content := "spec.image"
+	if o.Spec.Image == "" {
+		content = "spec.address"
+	}
 	r.set.CatalogSources = append(r.set.CatalogSources, CatalogSource{
-		Dialect: V0, ID: catalog.ID{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name},
-		Image: o.Spec.Image, Address: o.Spec.Address, Priority: int(o.Spec.Priority), Labels: o.Metadata.Labels, Pos: c.pos,
+		ID:    catalog.ID{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name},
+		Image: o.Spec.Image, Address: o.Spec.Address, Priority: int(o.Spec.Priority), Labels: o.Metadata.Labels, Pos: c.Whole, Content: c.At(content),
 	})
 }
 
@@ -232,11 +242,11 @@ type operatorGroup struct {
 	Kind       string   `json:"kind"`
 	Metadata   metadata `json:"metadata" yamlnode:"open"`
 	Spec       struct {
-		TargetNamespaces   []string  `json:"targetNamespaces"`
-		Selector           *selector `json:"selector"`
-		ServiceAccountName string    `json:"serviceAccountName"`
-		StaticProvidedAPIs bool      `json:"staticProvidedAPIs"`
-		UpgradeStrategy    string    `json:"upgradeStrategy"`
+		TargetNamespaces   []string       `json:"targetNamespaces"`
+		Selector           *labelSelector `json:"selector"`
+		ServiceAccountName string         `json:"serviceAccountName"`
+		StaticProvidedAPIs bool           `json:"staticProvidedAPIs"`
+		UpgradeStrategy    string         `json:"upgradeStrategy"`
 	} `json:"spec"`
 	Status json.RawMessage `json:"status"`
 }
@@ -244,18 +254,18 @@ type operatorGroup struct {
 func (r *reader) operatorGroup(n *yaml.Node) {
 	var o operatorGroup
 	c := r.decode(n, &o)
-	c.name("metadata.name", o.Metadata.Name)
-	c.namespace("metadata.namespace", o.Metadata.Namespace)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.namespace", o.Metadata.Namespace)
 	c.enum("spec.upgradeStrategy", o.Spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")
 	g := OperatorGroup{
 		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, ServiceAccountName: o.Spec.ServiceAccountName, UpgradeStrategy: o.Spec.UpgradeStrategy,
-		ExcludeGlobal: o.Metadata.Annotations["olm.operatorframework.io/exclude-global-namespace-resolution"] == "true", Pos: c.pos, Fields: c.fields,
+		ExcludeGlobal: o.Metadata.Annotations["olm.operatorframework.io/exclude-global-namespace-resolution"] == "true", Pos: c.Whole, Fields: c.Fields,
 	}
 	g.TargetNamespaces = c.targets("spec.targetNamespaces", o.Spec.TargetNamespaces)
 	switch sel := c.selector("spec.selector", o.Spec.Selector); {
 	case sel.Empty():
 	case len(o.Spec.TargetNamespaces) > 0:
-		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: c.at("spec.selector"), Code: "selector-ignored", Msg: "spec.selector does nothing beside spec.targetNamespaces"})
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: c.At("spec.selector"), Code: "selector-ignored", Msg: "spec.selector does nothing beside spec.targetNamespaces"})
 	default:
 		g.Selector = sel
 	}
@@ -274,7 +284,7 @@ func (c checker) targets(field string, names []string) []string {
 		if ns == "" {
 			return nil
 		}
-		c.namespace(index(field, i), ns)
+		c.Namespace(index(field, i), ns)
 		out = append(out, ns)
 	}
 	slices.Sort(out)
@@ -292,8 +302,8 @@ func (r *reader) namespace(n *yaml.Node) {
 		Status     json.RawMessage `json:"status"`
 	}
 	c := r.decode(n, &o)
-	c.namespace("metadata.name", o.Metadata.Name)
+	c.Namespace("metadata.name", o.Metadata.Name)
 	labels := map[string]string{"kubernetes.io/metadata.name": o.Metadata.Name} // as the API server sets it
 	maps.Copy(labels, o.Metadata.Labels)
-	r.set.Namespaces = append(r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Pos: c.pos})
+	r.set.Namespaces = append(r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Annotations: o.Metadata.Annotations, Pos: c.Whole})
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
+// V1 is the dialect of OLM v1's ClusterExtension.
+const V1 Dialect = "olm.operatorframework.io"
+
 type clusterExtension struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -50,11 +53,11 @@ type clusterExtension struct {
 }
 
 type catalogFilter struct {
-	PackageName             string    `json:"packageName"`
-	Version                 string    `json:"version"`
-	Channels                []string  `json:"channels"`
-	Selector                *selector `json:"selector"`
-	UpgradeConstraintPolicy string    `json:"upgradeConstraintPolicy"`
+	PackageName             string         `json:"packageName"`
+	Version                 string         `json:"version"`
+	Channels                []string       `json:"channels"`
+	Selector                *labelSelector `json:"selector"`
+	UpgradeConstraintPolicy string         `json:"upgradeConstraintPolicy"`
 }
 
 // inlineConfig is what registry+v1 bundles take.
@@ -63,32 +66,41 @@ type inlineConfig struct {
 	DeploymentConfig *configV0 `json:"deploymentConfig"`
 }
 
+func fieldsV1() map[Field]string {
+	return map[Field]string{
+		FieldNamespace: "spec.namespace", FieldPackage: "spec.source.catalog.packageName", FieldChannel: "spec.source.catalog.channels[0]",
+		FieldRange: "spec.source.catalog.version", FieldCatalog: "spec.source.catalog.selector", FieldPolicy: "spec.source.catalog.upgradeConstraintPolicy",
+		FieldWatch: "spec.config.inline.watchNamespace", FieldConfig: "spec.config.inline.deploymentConfig",
+		FieldBundle: "spec.source.ociImage.ref", FieldInstalled: "status.install.bundle.name",
+	}
+}
+
 func (r *reader) clusterExtension(n *yaml.Node) {
 	var o clusterExtension
 	c := r.decode(n, &o)
-	c.name("metadata.name", o.Metadata.Name)
-	c.namespace("spec.namespace", o.Spec.Namespace)
+	c.Name("metadata.name", o.Metadata.Name)
+	c.Namespace("spec.namespace", o.Spec.Namespace)
 	s := Subscription{
 		Dialect: V1, Name: o.Metadata.Name, Namespace: o.Spec.Namespace, Approval: Automatic, Policy: CatalogProvided,
-		InstalledCSV: o.Status.Install.Bundle.Name, Pos: c.pos, Fields: c.fields,
+		InstalledCSV: o.Status.Install.Bundle.Name, Pos: c.Whole, Fields: c.Fields,
 	}
-	if c.given("spec.source.sourceType", o.Spec.Source.SourceType) {
+	if c.Given("spec.source.sourceType", o.Spec.Source.SourceType) {
 		c.enum("spec.source.sourceType", o.Spec.Source.SourceType, "Catalog", "OCIImage")
 	}
 	switch src := o.Spec.Source; src.SourceType {
 	case "Catalog":
 		c.filter(&s, src.Catalog)
 		if src.OCIImage != nil {
-			c.addf("spec.source.ociImage", "only with sourceType OCIImage")
+			c.Addf("spec.source.ociImage", "only with sourceType OCIImage")
 		}
 	case "OCIImage":
 		if src.OCIImage == nil || src.OCIImage.Ref == "" {
-			c.addf("spec.source.ociImage.ref", "missing")
+			c.Addf("spec.source.ociImage.ref", "missing")
 		} else {
 			s.Bundle = "image:" + src.OCIImage.Ref
 		}
 		if src.Catalog != nil {
-			c.addf("spec.source.catalog", "only with sourceType Catalog")
+			c.Addf("spec.source.catalog", "only with sourceType Catalog")
 		}
 	}
 	if i := o.Spec.Install; i != nil && i.Preflight != nil && i.Preflight.CRDUpgradeSafety != nil {
@@ -101,19 +113,18 @@ func (r *reader) clusterExtension(n *yaml.Node) {
 
 func (c checker) filter(s *Subscription, f *catalogFilter) {
 	if f == nil {
-		c.addf("spec.source.catalog", "missing")
+		c.Addf("spec.source.catalog", "missing")
 		return
 	}
-	const at = "spec.source.catalog"
-	c.name(at+".packageName", f.PackageName)
-	c.versions(at+".version", f.Version)
-	c.enum(at+".upgradeConstraintPolicy", f.UpgradeConstraintPolicy, string(CatalogProvided), string(SelfCertified))
+	c.Name("spec.source.catalog.packageName", f.PackageName)
+	c.versions("spec.source.catalog.version", f.Version)
+	c.enum("spec.source.catalog.upgradeConstraintPolicy", f.UpgradeConstraintPolicy, string(CatalogProvided), string(SelfCertified))
 	for i, ch := range f.Channels {
 		if !yamlnode.IsDNS1123Subdomain(ch) {
-			c.addf(index(at+".channels", i), "%q is not a channel's name in OLM v1 (lower case letters, digits, - and .)", ch)
+			c.Addf(index("spec.source.catalog.channels", i), "%q is not a channel's name in OLM v1 (lower case letters, digits, - and .)", ch)
 		}
 	}
-	s.Package, s.Range, s.Channels, s.Selector = f.PackageName, f.Version, f.Channels, c.selector(at+".selector", f.Selector)
+	s.Package, s.Range, s.Channels, s.Selector = f.PackageName, f.Version, f.Channels, c.selector("spec.source.catalog.selector", f.Selector)
 	if f.UpgradeConstraintPolicy != "" {
 		s.Policy = UpgradePolicy(f.UpgradeConstraintPolicy)
 	}
@@ -125,15 +136,15 @@ func (c checker) inline(s *Subscription, n *yaml.Node, o clusterExtension) {
 	if cfg == nil {
 		return
 	}
-	if c.given("spec.config.configType", cfg.ConfigType) {
+	if c.Given("spec.config.configType", cfg.ConfigType) {
 		c.enum("spec.config.configType", cfg.ConfigType, "Inline")
 	}
 	if cfg.Inline == nil {
-		c.addf("spec.config.inline", "missing")
+		c.Addf("spec.config.inline", "missing")
 		return
 	}
 	if w := cfg.Inline.WatchNamespace; w != "" {
-		c.namespace("spec.config.inline.watchNamespace", w)
+		c.Namespace("spec.config.inline.watchNamespace", w)
 		s.Watch = []string{w}
 	}
 	if cfg.Inline.DeploymentConfig != nil {
@@ -141,7 +152,7 @@ func (c checker) inline(s *Subscription, n *yaml.Node, o clusterExtension) {
 		for _, step := range strings.Split("spec.config.inline.deploymentConfig", ".") {
 			_, value = yamlnode.Field(value, step)
 		}
-		s.Config = c.json("spec.config.inline.deploymentConfig", value)
+		s.Config = c.json(value)
 	}
 }
 
@@ -166,8 +177,8 @@ type clusterCatalog struct {
 func (r *reader) clusterCatalog(n *yaml.Node) {
 	var o clusterCatalog
 	c := r.decode(n, &o)
-	c.name("metadata.name", o.Metadata.Name)
-	if c.given("spec.source.type", o.Spec.Source.Type) {
+	c.Name("metadata.name", o.Metadata.Name)
+	if c.Given("spec.source.type", o.Spec.Source.Type) {
 		c.enum("spec.source.type", o.Spec.Source.Type, "Image")
 	}
 	c.enum("spec.availabilityMode", o.Spec.AvailabilityMode, "Available", "Unavailable")
@@ -175,12 +186,12 @@ func (r *reader) clusterCatalog(n *yaml.Node) {
 	if o.Spec.Source.Image != nil {
 		image = o.Spec.Source.Image.Ref
 	}
-	c.given("spec.source.image.ref", image)
+	c.Given("spec.source.image.ref", image)
 	labels := map[string]string{}
 	maps.Copy(labels, o.Metadata.Labels)
 	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // as catalogd sets it
 	r.set.CatalogSources = append(r.set.CatalogSources, CatalogSource{
-		Dialect: V1, ID: catalog.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
-		Disabled: o.Spec.AvailabilityMode == "Unavailable", Pos: c.pos,
+		ID: catalog.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
+		Disabled: o.Spec.AvailabilityMode == "Unavailable", Pos: c.Whole, Content: c.At("spec.source.image.ref"),
 	})
 }

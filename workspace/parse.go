@@ -2,17 +2,21 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/render/certificates"
+	"github.com/quayside/quayside/render/profile"
 )
 
 // Parse reads quayside.yaml. What it does not say is as in [Default]. Unknown
@@ -38,8 +42,7 @@ func Parse(name string, data []byte) (*Workspace, error) {
 	w := &f.Spec
 	w.File, w.Fields = name, yamlnode.Positions(name, docs[0])
 	w.fill()
-	v := validator{w: w, errs: &errs}
-	v.all()
+	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.all()
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
@@ -79,12 +82,18 @@ func (w *Workspace) fill() {
 	orElse(&g.Path, w.Output)
 	orElse(&g.Project, "default")
 	orElse(&g.SourceRef.Kind, "GitRepository")
-	if w.Profile == "flux" {
-		orElse(&g.Namespace, "flux-system")
-	} else {
-		orElse(&g.Namespace, "argocd")
-	}
+	orElse(&g.Namespace, cmp.Or(w.profile().Namespace(), "default"))
 	orElse(&g.SourceRef.Namespace, g.Namespace)
+}
+
+// profile returns the profile of the tree, the default where it names none that
+// there is.
+func (w *Workspace) profile() profile.Profile {
+	p, err := profile.Of(w.Profile)
+	if err != nil {
+		p, _ = profile.Of(profile.Name(profile.Names()[0]))
+	}
+	return p
 }
 
 func orElse(s *string, value string) {
@@ -94,20 +103,16 @@ func orElse(s *string, value string) {
 }
 
 type validator struct {
-	w    *Workspace
-	errs *diag.List
-}
-
-func (v validator) addf(field, format string, args ...any) {
-	v.errs.Addf(v.w.At(field), field+": "+format, args...)
+	yamlnode.Checker
+	w *Workspace
 }
 
 func (v validator) all() {
 	w := v.w
-	v.enum("spec.requirements", w.Requirements, "enforce", "warn")
-	v.enum("spec.profile", w.Profile, "argocd", "flux", "plain")
-	v.enum("spec.certificates", w.Certificates, "cert-manager", "openshift-service-ca", "secret")
-	v.enum("spec.policy.failOn", w.Policy.FailOn, "off", "info", "low", "medium", "high", "critical")
+	v.Enum("spec.requirements", w.Requirements, "enforce", "warn")
+	v.Enum("spec.profile", string(w.Profile), profile.Names()...)
+	v.Enum("spec.certificates", string(w.Certificates), certificates.Names()...)
+	v.Enum("spec.policy.failOn", w.Policy.FailOn, "off", "info", "low", "medium", "high", "critical")
 	v.version("spec.kubernetesVersion", w.KubernetesVersion)
 	v.version("spec.openshiftVersion", w.OpenShiftVersion)
 	v.paths()
@@ -118,22 +123,16 @@ func (v validator) all() {
 	v.certificateSecret()
 	v.reporter()
 	for i, name := range w.ImagePullSecrets {
-		v.name(index("spec.imagePullSecrets", i), name)
+		v.Name(index("spec.imagePullSecrets", i), name)
 	}
 	v.url("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
 	v.waivers()
 }
 
-func (v validator) enum(field, got string, allowed ...string) {
-	if !slices.Contains(allowed, got) {
-		v.addf(field, "%q is not one of %s%s", got, strings.Join(allowed, ", "), diag.DidYouMean(got, allowed))
-	}
-}
-
 func (v validator) version(field, got string) {
 	if got != "" && !regexp.MustCompile(`^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?$`).MatchString(got) {
-		v.addf(field, "%q is not a version such as \"1.34\" or \"1.34.2\"", got)
+		v.Addf(field, "%q is not a version such as \"1.34\" or \"1.34.2\"", got)
 	}
 }
 
@@ -144,7 +143,7 @@ func (v validator) paths() {
 	for i, p := range w.Declarations {
 		v.inside(index("spec.declarations", i), p)
 		if p == w.Output {
-			v.addf(index("spec.declarations", i), "%q is spec.output too: declarations and rendered files need places of their own", p)
+			v.Addf(index("spec.declarations", i), "%q is spec.output too: declarations and rendered files need places of their own", p)
 		}
 	}
 	for i, p := range w.Mirrors {
@@ -152,20 +151,53 @@ func (v validator) paths() {
 	}
 	v.inside("spec.output", w.Output)
 	if w.Output == "." {
-		v.addf("spec.output", "the workspace itself cannot be the output: name a directory in it")
+		v.Addf("spec.output", "the workspace itself cannot be the output: name a directory in it")
+	}
+	v.others()
+}
+
+// others keeps the output out of the directories that hold something else.
+func (v validator) others() {
+	out := strings.ToLower(v.w.Output) // some file systems know no case
+	for _, part := range strings.Split(out, "/") {
+		if part == ".git" {
+			v.Addf("spec.output", "%q is part of Git's own files: name a directory beside them", v.w.Output)
+			return
+		}
+	}
+	if overlap(out, VendorDir) {
+		v.Addf("spec.output", "%q is where vendored images lie: name another directory", v.w.Output)
+	}
+	for i, c := range v.w.Catalogs {
+		_, remote := c.Source.Remote()
+		_, name := c.Source.Kind()
+		if colon := strings.LastIndexAny(name, ":@"); colon > strings.LastIndex(name, "/") {
+			name = name[:colon] // the tag or digest in a layout
+		}
+		if name = strings.ToLower(path.Clean(name)); !remote && name != "." && overlap(out, name) {
+			v.Addf("spec.output", "%q overlaps with the catalog at %s: name another directory", v.w.Output, v.At(index("spec.catalogs", i)+".source"))
+		}
 	}
 }
 
+// overlap reports whether one of two paths lies in the other, or is it.
+func overlap(a, b string) bool {
+	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
+}
+
+// VendorDir is where vendored images lie, in every workspace.
+const VendorDir = "quayside.vendor"
+
 func (v validator) relative(field, p string) {
 	if p == "" || path.IsAbs(p) || strings.Contains(p, `\`) || regexp.MustCompile(`^[A-Za-z]:`).MatchString(p) {
-		v.addf(field, "%q is not a relative path with forward slashes", p)
+		v.Addf(field, "%q is not a relative path with forward slashes", p)
 	}
 }
 
 func (v validator) inside(field, p string) {
 	v.relative(field, p)
 	if !path.IsAbs(p) && !fs.ValidPath(p) {
-		v.addf(field, "%q lies outside of the workspace", p)
+		v.Addf(field, "%q lies outside the workspace", p)
 	}
 }
 
@@ -173,33 +205,18 @@ func (v validator) catalogs() {
 	first := map[string]string{}
 	for i, c := range v.w.Catalogs {
 		field := index("spec.catalogs", i)
-		v.name(field+".name", c.Name)
+		v.Name(field+".name", c.Name)
 		if c.Namespace != "" {
-			v.label(field+".namespace", c.Namespace)
+			v.Label(field+".namespace", c.Namespace)
 		}
-		v.source(field+".source", c.Source)
+		if err := c.Source.Check(); err != nil {
+			v.Addf(field+".source", "%w", err)
+		}
 		id := c.ID().String()
 		if prev, dup := first[id]; dup && c.Name != "" {
-			v.addf(field, "catalog %q stands twice, first at %s", id, v.w.At(prev))
+			v.Addf(field, "catalog %q appears twice, first at %s", id, v.At(prev))
 		}
 		first[id] = field
-	}
-}
-
-// Schemes returns the kinds of catalog source, without their colon.
-func Schemes() []string {
-	return []string{"image", "oci", "oci-archive", "docker-archive", "dir", "sqlite", "bundles", "package-manifests"}
-}
-
-func (v validator) source(field, s string) {
-	scheme, rest, found := strings.Cut(s, ":")
-	switch {
-	case s == "":
-		v.addf(field, "missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"")
-	case !found || !slices.Contains(Schemes(), scheme):
-		v.addf(field, "%q does not begin with one of %s:%s", s, strings.Join(Schemes(), ":, "), diag.DidYouMean(scheme, Schemes()))
-	case strings.TrimSpace(rest) == "" || rest != strings.TrimSpace(rest):
-		v.addf(field, "%q names nothing after its colon", s)
 	}
 }
 
@@ -207,20 +224,20 @@ func (v validator) clusters() {
 	first := map[string]string{}
 	for i, c := range v.w.Clusters {
 		field := index("spec.clusters", i)
-		v.name(field+".name", c.Name)
+		v.Name(field+".name", c.Name)
 		if prev, dup := first[c.Name]; dup && c.Name != "" {
-			v.addf(field+".name", "cluster %q stands twice, first at %s", c.Name, v.w.At(prev))
+			v.Addf(field+".name", "cluster %q appears twice, first at %s", c.Name, v.At(prev))
 		}
 		first[c.Name] = field + ".name"
 		v.version(field+".kubernetesVersion", c.KubernetesVersion)
 		v.url(field+".server", c.Server)
 		for j, op := range c.Operators {
 			if op == "" || strings.Count(op, "/") > 1 {
-				v.addf(index(field+".operators", j), "%q is neither namespace/package nor a pattern with *", op)
+				v.Addf(index(field+".operators", j), "%q is neither namespace/package nor a pattern with *", op)
 			}
 		}
 		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
-			v.addf(field+".config", "want a mapping")
+			v.Addf(field+".config", "want a mapping")
 		}
 	}
 }
@@ -230,14 +247,12 @@ func (v validator) gitops() {
 	if g == nil {
 		return
 	}
-	v.enum("spec.gitops.sourceRef.kind", g.SourceRef.Kind, "GitRepository", "OCIRepository", "Bucket")
-	v.label("spec.gitops.namespace", g.Namespace)
+	v.Enum("spec.gitops.sourceRef.kind", g.SourceRef.Kind, "GitRepository", "OCIRepository", "Bucket")
+	v.Label("spec.gitops.namespace", g.Namespace)
 	v.inside("spec.gitops.path", path.Clean(g.Path))
-	switch {
-	case v.w.Profile == "argocd" && g.RepoURL == "":
-		v.addf("spec.gitops.repoURL", "missing: the argocd profile needs it to render an Application")
-	case v.w.Profile == "flux" && g.SourceRef.Name == "":
-		v.addf("spec.gitops.sourceRef.name", "missing: the flux profile needs it to render a Kustomization")
+	p := v.w.profile()
+	for _, field := range profile.Missing(p, g.Tree()) {
+		v.Addf("spec.gitops."+field, "missing: the %s profile needs it to render %s", v.w.Profile, p.Kind())
 	}
 }
 
@@ -247,11 +262,11 @@ func (v validator) certificateSecret() {
 	if c == (CertificateSecret{}) {
 		return
 	}
-	if v.w.Certificates != "secret" {
-		v.addf(field, "only beside spec.certificates: secret")
+	if v.w.Certificates != certificates.Secret {
+		v.Addf(field, "only beside spec.certificates: secret")
 	}
 	if name := strings.Replace(c.Name, "%s", "x", 1); c.Name != "" && !yamlnode.IsDNS1123Subdomain(name) {
-		v.addf(field+".name", "%q is not a Kubernetes name, with %%s once or not at all", c.Name)
+		v.Addf(field+".name", "%q is not a Kubernetes name, with %%s once or not at all", c.Name)
 	}
 	if c.CAFile != "" {
 		v.relative(field+".caFile", c.CAFile)
@@ -260,63 +275,41 @@ func (v validator) certificateSecret() {
 		return
 	}
 	if c.CAFile != "" {
-		v.addf(field+".caSecret", "not beside spec.certificateSecret.caFile: the CA comes from one place")
+		v.Addf(field+".caSecret", "not beside spec.certificateSecret.caFile: the CA comes from one place")
 	}
 	ns, name, _ := strings.Cut(c.CASecret, "/")
 	if !yamlnode.IsDNS1123Label(ns) || !yamlnode.IsDNS1123Subdomain(name) {
-		v.addf(field+".caSecret", "%q is not namespace/name", c.CASecret)
+		v.Addf(field+".caSecret", "%q is not namespace/name", c.CASecret)
 	}
 }
 
 func (v validator) reporter() {
 	const field = "spec.reporter"
 	r := v.w.Reporter
-	v.label(field+".namespace", r.Namespace)
+	v.Label(field+".namespace", r.Namespace)
 	switch {
 	case r.Enabled && r.Image == "":
-		v.addf(field+".image", "missing: there is no image that would do for everyone; build one with make image and push it to your registry")
-	case r.Image != "" && !isImage(r.Image):
-		v.addf(field+".image", "%q is not the reference of an image, such as registry.example.com/quayside-report@sha256:…", r.Image)
+		v.Addf(field+".image", "missing: there is no image that would do for everyone; build one with make image and push it to your registry")
+	case r.Image != "" && !imageref.Valid(r.Image):
+		v.Addf(field+".image", "%q is not the reference of an image, such as registry.example.com/quayside-report@sha256:…", r.Image)
 	}
-}
-
-// isImage reports whether a container runtime can read s as the reference of an
-// image: a pod with another one never starts.
-func isImage(s string) bool {
-	const part = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
-	const host = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
-	return len(s) <= 512 && regexp.MustCompile(`^(?:`+host+`)?`+part+`(?:/`+part+`)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`).MatchString(s)
 }
 
 func (v validator) waivers() {
 	for i, waiver := range v.w.Policy.Waivers {
 		field := index("spec.policy.waivers", i)
 		if waiver.Rule == "" {
-			v.addf(field+".rule", "missing: name the rule that is waived")
+			v.Addf(field+".rule", "missing: name the rule that is waived")
 		}
 		if waiver.Operator != "" && strings.Count(waiver.Operator, "/") != 1 {
-			v.addf(field+".operator", "%q is not namespace/package", waiver.Operator)
+			v.Addf(field+".operator", "%q is not namespace/package", waiver.Operator)
 		}
 		if waiver.Expires == "" {
 			continue
 		}
 		if !isDay(waiver.Expires) {
-			v.addf(field+".expires", "%q is not a day such as 2027-01-01", waiver.Expires)
+			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", waiver.Expires)
 		}
-	}
-}
-
-func (v validator) name(field, s string) {
-	if s == "" {
-		v.addf(field, "missing")
-	} else if !yamlnode.IsDNS1123Subdomain(s) {
-		v.addf(field, "%q is not a Kubernetes name (lower case letters, digits, - and .)", s)
-	}
-}
-
-func (v validator) label(field, s string) {
-	if !yamlnode.IsDNS1123Label(s) {
-		v.addf(field, "%q is not a namespace's name (lower case letters, digits and -, at most 63)", s)
 	}
 }
 
@@ -325,7 +318,7 @@ func (v validator) url(field, s string) {
 		return
 	}
 	if !regexp.MustCompile(`^https?://[^\s/?#]+[^\s]*$`).MatchString(s) {
-		v.addf(field, "%q is not an http or https URL", s)
+		v.Addf(field, "%q is not an http or https URL", s)
 	}
 }
 
@@ -333,17 +326,6 @@ func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + 
 
 // isDay reports whether s is a day of the calendar, as in 2027-01-31.
 func isDay(s string) bool {
-	m := regexp.MustCompile(`^([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$`).FindStringSubmatch(s)
-	if m == nil {
-		return false
-	}
-	year, _ := strconv.Atoi(m[1]) // the pattern admits digits only
-	leap := year%4 == 0 && (year%100 != 0 || year%400 == 0)
-	switch m[2] {
-	case "04", "06", "09", "11":
-		return m[3] != "31"
-	case "02":
-		return m[3] < "29" || m[3] == "29" && leap
-	}
-	return true
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
 }

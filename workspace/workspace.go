@@ -11,8 +11,11 @@ import (
 	"encoding/json"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/render/certificates"
+	"github.com/quayside/quayside/render/profile"
 )
 
 // FileName is the name that a workspace is found by.
@@ -26,37 +29,37 @@ const (
 
 // Workspace is the spec of quayside.yaml with its defaults filled in.
 type Workspace struct {
-	Declarations       []string            `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. Other kinds found there are ignored."`
-	Catalogs           []Catalog           `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
-	KubernetesVersion  string              `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
-	OpenShiftVersion   string              `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Where unset, checks that need it are left out."`
-	Requirements       string              `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
-	SharedDependencies bool                `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
-	AllowOverlap       bool                `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
-	Output             string              `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
-	Profile            string              `json:"profile" default:"\"argocd\"" form:"enum=argocd|flux|plain" doc:"The tool that applies the tree."`
-	Certificates       string              `json:"certificates" default:"\"cert-manager\"" form:"enum=cert-manager|openshift-service-ca|secret" doc:"Who issues the certificates of webhooks."`
-	CertificateSecret  CertificateSecret   `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
-	Proxy              Proxy               `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
-	Mirrors            []string            `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
-	Trust              []Trust             `json:"trust" doc:"Whose signature images of registries need. The first entry that matches an image's repository decides; an image that none matches needs no signature."`
-	ImagePullSecrets   []string            `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
-	CSVAnnotations     bool                `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
-	HealthChecks       bool                `json:"healthChecks" default:"false" doc:"Whether the GitOps tool is told how to judge the health of the operators' custom resources."`
-	GitOps             *GitOps             `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
-	Clusters           []Cluster           `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
-	Reporter           Reporter            `json:"reporter" doc:"The in-cluster reporter."`
-	Policy             Policy              `json:"policy" doc:"Which findings of a diff are refused."`
-	File               string              `json:"-"` // as given to Parse; empty for Default
-	Fields             map[string]diag.Pos `json:"-"` // "spec.catalogs[0].source" → where its value stands
+	Declarations       []string          `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. Other kinds found there are ignored."`
+	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
+	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
+	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Where unset, checks that need it are left out."`
+	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
+	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
+	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
+	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
+	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
+	Certificates       certificates.Name `json:"certificates" default:"\"cert-manager\"" doc:"Who issues the certificates of webhooks."`
+	CertificateSecret  CertificateSecret `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
+	Proxy              Proxy             `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
+	Mirrors            []string          `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
+	Trust              []Trust           `json:"trust" doc:"Whose signature images of registries need. The first entry that matches an image's repository decides; an image that none matches needs no signature."`
+	ImagePullSecrets   []string          `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
+	CSVAnnotations     bool              `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
+	HealthChecks       bool              `json:"healthChecks" default:"false" doc:"Whether to configure the GitOps tool to judge the health of the operators' custom resources."`
+	GitOps             *GitOps           `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
+	Clusters           []Cluster         `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
+	Reporter           Reporter          `json:"reporter" doc:"The in-cluster reporter."`
+	Policy             Policy            `json:"policy" doc:"Which findings of a diff are refused."`
+	File               string            `json:"-"` // as given to Parse; empty for Default
+	Fields             diag.Fields       `json:"-"` // "spec.catalogs[0].source" → where its value stands
 }
 
 // Catalog is one catalog of the workspace's own.
 type Catalog struct {
-	Name      string `json:"name" form:"required nonempty" doc:"Name, as a CatalogSource's or ClusterCatalog's."`
-	Namespace string `json:"namespace" doc:"Namespace, as a CatalogSource's. Empty for a ClusterCatalog's."`
-	Source    string `json:"source" form:"required pattern=^(image|oci|oci-archive|docker-archive|dir|sqlite|bundles|package-manifests):.+" doc:"Where the catalog's content is, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
-	Priority  int32  `json:"priority" default:"0" doc:"Higher is preferred for dependencies."`
+	Name      string     `json:"name" form:"required nonempty" doc:"Name, as a CatalogSource's or ClusterCatalog's."`
+	Namespace string     `json:"namespace" doc:"Namespace, as a CatalogSource's. Empty for a ClusterCatalog's."`
+	Source    source.Ref `json:"source" form:"required" doc:"Where the catalog's content is, such as \"oci:catalogs/operatorhubio\". Paths are relative to this file."`
+	Priority  int32      `json:"priority" default:"0" doc:"Higher is preferred for dependencies."`
 }
 
 // ID returns the catalog's identity.
@@ -97,6 +100,14 @@ type GitOps struct {
 	Namespace string    `json:"namespace" doc:"Namespace of the Applications or Kustomizations. Default: argocd or flux-system, by profile."`
 	Project   string    `json:"project" default:"\"default\"" doc:"Argo CD project."`
 	SourceRef SourceRef `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
+}
+
+// Tree returns what a profile is told of it.
+func (g GitOps) Tree() profile.GitOps {
+	return profile.GitOps{
+		RepoURL: g.RepoURL, Revision: g.Revision, Path: g.Path, Namespace: g.Namespace, Project: g.Project,
+		SourceKind: g.SourceRef.Kind, SourceName: g.SourceRef.Name, SourceNamespace: g.SourceRef.Namespace,
+	}
 }
 
 // SourceRef names a Flux source.
@@ -161,22 +172,7 @@ func Default() *Workspace {
 // the file does not say the field, it is the nearest field around it that is
 // said, else the file.
 func (w *Workspace) At(field string) diag.Pos {
-	for f := field; f != ""; f = parent(f) {
-		if p, ok := w.Fields[f]; ok {
-			return p
-		}
-	}
-	return diag.Pos{File: w.File}
-}
-
-// parent cuts the last step off a path: "a.b[0]" → "a.b" → "a" → "".
-func parent(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '.' || path[i] == '[' {
-			return path[:i]
-		}
-	}
-	return ""
+	return w.Fields.At(field, diag.Pos{File: w.File})
 }
 
 type file struct {

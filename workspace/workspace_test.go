@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -135,15 +136,23 @@ func TestErrors(t *testing.T) {
 		"version number": {head + "  kubernetesVersion: 1.30\n", `quayside.yaml:4:22: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)`},
 		"versions":       {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
 		"enums":          {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of off, info, low, medium, high, critical (did you mean \"high\"?)"},
-		"paths":          {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside of the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
+		"paths":          {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
 		"output":         {head + "  output: .\n", `quayside.yaml:4:11: spec.output: the workspace itself cannot be the output: name a directory in it`},
-		"catalogs":       {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not begin with one of image:, oci:, oci-archive:, docker-archive:, dir:, sqlite:, bundles:, package-manifests: (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" stands twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" names nothing after its colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
-		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" stands twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: want a mapping"},
+		"output git":     {head + "  output: .git\n", `quayside.yaml:4:11: spec.output: ".git" is part of Git's own files: name a directory beside them`},
+		"output hooks":   {head + "  output: a/.GIT/hooks\n", `quayside.yaml:4:11: spec.output: "a/.GIT/hooks" is part of Git's own files: name a directory beside them`},
+		"output vendor":  {head + "  output: quayside.vendor/blobs\n", `quayside.yaml:4:11: spec.output: "quayside.vendor/blobs" is where vendored images lie: name another directory`},
+		"output catalog": {head + "  output: cats/a\n  catalogs: [{name: a, source: 'dir:./cats/a/'}, {name: b, source: 'oci:cats/a/b:v1'}, {name: c, source: 'dir:cats'}, {name: d, source: 'dir:cats/ab'}]\n", "quayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:106: name another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:32: name another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:68: name another directory"},
+		"catalogs":       {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not begin with one of image:, oci:, oci-archive:, docker-archive:, dir:, sqlite:, bundles:, package-manifests: (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" appears twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" names nothing after its colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
+		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: want a mapping"},
 		"argo without":   {head + "  gitops: {}\n", `quayside.yaml:4:11: spec.gitops.repoURL: missing: the argocd profile needs it to render an Application`},
 		"flux without":   {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket"},
 		"reporter":       {head + "  reporter: {enabled: true, namespace: A_b}\n", "quayside.yaml:4:13: spec.reporter.image: missing: there is no image that would do for everyone; build one with make image and push it to your registry\nquayside.yaml:4:40: spec.reporter.namespace: \"A_b\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
 		"reporter image": {head + "  reporter: {enabled: true, image: https://x/y, namespace: ''}\n", "quayside.yaml:4:36: spec.reporter.image: \"https://x/y\" is not the reference of an image, such as registry.example.com/quayside-report@sha256:…\nquayside.yaml:4:60: spec.reporter.namespace: \"\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
 		"waivers":        {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
+		"trust spelt": {
+			head + "  trust:\n  - {match: QUAY.io/*, keys: [k]}\n  - {match: 'quay.io:443/org/*', keys: [k]}\n",
+			`quayside.yaml:6:13: spec.trust[1].match: "quay.io:443/org/*" is never reached: "QUAY.io/*" at quayside.yaml:5:13 decides first`,
+		},
 		"trust": {
 			head + "  trust:\n  - {keys: [/cosign.pub]}\n  - {match: quay.io/a, keys: [k], issuer: i}\n  - {match: quay.io/*, identity: a, identityRegexp: '('}\n  - {match: quay.io/b}\n  - {match: 'quay.io/c:v1', keys: [k]}\n  - {match: busybox, keys: [k]}\n  - {match: 'q*y.io/*', keys: [k]}\n",
 			`quayside.yaml:5:5: spec.trust[0].match: missing: say which repositories, as in quay.io/org/*
@@ -153,7 +162,7 @@ quayside.yaml:7:5: spec.trust[2].issuer: missing: say who vouches for the identi
 quayside.yaml:7:5: spec.trust[2].trustRoot: missing: name a trusted_root.json; none is fetched
 quayside.yaml:7:53: spec.trust[2].identityRegexp: "(" is not a regular expression: error parsing regexp: missing closing ): ` + "`(`" + `
 quayside.yaml:7:53: spec.trust[2].identityRegexp: stands beside identity: one of them says who must have signed
-quayside.yaml:8:5: spec.trust[3]: says nobody: give keys, or identity, issuer and trustRoot
+quayside.yaml:8:5: spec.trust[3]: names no signer: give keys, or identity, issuer and trustRoot
 quayside.yaml:8:13: spec.trust[3].match: "quay.io/b" is never reached: "quay.io/*" at quayside.yaml:7:13 decides first
 quayside.yaml:9:13: spec.trust[4].match: "quay.io/c:v1": a repository has no tag and no digest
 quayside.yaml:10:13: spec.trust[5].match: "busybox" names no registry: write it in full, as in docker.io/library/busybox, or * for all
@@ -189,4 +198,29 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("incomplete: %+v", w)
 		}
 	})
+}
+
+// TestDays takes every day that there is in a waiver, and no other.
+func TestDays(t *testing.T) {
+	var src strings.Builder
+	src.WriteString("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  policy:\n    waivers:\n")
+	wrong := 0
+	for _, year := range []int{0, 1, 1900, 2000, 2023, 2024, 9999} {
+		for month := range 14 {
+			for day := range 33 {
+				fmt.Fprintf(&src, "    - {rule: r, expires: \"%04d-%02d-%02d\"}\n", year, month, day)
+				if is := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC); is.Year() != year || int(is.Month()) != month || is.Day() != day {
+					wrong++
+				}
+			}
+		}
+	}
+	for _, s := range []string{"2027-1-31", "2027-01-1", "27-01-31", "2027-01-31 ", "2027-01-31T00:00:00Z", "2027/01/31", "-027-01-31", "+2027-01-31", "02027-01-31", "2027-01-31.5", "tomorrow", "２027-01-31"} {
+		fmt.Fprintf(&src, "    - {rule: r, expires: %q}\n", s)
+		wrong++
+	}
+	_, err := workspace.Parse("quayside.yaml", []byte(src.String()))
+	if err == nil || strings.Count(err.Error(), "is not a day such as 2027-01-01") != wrong {
+		t.Errorf("want %d days refused, got %v", wrong, err)
+	}
 }

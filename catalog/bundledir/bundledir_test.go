@@ -273,3 +273,29 @@ func TestFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionsOfCRDs has those that are not served among the APIs of a bundle, as
+// opm has.
+func TestVersionsOfCRDs(t *testing.T) {
+	fsys := fstest.MapFS{}
+	add(fsys, "a", "a", "a.v1", "1.0.0", "c", "", "", map[string]string{
+		"manifests/new.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: as.g\nspec:\n  group: g\n  names: {kind: A, plural: as}\n  version: v9\n" +
+			"  versions:\n  - {name: v1, served: true, storage: false}\n  - {name: v2, served: false, storage: true}\n  - {name: v3, served: false, storage: false}\n",
+		"manifests/old.yaml": "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\nmetadata:\n  name: bs.g\nspec:\n  group: g\n  names: {kind: B, plural: bs}\n  version: v1\n",
+	})
+	c, err := LoadFS(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range c.Packages[0].Bundles[0].Properties {
+		got = append(got, p.Type+" "+string(p.Value))
+	}
+	want := []string{
+		`olm.gvk {"group":"g","kind":"A","version":"v1"}`, `olm.gvk {"group":"g","kind":"A","version":"v2"}`, `olm.gvk {"group":"g","kind":"A","version":"v3"}`,
+		`olm.gvk {"group":"g","kind":"B","version":"v1"}`, `olm.package {"packageName":"a","version":"1.0.0"}`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}

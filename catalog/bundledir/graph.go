@@ -109,7 +109,7 @@ func link(pkg, name string, members []*member) (catalog.ChannelData, []diag.Warn
 	ch.Entries = entries
 	return ch, []diag.Warning{{
 		Pos: ch.Pos, Code: "bundle-gap",
-		Msg: fmt.Sprintf("channel %q of package %q is put in the order of versions, for the bundles here do not make one graph: %s",
+		Msg: fmt.Sprintf("channel %q of package %q is ordered by version, because the bundles here do not form one graph: %s",
 			name, pkg, strings.Join(changed, ", ")),
 	}}
 }

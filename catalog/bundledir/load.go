@@ -11,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -162,7 +163,7 @@ func load(fsys fs.FS, dir string) (*member, error) {
 	}
 	b, err := bundle.Load(sub)
 	if err != nil {
-		return nil, below(dir, err)
+		return nil, diag.Below(dir, err)
 	}
 	csv := b.CSV
 	pos := diag.Pos{File: path.Join(dir, csv.File)}
@@ -182,26 +183,11 @@ func load(fsys fs.FS, dir string) (*member, error) {
 	var faults diag.List
 	if csv.Version == "" {
 		faults.Addf(pos, "spec.version is missing")
-	} else if m.version, err = catalog.ParseVersion(csv.Version); err != nil {
+	} else if m.version, err = olm.ParseVersion(csv.Version); err != nil {
 		faults.Addf(pos, "spec.version: %w", err)
 	}
 	props, err := properties(b, pos)
 	faults.Add(pos, err)
 	m.data.Properties = props
 	return m, faults.Err()
-}
-
-// below puts dir before the files that a fault names.
-func below(dir string, err error) error {
-	var list diag.List
-	if !errors.As(err, &list) {
-		return err
-	}
-	out := make(diag.List, len(list))
-	for i, e := range list {
-		moved := *e
-		moved.Pos.File = path.Join(dir, moved.Pos.File)
-		out[i] = &moved
-	}
-	return out
 }

@@ -208,7 +208,7 @@ func (c *conversion) versions(p packageManifest) map[string]*version {
 		}
 		v, err := c.version(dir, p.Name)
 		if err != nil {
-			c.faults.Add(diag.Pos{File: dir}, below(dir, err))
+			c.faults.Add(diag.Pos{File: dir}, diag.Below(dir, err))
 		}
 		if v == nil {
 			return nil
@@ -256,24 +256,12 @@ func (c *conversion) version(dir, pkg string) (*version, error) {
 		return nil, err
 	}
 	if v.bundle, err = bundle.Load(files); err != nil {
-		return nil, originals(err)
+		return nil, diag.Moved(err, func(p diag.Pos) diag.Pos { // as it was before the conversion
+			p.File = strings.TrimPrefix(p.File, "manifests/")
+			return p
+		})
 	}
 	return v, nil
-}
-
-// originals returns faults with the files as they were before the conversion.
-func originals(err error) error {
-	var list diag.List
-	if !errors.As(err, &list) {
-		return err
-	}
-	out := make(diag.List, len(list))
-	for i, e := range list {
-		there := *e
-		there.Pos.File = strings.TrimPrefix(there.Pos.File, "manifests/")
-		out[i] = &there
-	}
-	return out
 }
 
 // write puts one version into the tree as a bundle.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -21,26 +22,11 @@ type propertySet struct {
 	faults diag.List
 }
 
-func (s *propertySet) add(typ string, value any) {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // ranges are read by people
-	if err := enc.Encode(value); err != nil {
-		s.faults.Addf(s.pos, "property %q: %w", typ, err)
-		return
-	}
-	raw := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
-	key := typ + "\x00" + string(raw)
-	if !s.seen[key] {
+func (s *propertySet) add(p catalog.Property) {
+	if key := p.Type + "\x00" + string(p.Value); !s.seen[key] {
 		s.seen[key] = true
-		s.list = append(s.list, catalog.Property{Type: typ, Value: raw})
+		s.list = append(s.list, p)
 	}
-}
-
-type gvk struct {
-	Group   string `json:"group"`
-	Kind    string `json:"kind"`
-	Version string `json:"version"`
 }
 
 // properties returns what opm would write for the bundle, sorted by type, then
@@ -48,21 +34,18 @@ type gvk struct {
 // the dependencies require, and the properties given by file and annotation.
 func properties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
 	s := &propertySet{seen: map[string]bool{}, pos: pos}
-	s.add("olm.package", struct {
-		PackageName string `json:"packageName"`
-		Version     string `json:"version"`
-	}{b.Package, b.CSV.Version})
+	s.add(olm.Named(b.Package, b.CSV.Version))
 	s.provided(b)
 	s.required(b.CSV)
 	for _, d := range b.Dependencies {
-		s.dependency(d)
+		s.read(d, olm.Dependency)
 	}
 	for _, p := range b.Properties {
 		s.given(p)
 	}
 	s.annotated(b.CSV.Annotations["olm.properties"])
-	if v := b.CSV.Annotations["olm.maxOpenShiftVersion"]; v != "" {
-		s.add("olm.maxOpenShiftVersion", v)
+	if v := b.CSV.Annotations[olm.TypeMaxVersion]; v != "" {
+		s.add(olm.UpTo(v))
 	}
 	slices.SortFunc(s.list, func(a, b catalog.Property) int {
 		return cmp.Or(strings.Compare(a.Type, b.Type), bytes.Compare(a.Value, b.Value))
@@ -85,72 +68,48 @@ func (s *propertySet) provided(b *bundle.Bundle) {
 		for _, v := range versions {
 			fields, _ := v.(map[string]any)
 			if name, _ := fields["name"].(string); name != "" {
-				s.add("olm.gvk", gvk{group, kind, name})
+				s.add(olm.Provided(catalog.GVK{Group: group, Version: name, Kind: kind}))
 			}
 		}
 		if v, _ := spec["version"].(string); v != "" && strings.HasSuffix(o.APIVersion(), "/v1beta1") {
-			s.add("olm.gvk", gvk{group, kind, v})
+			s.add(olm.Provided(catalog.GVK{Group: group, Version: v, Kind: kind}))
 		}
 	}
 	for _, api := range b.CSV.OwnedAPIs {
-		s.add("olm.gvk", gvk{api.Group, api.Kind, api.Version})
+		s.add(olm.Provided(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 }
 
 func (s *propertySet) required(csv *bundle.CSV) {
 	for _, crd := range csv.RequiredCRDs {
-		_, group, ok := strings.Cut(crd.Name, ".")
+		group, ok := olm.GroupOf(crd.Name)
 		if !ok {
 			s.faults.Addf(s.pos, "%s.name: %q is not plural.group", crd.Field, crd.Name)
 			continue
 		}
-		s.add("olm.gvk.required", gvk{group, crd.Kind, crd.Version})
+		s.add(olm.Required(catalog.GVK{Group: group, Version: crd.Version, Kind: crd.Kind}))
 	}
 	for _, api := range csv.RequiredAPIs {
-		s.add("olm.gvk.required", gvk{api.Group, api.Kind, api.Version})
-	}
-}
-
-// dependency adds an entry of dependencies.yaml, whose types are named after
-// what is required.
-func (s *propertySet) dependency(d catalog.Property) {
-	switch d.Type {
-	case "olm.package":
-		var v struct {
-			PackageName string `json:"packageName"`
-			Version     string `json:"version"`
-		}
-		if s.read(d, &v) {
-			s.add("olm.package.required", struct {
-				PackageName  string `json:"packageName"`
-				VersionRange string `json:"versionRange"`
-			}{v.PackageName, v.Version})
-		}
-	case "olm.gvk":
-		var v gvk
-		if s.read(d, &v) {
-			s.add("olm.gvk.required", v)
-		}
-	case "olm.label":
-		s.add("olm.label.required", d.Value)
-	default:
-		s.add(d.Type, d.Value)
+		s.add(olm.Required(catalog.GVK{Group: api.Group, Version: api.Version, Kind: api.Kind}))
 	}
 }
 
 // given adds a property that the bundle's author wrote. The package is known
-// already, and an API is spelled as those of the CRDs.
+// already.
 func (s *propertySet) given(p catalog.Property) {
-	switch p.Type {
-	case "olm.package":
-	case "olm.gvk":
-		var v gvk
-		if s.read(p, &v) {
-			s.add(p.Type, v)
-		}
-	default:
-		s.add(p.Type, p.Value)
+	if p.Type != olm.TypePackage {
+		s.read(p, olm.Spelled)
 	}
+}
+
+// read adds a property as it is written, unless it cannot be read.
+func (s *propertySet) read(given catalog.Property, as func(catalog.Property) (catalog.Property, error)) {
+	p, err := as(given)
+	if err != nil {
+		s.faults.Addf(s.pos, "property %q: %w", given.Type, err)
+		return
+	}
+	s.add(p)
 }
 
 // annotated adds the properties of the CSV's annotation, a JSON list.
@@ -173,14 +132,6 @@ func (s *propertySet) annotated(text string) {
 		}
 		s.given(catalog.Property{Type: p.Type, Value: p.Value})
 	}
-}
-
-func (s *propertySet) read(p catalog.Property, into any) bool {
-	if err := json.Unmarshal(p.Value, into); err != nil {
-		s.faults.Addf(s.pos, "property %q: %w", p.Type, err)
-		return false
-	}
-	return true
 }
 
 // relatedImages returns the images that the CSV lists and those of its

@@ -18,7 +18,7 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 	lines := liner{file: file, text: text, line: offset + 1}
 	at := lines.pos(r.at)
 	before := b.mark(r.pkg, sel)
-	b.written.ResetBytes(r.out)
+	b.written.resetBytes(r.out)
 	d := &decoder{file: file, in: &b.written, whole: true, base: at, b: b, sel: sel}
 	if err := d.object(at, b.intern(r.schema)); err != nil || len(b.faults) > before.faults {
 		b.undo(before, sel)

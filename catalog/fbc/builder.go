@@ -1,10 +1,16 @@
 package fbc
 
 import (
+	"bufio"
+
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/strictjson"
+)
+
+const (
+	windowSize = 256 << 10 // what is read at once of each file of a catalog
+	beginSize  = 64 << 10  // and to find out how a file begins
 )
 
 // builder collects the objects of a catalog, in whatever order they come.
@@ -29,22 +35,23 @@ type builder struct {
 	values map[string][]byte
 
 	// Memory that is used again for every file.
-	file      *strictjson.Scanner
-	inner     *strictjson.Scanner // reads embedded manifests
+	window    *bufio.Reader
+	file      *scanner
+	inner     *scanner // reads embedded manifests
 	documents documents
 	walker    blockyaml.Walker
 	rewriter  rewriter
-	written   strictjson.Scanner // reads what rewriter wrote
-	scratch   []byte             // an embedded manifest
-	compact   []byte             // a property's value
-	long      []byte             // the last description, as it stands
-	short     string             // and what was made of it
+	written   scanner // reads what rewriter wrote
+	scratch   []byte  // an embedded manifest
+	compact   []byte  // a property's value
+	long      []byte  // the last description, as it stands
+	short     string  // and what was made of it
 }
 
 func newBuilder() *builder {
 	return &builder{
 		deprecated: map[string]diag.Pos{}, texts: map[string]string{}, values: map[string][]byte{},
-		file: &strictjson.Scanner{}, inner: &strictjson.Scanner{},
+		window: bufio.NewReaderSize(nil, beginSize), file: &scanner{}, inner: &scanner{},
 	}
 }
 

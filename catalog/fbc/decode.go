@@ -1,14 +1,18 @@
 package fbc
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/strictjson"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -26,47 +30,44 @@ func Decode(file string, r io.Reader) (catalog.Content, error) {
 // read decodes one file into b. With a selector it looks for one bundle's
 // manifests and stops when it has them.
 func (b *builder) read(file string, r io.Reader, sel *selector) error {
-	in := b.file
-	in.Reset(r)
-	first, err := peek(in)
+	b.window.Reset(r)
+	first, offset, err := peek(b.window)
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading: %w", err)
 	case first == '{':
-		d := &decoder{file: file, in: in, b: b, sel: sel}
+		b.file.reset(b.window, offset)
+		d := &decoder{file: file, in: b.file, b: b, sel: sel}
 		return d.stream()
 	default:
-		return b.readYAML(file, io.MultiReader(bytes.NewReader(in.Window()), r), in.Offset(), sel)
+		return b.readYAML(file, b.window, offset, sel)
 	}
 }
 
 // peek returns the first byte that is not blank, and passes over nothing but a
-// byte order mark before it. The error is io.EOF where there is no such byte.
-func peek(in *strictjson.Scanner) (byte, error) {
-	const mark, enough = "\uFEFF", 64 << 10
-	for marked := false; ; {
-		w := in.Window()
-		if !marked && len(w) >= len(mark) && string(w[:len(mark)]) == mark {
-			in.Discard(len(mark))
-			marked = true
-			continue
+// byte order mark before it, whose size it returns. The error is io.EOF where
+// there is no such byte.
+func peek(r *bufio.Reader) (first byte, passed int64, err error) {
+	const mark, enough = "\uFEFF", beginSize
+	if begin, _ := r.Peek(len(mark)); string(begin) == mark {
+		n, err := r.Discard(len(mark))
+		if passed = int64(n); err != nil {
+			return 0, passed, err
 		}
-		i := len(w) - len(bytes.TrimLeft(w, " \t\r\n"))
-		unsure := !marked && len(w) < len(mark) && bytes.HasPrefix([]byte(mark), w)
-		switch {
-		case i < len(w) && !unsure:
-			return w[i], nil
-		case i >= enough:
-			return ' ', nil // so many blanks: no JSON that anyone wrote
-		case in.Fill():
-		case in.Err() != nil:
-			return 0, in.Err()
-		case i < len(w):
-			return w[i], nil
-		default:
-			return 0, io.EOF
+	}
+	for size := 1; ; size++ {
+		begin, err := r.Peek(size)
+		begin = begin[:min(max(len(begin), r.Buffered()), enough)]
+		if text := bytes.TrimLeft(begin, " \t\r\n"); len(text) > 0 {
+			return text[0], passed, nil
+		}
+		if err != nil {
+			return 0, passed, err
+		}
+		if size = len(begin); size == enough {
+			return ' ', passed, nil // so many blanks: no JSON that anyone wrote
 		}
 	}
 }
@@ -75,7 +76,7 @@ func peek(in *strictjson.Scanner) (byte, error) {
 // stops it; what is wrong with the objects otherwise becomes a fault of b.
 type decoder struct {
 	file  string
-	in    *strictjson.Scanner
+	in    *scanner
 	whole bool     // all of in is at base, or where places say
 	base  diag.Pos // the object's position where whole
 	from  int64    // offset of the object
@@ -88,8 +89,8 @@ type decoder struct {
 
 // text returns a decoder of one JSON value in memory, all of which is at base.
 func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) *decoder {
-	in := &strictjson.Scanner{}
-	in.ResetBytes(value)
+	in := &scanner{}
+	in.resetBytes(value)
 	return &decoder{file: file, in: in, whole: true, base: base, b: b, sel: sel}
 }
 
@@ -97,58 +98,63 @@ func (b *builder) text(file string, base diag.Pos, value []byte, sel *selector) 
 // as a fault with its position.
 func (d *decoder) stream() error {
 	for !d.sel.done() && !d.b.full() {
-		d.in.Limit(maxObject)
-		switch kind := d.in.Kind(); kind {
+		d.in.begin()
+		switch kind := d.in.kind(); kind {
 		case '{':
-			d.from = d.in.Offset()
+			d.from = d.in.at()
 			if err := d.object(d.here(), ""); err != nil {
 				return d.syntax(err)
 			}
 			d.b.settle()
 		case '[', '"', '0', 't', 'f', 'n':
 			d.b.faults.Addf(d.here(), "want a JSON object, have %s", kindName(kind))
-			d.in.Skip()
-		case strictjson.End:
-			if err := d.in.Err(); err != nil {
+			d.in.skip()
+		case end:
+			if err := d.in.failed(); err != nil {
 				return d.syntax(err)
 			}
 			return nil
 		default:
-			d.in.Skip() // which says what is wrong with it
+			d.in.skip() // which says what is wrong with it
 		}
 	}
 	return nil
 }
 
 // here returns where the next value begins, once its kind was asked for.
-func (d *decoder) here() diag.Pos { return d.at(d.in.Offset()) }
+func (d *decoder) here() diag.Pos { return d.at(d.in.at()) }
 
 func (d *decoder) at(offset int64) diag.Pos {
 	if d.whole {
 		return d.placed(int(offset))
 	}
-	line, col := d.in.Pos(offset)
+	line, col := d.in.src.pos(offset)
 	return diag.Pos{File: d.file, Line: line, Col: col}
 }
 
 // syntax gives an error of the scanner its position.
 func (d *decoder) syntax(err error) error {
 	var fault *diag.Error
-	var syn *strictjson.SyntaxError
-	var large *strictjson.LimitError
-	switch {
-	case errors.As(err, &fault):
+	var syn *jsontext.SyntacticError
+	if errors.As(err, &fault) {
 		return err
-	case errors.As(err, &large):
-		return diag.Errorf(d.here(), "object of more than %d MiB", large.Bytes>>20)
-	case !errors.As(err, &syn):
-		return diag.Errorf(d.here(), "reading: %w", err)
-	case syn.Cut:
-		return diag.Errorf(d.at(syn.Offset), "malformed JSON: the file ends inside an object")
-	case syn.Twice:
-		return diag.Errorf(d.at(syn.Offset), "malformed JSON: name %q stands twice in one object", syn.Name)
+	}
+	if errors.Is(err, errLarge) {
+		return diag.Errorf(d.here(), "object of more than %d MiB", maxObject>>20)
+	}
+	if !errors.As(err, &syn) {
+		return diag.Errorf(d.here(), "reading: %w", cmp.Or(errors.Unwrap(err), err)) // without the decoder's own words
+	}
+	pos := d.at(d.in.src.from + syn.ByteOffset)
+	switch {
+	case errors.Is(syn.Err, io.ErrUnexpectedEOF):
+		return diag.Errorf(pos, "malformed JSON: the file ends inside an object")
+	case errors.Is(syn.Err, jsontext.ErrDuplicateName):
+		return diag.Errorf(pos, "malformed JSON: name %q appears twice in one object", syn.JSONPointer.LastToken())
+	case strings.HasPrefix(syn.Err.Error(), "invalid escape sequence"), strings.HasPrefix(syn.Err.Error(), "invalid surrogate pair"):
+		return diag.Errorf(pos, "malformed JSON: invalid escape sequence in string") // it would show as much as happened to be read
 	default:
-		return diag.Errorf(d.at(syn.Offset), "malformed JSON: %w", syn)
+		return diag.Errorf(pos, "malformed JSON: %w", syn.Err)
 	}
 }
 
@@ -162,20 +168,20 @@ type member struct {
 func (d *decoder) object(pos diag.Pos, schema string) error {
 	o := &object{pos: pos, schema: schema}
 	var early []member
-	for d.in.Enter(); d.in.More(); {
-		name := d.in.Name()
+	for d.in.enter(); d.in.more(); {
+		name := d.in.name()
 		switch {
 		case string(name) == "schema":
 			o.schema = d.text(field{name: "schema"}, maxName)
 		case o.schema == "":
 			m := member{name: string(name)} // before the name is gone
-			m.raw = bytes.Clone(d.in.Raw())
+			m.raw = bytes.Clone(d.in.raw())
 			early = append(early, m)
 		default:
 			d.member(o, name)
 		}
 	}
-	if err := d.in.Err(); err != nil {
+	if err := d.in.failed(); err != nil {
 		return err
 	}
 	o.span = d.span()
@@ -191,7 +197,7 @@ func (d *decoder) span() catalog.Span {
 	if d.whole {
 		return d.b.document
 	}
-	return catalog.Span{Offset: d.from, Size: d.in.Offset() - d.from}
+	return catalog.Span{Offset: d.from, Size: d.in.passed() - d.from}
 }
 
 // early decodes the fields that came before the schema.
@@ -201,8 +207,8 @@ func (d *decoder) early(o *object, members []member) error {
 	}
 	for _, m := range members {
 		sub := d.b.text(d.file, o.pos, m.raw, d.sel)
-		if sub.member(o, []byte(m.name)); sub.in.Err() != nil {
-			return sub.in.Err()
+		if sub.member(o, []byte(m.name)); sub.in.failed() != nil {
+			return sub.in.failed()
 		}
 	}
 	return nil
@@ -230,17 +236,17 @@ func (f field) String() string {
 // text reads a string of at most limit bytes. Null is "". Anything else is a
 // fault, and "".
 func (d *decoder) text(f field, limit int) string {
-	switch d.in.Kind() {
+	switch d.in.kind() {
 	case '"':
-		at := d.in.Offset()
-		text := d.in.Text()
+		at := d.in.at()
+		text := d.in.text()
 		if len(text) > limit {
 			d.b.faults.Addf(d.at(at), "%s of %d bytes: want at most %d", f, len(text), limit)
 			return ""
 		}
 		return d.b.intern(text)
 	case 'n':
-		d.in.Skip()
+		d.in.skip()
 		return ""
 	default:
 		d.wrong(f, "a string")
@@ -250,9 +256,9 @@ func (d *decoder) text(f field, limit int) string {
 
 // wrong reports the next value and skips it.
 func (d *decoder) wrong(f field, want string) {
-	kind := d.in.Kind()
+	kind := d.in.kind()
 	pos := d.here()
-	if d.in.Skip(); d.in.Err() == nil {
+	if d.in.skip(); d.in.failed() == nil {
 		d.b.faults.Addf(pos, "%s: want %s, have %s", f, want, kindName(kind))
 	}
 }
@@ -266,12 +272,12 @@ func (d *decoder) list(f field) bool { return d.enter(f, '[', "an array") }
 func (d *decoder) fields(f field) bool { return d.enter(f, '{', "an object") }
 
 func (d *decoder) enter(f field, open byte, want string) bool {
-	switch d.in.Kind() {
+	switch d.in.kind() {
 	case open:
-		d.in.Enter()
+		d.in.enter()
 		return true
 	case 'n':
-		d.in.Skip()
+		d.in.skip()
 	default:
 		d.wrong(f, want)
 	}
@@ -280,11 +286,11 @@ func (d *decoder) enter(f field, open byte, want string) bool {
 
 // element goes to the nth element of a list of at most limit.
 func (d *decoder) element(f field, n, limit int) bool {
-	if !d.in.More() {
+	if !d.in.more() {
 		return false
 	}
 	if n == limit {
-		d.in.Fail(diag.Errorf(d.here(), "%s: more than %d elements", f, limit))
+		d.in.fail(diag.Errorf(d.here(), "%s: more than %d elements", f, limit))
 	}
 	return n < limit
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 // Encode writes c as JSON objects in the order in which opm writes them: by
@@ -96,12 +97,12 @@ func (e *encoder) bundle(pkg string, b catalog.BundleData) error {
 				e.property(p.Type, func() { e.value(jsontext.Value(p.Value)) })
 			}
 			for _, m := range manifests {
-				e.property(propertyObject, func() {
+				e.property(olm.TypeObject, func() {
 					e.object(func() { e.field("data", base64.StdEncoding.EncodeToString(m)) })
 				})
 			}
 			if len(manifests) == 0 && b.Metadata.Known {
-				e.property(propertyMetadata, func() { e.metadata(b.Metadata) })
+				e.property(olm.TypeMetadata, func() { e.metadata(b.Metadata) })
 			}
 		})
 		e.relatedImages(b.RelatedImages)

@@ -202,6 +202,76 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// TestMetadata reads what a bundle says of itself.
+func TestMetadata(t *testing.T) {
+	csv := base64.StdEncoding.EncodeToString([]byte(`{"kind":"ClusterServiceVersion","spec":{"displayName":"embedded"}}`))
+	object := `{"type":"olm.bundle.object","value":{"data":"` + csv + `"}}`
+	property := `{"type":"olm.csv.metadata","value":{"displayName":"said","description":"\n# Long\nmore","annotations":{"description":"","olm.a":"` + strings.Repeat("a", 1023) + `","olm.b":"` + strings.Repeat("b", 1024) + `","c":"c"},` +
+		`"crdDescriptions":{"owned":[{"name":"b"},{"name":"a"},{"name":"b"}]}}}`
+	want := catalog.Metadata{Known: true, DisplayName: "said", Description: "Long", Owned: []string{"a", "b"}, Annotations: map[string]string{"olm.a": strings.Repeat("a", 1023)}}
+	for _, tt := range []struct {
+		properties []string
+		want       catalog.Metadata
+		embedded   bool
+	}{
+		{[]string{property}, want, false},
+		{[]string{property, object}, want, true},
+		{[]string{object, property}, want, true},
+		{[]string{object}, catalog.Metadata{Known: true, DisplayName: "embedded"}, true},
+		{nil, catalog.Metadata{}, false},
+	} {
+		text := `{"schema":"olm.bundle","package":"a","name":"a.v1","properties":[` + strings.Join(tt.properties, ",") + `]}`
+		c, err := Decode("f", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := c.Packages[0].Bundles[0]
+		if d := cmp.Diff(tt.want, b.Metadata); d != "" {
+			t.Errorf("of %s: -want +got\n%s", tt.properties, d)
+		}
+		if b.Embedded != tt.embedded || (b.Span.Size == int64(len(text))) != tt.embedded || !tt.embedded && b.Span.Size > 0 {
+			t.Errorf("of %s: embedded %t, at %v", tt.properties, b.Embedded, b.Span)
+		}
+		var out strings.Builder
+		if err := Encode(&out, c, func(_, _ string) ([][]byte, error) { return [][]byte{[]byte("x")}, nil }); err != nil || strings.Contains(out.String(), "olm.csv.metadata") {
+			t.Errorf("written with manifests, %v:\n%s", err, out.String())
+		}
+	}
+}
+
+// TestObjectsOfNamesakes tells bundles apart that have their name in common, in
+// whatever order their files and fields come.
+func TestObjectsOfNamesakes(t *testing.T) {
+	manifest := func(pkg string) string { return "kind: Service # of " + pkg + "\n" }
+	one := func(pkg string) []string {
+		data := base64.StdEncoding.EncodeToString([]byte(manifest(pkg)))
+		return []string{
+			`"schema":"olm.bundle","package":"` + pkg + `","name":"x.v1","properties":[{"type":"olm.bundle.object","value":{"data":"` + data + `"}}]`,
+			`"properties":[{"value":{"data":"` + data + `"},"type":"olm.bundle.object"}],"name":"x.v1","package":"` + pkg + `","schema":"olm.bundle"`,
+		}
+	}
+	for i := range 4 {
+		a, b := "{"+one("a")[i/2]+"}", "{"+one("b")[i%2]+"}"
+		for _, files := range []fstest.MapFS{
+			{"1.json": {Data: []byte(a)}, "2.json": {Data: []byte(b)}},
+			{"1.json": {Data: []byte(b)}, "2.json": {Data: []byte(a)}},
+			{"1.json": {Data: []byte(a + "\n" + b)}},
+			{"1.json": {Data: []byte(b + "\n" + a)}},
+			{"1.yaml": {Data: []byte("---\n" + a + "\n---\n" + b)}},
+		} {
+			for _, pkg := range []string{"a", "b"} {
+				got, err := Objects(files, pkg, "x.v1")
+				if err != nil || len(got) != 1 || string(got[0]) != manifest(pkg) {
+					t.Errorf("of package %q: got %q, %v, from %v", pkg, got, err, files)
+				}
+			}
+			if got, err := Objects(files, "c", "x.v1"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("of a package without it: got %q, %v", got, err)
+			}
+		}
+	}
+}
+
 // TestObjectsOf finds every bundle by its span, in files that hold nothing else
 // any more, and by a search where the span is of no use.
 func TestObjectsOf(t *testing.T) {
@@ -288,7 +358,12 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 		{
 			"error/duplicate name",
 			map[string]string{"a.json": "{\"schema\":\"olm.package\",\n\"name\":\"a\",\"name\":\"b\"}"},
-			`a.json:2:12: malformed JSON: name "name" stands twice in one object`,
+			`a.json:2:12: malformed JSON: name "name" appears twice in one object`,
+		},
+		{
+			"error/deprecations of no package",
+			map[string]string{"a.json": `{"schema":"olm.deprecations","entries":[{"reference":{"schema":"olm.package"},"message":"m"}]}`},
+			`a.json:1:1: olm.deprecations "" names no package`,
 		},
 		{
 			"error/second deprecations",
@@ -301,7 +376,7 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 			`a.json:1:99: bundle "b": olm.bundle.object: illegal base64 data at input byte 0`,
 		},
 		{"error/no catalog", map[string]string{"README.md": "# words\nand words\n"}, `README.md:2:1: want a mapping, got "and words"`},
-		{"error/ignore", map[string]string{".indexignore": "[z-a]\n"}, ".: .indexignore: pattern \"[z-a]\": error parsing regexp: invalid character class range: `z-a`"},
+		{"error/ignore", map[string]string{".indexignore": strings.Repeat("a", 1001)}, ".: .indexignore: too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fsys := fstest.MapFS{}
@@ -327,39 +402,57 @@ func TestSymlink(t *testing.T) {
 	}
 }
 
+// TestIgnore holds the meaning that operator-registry gives to .indexignore:
+// it too has it from go-git, where a class is negated by "^" alone.
 func TestIgnore(t *testing.T) {
 	for _, tt := range []struct {
 		rules, name string
-		dir, want   bool
+		want        bool
 	}{
-		{"*.md", "a/b/README.md", false, true},
-		{"/a.md", "b/a.md", false, false},
-		{"/a.md", "a.md", false, true},
-		{"a/b", "a/b", false, true},
-		{"a/b", "x/a/b", false, false},
-		{"**/b", "x/a/b", false, true},
-		{"a/**", "a/x/y", false, true},
-		{"a/**", "a", true, false},
-		{"a/**/z", "a/z", false, true},
-		{"dir/", "dir", false, false},
-		{"dir/", "x/dir", true, true},
-		{"*.md\n!keep.md", "keep.md", false, false},
-		{"!keep.md\n*.md", "keep.md", false, true},
-		{`\#x`, "#x", false, true},
-		{"#x", "#x", false, false},
-		{"a?c", "abc", false, true},
-		{"a?c", "a/c", false, false},
-		{"[!a]x", "bx", false, true},
-		{"[!a]x", "ax", false, false},
-		{"x  ", "x", false, true},
-		{"a+b", "aab", false, false},
+		{"*.md", "a/b/README.md", true},
+		{"/a.md", "b/a.md", false},
+		{"/a.md", "a.md", true},
+		{"a/b", "a/b", true},
+		{"a/b", "x/a/b", false},
+		{"**/b", "x/a/b", true},
+		{"a/**", "a/x/y", true},
+		{"a/**", "b/a", false},
+		{"a/**/z", "a/z", true},
+		{"dir/", "dir", false},
+		{"dir/", "x/dir/y", true},
+		{"*.md\n!keep.md", "keep.md", false},
+		{"!keep.md\n*.md", "keep.md", true},
+		{"dir/\n!dir/keep.md", "dir/keep.md", false},
+		{`\#x`, "#x", true},
+		{"#x", "#x", false},
+		{"  #x", "#x", false},
+		{"a?c", "abc", true},
+		{"a?c", "a/c", false},
+		{"[^a]x", "bx", true},
+		{"[^a]x", "ax", false},
+		{"[!a]x", "bx", false},
+		{"[!a]x", "!x", true},
+		{"[a-c]x", "bx", true},
+		{"[a", "[a", false},
+		{"  x  ", "x", true},
+		{"a+b", "aab", false},
 	} {
 		var r ignoreRules
 		if err := r.load(fstest.MapFS{".indexignore": {Data: []byte(tt.rules)}}, "."); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.match(tt.name, tt.dir); got != tt.want {
-			t.Errorf("%q on %q (directory %t): got %t, want %t", tt.rules, tt.name, tt.dir, got, tt.want)
+		if got := r.match(tt.name); got != tt.want {
+			t.Errorf("%q on %q: got %t, want %t", tt.rules, tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestIgnoreOfADirectory(t *testing.T) {
+	text := []byte(strings.Join(small(), "\n"))
+	for name, ignored := range map[string]bool{"a/x.txt": true, "a/b/x.txt": true, "b/x.txt": false, "x.txt": false} {
+		files := fstest.MapFS{"a/.indexignore": {Data: []byte("*.txt\n")}, "catalog.json": {Data: text}, name: {Data: []byte("no catalog")}}
+		if _, err := LoadFS(files); (err == nil) != ignored {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ const (
 	maxObject     = 128 << 20 // bytes of one JSON object
 	maxDocument   = 32 << 20  // bytes of one YAML document
 	maxObjects    = 1_000_000
+	maxEmpty      = 10_000  // YAML documents of one file that turn out to be empty once they are parsed
 	maxEntries    = 100_000 // of one channel
 	maxProperties = 20_000  // of one bundle
 	maxImages     = 20_000  // of one bundle

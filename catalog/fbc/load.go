@@ -16,25 +16,26 @@ import (
 // fill. The error is a diag.List of every fault of every file.
 func LoadFS(fsys fs.FS) (catalog.Content, error) {
 	b := newBuilder()
-	b.walk(fsys, nil)
+	b.walk(fsys)
 	return b.content()
 }
 
 // walk reads the files of fsys in path order into b.
-func (b *builder) walk(fsys fs.FS, sel *selector) {
+func (b *builder) walk(fsys fs.FS) {
 	t := &tally{}
+	b.file.widen()
 	err := eachFile(fsys, func(name string) error {
 		t.files++
 		if t.files > maxFiles {
 			return diag.Errorf(diag.Pos{File: name}, "more than %d files", maxFiles)
 		}
-		if err := b.open(fsys, name, t, sel); err != nil {
+		if err := b.open(fsys, name, t, nil); err != nil {
 			b.fault(diag.Pos{File: name}, err)
 		}
 		if t.bytes > maxTotal {
 			return diag.Errorf(diag.Pos{File: name}, "more than %d GiB in all", maxTotal>>30)
 		}
-		if b.full() || sel.done() {
+		if b.full() {
 			return fs.SkipAll
 		}
 		return nil
@@ -76,13 +77,10 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 	var rules ignoreRules
 	return fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
+		case name != "." && rules.match(name) && (err != nil || !e.IsDir()):
+			return nil
 		case err != nil:
 			fault(name, plain(err))
-			return nil
-		case name != "." && rules.match(name, e.IsDir()):
-			if e.IsDir() {
-				return fs.SkipDir
-			}
 			return nil
 		case e.IsDir():
 			if err := rules.load(fsys, name); err != nil {

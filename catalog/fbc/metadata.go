@@ -5,8 +5,9 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/strictjson"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -33,7 +34,7 @@ func (d *decoder) metadata() catalog.Metadata {
 
 // metadataReader reads what a bundle says of itself, leniently: each method skips a value of a wrong type.
 type metadataReader struct {
-	in    *strictjson.Scanner
+	in    *scanner
 	b     *builder
 	m     *catalog.Metadata
 	kind  string // of a ClusterServiceVersion, once it was read
@@ -45,8 +46,8 @@ func (r *metadataReader) csv() {
 	if !r.enter('{') {
 		return
 	}
-	for r.in.More() {
-		switch string(r.in.Name()) {
+	for r.in.more() {
+		switch string(r.in.name()) {
 		case "kind":
 			r.text(&r.kind, maxName)
 			if r.kind != kindCSV {
@@ -54,11 +55,11 @@ func (r *metadataReader) csv() {
 			}
 		case "metadata":
 			if r.enter('{') {
-				for r.in.More() {
-					if string(r.in.Name()) == "annotations" {
+				for r.in.more() {
+					if string(r.in.name()) == "annotations" {
 						r.annotations()
 					} else {
-						r.in.Skip()
+						r.in.skip()
 					}
 				}
 			}
@@ -67,7 +68,7 @@ func (r *metadataReader) csv() {
 				r.spec()
 			}
 		default:
-			r.in.Skip()
+			r.in.skip()
 		}
 	}
 }
@@ -75,8 +76,8 @@ func (r *metadataReader) csv() {
 // spec reads the fields of a CSV's spec, or of olm.csv.metadata, which has the
 // same ones but for two names.
 func (r *metadataReader) spec() {
-	for r.in.More() {
-		switch string(r.in.Name()) {
+	for r.in.more() {
+		switch string(r.in.name()) {
 		case "annotations":
 			r.annotations()
 		case "displayName":
@@ -91,7 +92,7 @@ func (r *metadataReader) spec() {
 			r.provider()
 		case "keywords":
 			if r.enter('[') {
-				for r.in.More() {
+				for r.in.more() {
 					r.appendText(&r.m.Keywords, maxKeywords)
 				}
 			}
@@ -100,7 +101,7 @@ func (r *metadataReader) spec() {
 		case "crdDescriptions", "customresourcedefinitions":
 			r.definitions()
 		default:
-			r.in.Skip()
+			r.in.skip()
 		}
 	}
 }
@@ -109,11 +110,11 @@ func (r *metadataReader) provider() {
 	if !r.enter('{') {
 		return
 	}
-	for r.in.More() {
-		if string(r.in.Name()) == "name" {
+	for r.in.more() {
+		if string(r.in.name()) == "name" {
 			r.text(&r.m.Provider, maxName)
 		} else {
-			r.in.Skip()
+			r.in.skip()
 		}
 	}
 }
@@ -123,21 +124,21 @@ func (r *metadataReader) installModes() {
 	if !r.enter('[') {
 		return
 	}
-	for r.in.More() {
+	for r.in.more() {
 		if !r.enter('{') {
 			continue
 		}
 		var mode string
 		supported := false
-		for r.in.More() {
-			switch name := r.in.Name(); {
+		for r.in.more() {
+			switch name := r.in.name(); {
 			case string(name) == "type":
 				r.text(&mode, maxName)
-			case string(name) == "supported" && r.in.Kind() == 't':
+			case string(name) == "supported" && r.in.kind() == 't':
 				supported = true
-				r.in.Skip()
+				r.in.skip()
 			default:
-				r.in.Skip()
+				r.in.skip()
 			}
 		}
 		if supported {
@@ -151,23 +152,23 @@ func (r *metadataReader) definitions() {
 	if !r.enter('{') {
 		return
 	}
-	for r.in.More() {
-		if string(r.in.Name()) != "owned" {
-			r.in.Skip()
+	for r.in.more() {
+		if string(r.in.name()) != "owned" {
+			r.in.skip()
 			continue
 		}
 		if !r.enter('[') {
 			continue
 		}
-		for r.in.More() {
+		for r.in.more() {
 			if !r.enter('{') {
 				continue
 			}
-			for r.in.More() {
-				if string(r.in.Name()) == "name" {
+			for r.in.more() {
+				if string(r.in.name()) == "name" {
 					r.appendText(&r.m.Owned, maxOwned)
 				} else {
-					r.in.Skip()
+					r.in.skip()
 				}
 			}
 		}
@@ -179,10 +180,10 @@ func (r *metadataReader) annotations() {
 	if !r.enter('{') {
 		return
 	}
-	for r.in.More() {
-		name := r.b.intern(r.in.Name())
+	for r.in.more() {
+		name := r.b.intern(r.in.name())
 		if name != "description" && !catalog.KeepsAnnotation(name) {
-			r.in.Skip()
+			r.in.skip()
 			continue
 		}
 		var s string
@@ -204,11 +205,11 @@ func (r *metadataReader) annotations() {
 // longDescription takes the first line of a CSV's description, which may be
 // very long, unless an annotation gave a short one.
 func (r *metadataReader) longDescription() {
-	if r.in.Kind() != '"' || r.short {
-		r.in.Skip()
+	if r.in.kind() != '"' || r.short {
+		r.in.skip()
 		return
 	}
-	if raw := r.in.Raw(); r.in.Err() == nil {
+	if raw := r.in.raw(); r.in.failed() == nil {
 		r.m.Description = r.b.firstLine(raw[1 : len(raw)-1])
 	}
 }
@@ -223,36 +224,11 @@ func (b *builder) firstLine(text []byte) string {
 	}
 	if !bytes.Equal(text, b.long) {
 		b.long = append(b.long[:0], text...)
-		b.short = findLine(text)
+		quoted := slices.Concat([]byte{'"'}, text, []byte{'"'})
+		line, _ := jsontext.AppendUnquote(nil, quoted) // nothing but half a character at its end can be wrong
+		b.short = catalog.ShortDescription(string(line))
 	}
 	return b.short
-}
-
-func findLine(text []byte) string {
-	var line []byte
-	for len(text) > 0 {
-		end := lineEnd(text)
-		line = strictjson.AppendUnescaped(line[:0], text[:end])
-		if short := catalog.ShortDescription(string(line)); short != "" {
-			return short
-		}
-		text = text[min(len(text), end+len(`\n`)):]
-	}
-	return ""
-}
-
-// lineEnd returns where the escape for a line's end stands, len(text) where
-// there is none.
-func lineEnd(text []byte) int {
-	for i := 0; ; i += 2 {
-		size := bytes.IndexByte(text[i:], '\\')
-		if size < 0 {
-			return len(text)
-		}
-		if i += size; text[i+1] == 'n' {
-			return i
-		}
-	}
 }
 
 // whole returns text, which may be cut anywhere, without half an escape or half
@@ -284,11 +260,11 @@ func whole(text []byte) []byte {
 }
 
 func (r *metadataReader) text(into *string, limit int) {
-	if r.in.Kind() != '"' {
-		r.in.Skip()
+	if r.in.kind() != '"' {
+		r.in.skip()
 		return
 	}
-	if s := r.in.Text(); len(s) <= limit {
+	if s := r.in.text(); len(s) <= limit {
 		*into = r.b.intern(s)
 	}
 }
@@ -303,11 +279,11 @@ func (r *metadataReader) appendText(into *[]string, most int) {
 
 // enter goes into the next value if it is of that kind.
 func (r *metadataReader) enter(open byte) bool {
-	if r.in.Kind() != open {
-		r.in.Skip()
+	if r.in.kind() != open {
+		r.in.skip()
 		return false
 	}
-	r.in.Enter()
+	r.in.enter()
 	return true
 }
 
@@ -340,9 +316,9 @@ func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 			return catalog.Metadata{}, false
 		}
 	}
-	b.inner.ResetBytes(text)
+	b.inner.resetBytes(text)
 	r := &metadataReader{in: b.inner, b: b, m: &catalog.Metadata{Known: true}}
 	r.csv()
 	r.finish()
-	return *r.m, r.kind == kindCSV && r.in.Err() == nil
+	return *r.m, r.kind == kindCSV && r.in.failed() == nil
 }

@@ -47,7 +47,7 @@ func (d *decoder) member(o *object, name []byte) {
 	case schemaDeprecations:
 		d.deprecationsField(o, name)
 	default:
-		d.in.Skip()
+		d.in.skip()
 	}
 }
 
@@ -60,7 +60,7 @@ func (d *decoder) packageField(o *object, name []byte) {
 	case "description":
 		o.description = d.text(field{name: "description"}, maxText)
 	default:
-		d.in.Skip()
+		d.in.skip()
 	}
 }
 
@@ -72,7 +72,7 @@ func (d *decoder) commonField(o *object, name []byte) {
 	case "package":
 		o.pkg = d.text(field{name: "package"}, maxName)
 	default:
-		d.in.Skip()
+		d.in.skip()
 	}
 }
 
@@ -132,8 +132,8 @@ func (d *decoder) entry(n int) catalog.EntryData {
 	if !d.fields(f) {
 		return e
 	}
-	for d.in.More() {
-		switch string(d.in.Name()) {
+	for d.in.more() {
+		switch string(d.in.name()) {
 		case "name":
 			f.name = "name"
 			e.Name = d.text(f, maxName)
@@ -147,7 +147,7 @@ func (d *decoder) entry(n int) catalog.EntryData {
 			f.name = "skips"
 			e.Skips = d.texts(f, e.Skips)
 		default:
-			d.in.Skip()
+			d.in.skip()
 		}
 	}
 	return e
@@ -170,8 +170,8 @@ func (d *decoder) deprecation(n int) catalog.DeprecationData {
 	if !d.fields(f) {
 		return e
 	}
-	for d.in.More() {
-		switch string(d.in.Name()) {
+	for d.in.more() {
+		switch string(d.in.name()) {
 		case "message":
 			f.name = "message"
 			e.Message = d.text(f, maxText)
@@ -179,7 +179,7 @@ func (d *decoder) deprecation(n int) catalog.DeprecationData {
 			f.name = "reference"
 			d.reference(f, &e)
 		default:
-			d.in.Skip()
+			d.in.skip()
 		}
 	}
 	return e
@@ -189,8 +189,8 @@ func (d *decoder) reference(f field, e *catalog.DeprecationData) {
 	if !d.fields(f) {
 		return
 	}
-	for d.in.More() {
-		switch string(d.in.Name()) {
+	for d.in.more() {
+		switch string(d.in.name()) {
 		case "schema":
 			f.name = "reference.schema"
 			e.Schema = d.text(f, maxName)
@@ -198,7 +198,7 @@ func (d *decoder) reference(f field, e *catalog.DeprecationData) {
 			f.name = "reference.name"
 			e.Name = d.text(f, maxName)
 		default:
-			d.in.Skip()
+			d.in.skip()
 		}
 	}
 }
@@ -208,14 +208,14 @@ func (d *decoder) relatedImage() catalog.RelatedImage {
 	if !d.fields(field{name: "relatedImages"}) {
 		return img
 	}
-	for d.in.More() {
-		switch string(d.in.Name()) {
+	for d.in.more() {
+		switch string(d.in.name()) {
 		case "name":
 			img.Name = d.text(field{name: "relatedImages.name"}, maxName)
 		case "image":
 			img.Image = d.text(field{name: "relatedImages.image"}, maxText)
 		default:
-			d.in.Skip()
+			d.in.skip()
 		}
 	}
 	return img

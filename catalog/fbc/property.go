@@ -3,15 +3,12 @@ package fbc
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/strictjson"
-)
-
-// The properties whose values are looked at and let go, for their size.
-const (
-	propertyObject   = "olm.bundle.object"
-	propertyMetadata = "olm.csv.metadata"
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 // property reads one {type, value} of a bundle.
@@ -21,14 +18,14 @@ func (d *decoder) property(o *object) {
 	valued := false
 	pos := d.here()
 	if d.fields(field{name: "properties"}) {
-		for d.in.More() {
-			switch name := d.in.Name(); {
+		for d.in.more() {
+			switch name := d.in.name(); {
 			case string(name) == "type":
 				typ = d.text(field{name: "properties.type"}, maxName)
 			case string(name) != "value":
-				d.in.Skip()
+				d.in.skip()
 			case typ == "":
-				valued, held = true, bytes.Clone(d.in.Raw())
+				valued, held = true, bytes.Clone(d.in.raw())
 			default:
 				valued = true
 				d.value(o, typ)
@@ -36,11 +33,11 @@ func (d *decoder) property(o *object) {
 		}
 	}
 	switch {
-	case d.in.Err() != nil:
+	case d.in.failed() != nil:
 	case held != nil:
 		sub := d.b.text(d.file, pos, held, d.sel)
-		if sub.value(o, typ); sub.in.Err() != nil {
-			d.in.Fail(sub.in.Err())
+		if sub.value(o, typ); sub.in.failed() != nil {
+			d.in.fail(sub.in.failed())
 		}
 	case !valued:
 		d.b.faults.Addf(pos, "property %q of bundle %q has no value", typ, o.name)
@@ -50,18 +47,18 @@ func (d *decoder) property(o *object) {
 // value reads the value of a property of type typ.
 func (d *decoder) value(o *object, typ string) {
 	switch typ {
-	case propertyObject:
+	case olm.TypeObject:
 		d.bundleObject(o)
 		return
-	case propertyMetadata:
+	case olm.TypeMetadata:
 		o.csv, o.bundle.Metadata = true, d.metadata()
 		return
 	}
-	d.in.Kind()
-	at := d.in.Offset()
-	raw := d.in.Raw()
+	d.in.kind()
+	at := d.in.at()
+	raw := d.in.raw()
 	switch {
-	case d.in.Err() != nil:
+	case d.in.failed() != nil:
 	case len(raw) > maxValue:
 		d.b.faults.Addf(d.at(at), "property %q of bundle %q has %d bytes: want at most %d", typ, o.name, len(raw), maxValue)
 	default:
@@ -72,26 +69,26 @@ func (d *decoder) value(o *object, typ string) {
 // bundleObject reads an embedded manifest: {data: base64}, or {ref: file}.
 func (d *decoder) bundleObject(o *object) {
 	o.bundle.Embedded = true
-	d.in.Kind()
+	d.in.kind()
 	pos := d.here()
-	if !d.fields(field{name: propertyObject}) {
+	if !d.fields(field{name: olm.TypeObject}) {
 		return
 	}
-	for d.in.More() {
-		switch string(d.in.Name()) {
+	for d.in.more() {
+		switch string(d.in.name()) {
 		case "data":
-			if d.in.Kind() != '"' {
-				d.in.Skip()
+			if d.in.kind() != '"' {
+				d.in.skip()
 			} else if err := d.embedded(o); err != nil {
-				d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, propertyObject, err)
+				d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, olm.TypeObject, err)
 			}
 		case "ref":
-			ref := d.text(field{name: propertyObject + ".ref"}, maxName)
+			ref := d.text(field{name: olm.TypeObject + ".ref"}, maxName)
 			if d.sel != nil && ref != "" {
 				o.manifests = append(o.manifests, manifest{ref: ref})
 			}
 		default:
-			d.in.Skip()
+			d.in.skip()
 		}
 	}
 }
@@ -101,11 +98,11 @@ func (d *decoder) bundleObject(o *object) {
 func (d *decoder) embedded(o *object) error {
 	switch {
 	case d.sel != nil && d.sel.mayBe(o):
-		data, err := base64.StdEncoding.AppendDecode(nil, d.in.Text())
+		data, err := base64.StdEncoding.AppendDecode(nil, d.in.text())
 		o.manifests = append(o.manifests, manifest{data: data})
 		return err
 	case d.sel != nil || o.csv || o.bundle.Metadata.Known:
-		d.in.Skip()
+		d.in.skip()
 		return nil
 	default:
 		return d.embeddedCSV(o)
@@ -116,20 +113,19 @@ func (d *decoder) embedded(o *object) error {
 // it may be is seen from the beginning, so that CRDs are not decoded whole.
 func (d *decoder) embeddedCSV(o *object) error {
 	const look = 4096 // a multiple of four, where base64 can be cut
-	if begin := d.in.Ahead(1 + look); len(begin) == 1+look && !bytes.ContainsAny(begin[1:], `"\`) {
-		head, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], begin[1:])
+	text := d.in.text()
+	if len(text) > look {
+		head, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], text[:look])
 		if err != nil {
-			d.in.Skip()
 			return err
 		}
 		d.b.scratch = head
 		if !bytes.Contains(head, []byte("ClusterServiceVersion")) && hasKind(head) {
-			d.in.Skip()
 			return nil
 		}
 	}
-	data, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], d.in.Text())
-	if err != nil || d.in.Err() != nil {
+	data, err := base64.StdEncoding.AppendDecode(d.b.scratch[:0], text)
+	if err != nil || d.in.failed() != nil {
 		return err
 	}
 	d.b.scratch = data
@@ -150,7 +146,11 @@ func hasKind(head []byte) bool {
 // keep returns a compact copy of raw, a valid JSON value, shared with equal
 // ones.
 func (b *builder) keep(raw []byte) []byte {
-	b.compact = strictjson.AppendCompact(b.compact[:0], raw)
+	compact, err := jsontext.AppendFormat(b.compact[:0], raw, jsontext.PreserveRawStrings(true))
+	if err != nil {
+		panic(fmt.Sprintf("fbc: %.20q was read, and is no JSON: %v", raw, err))
+	}
+	b.compact = compact
 	if kept, ok := b.values[string(b.compact)]; ok {
 		return kept
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -110,7 +111,7 @@ func (r *rewriter) Text(s []byte, _ int) {
 	case roomPackageName:
 		r.pkg = append(r.pkg[:0], s...)
 	case roomPropertyType:
-		r.metadata = string(s) == propertyMetadata
+		r.metadata = string(s) == olm.TypeMetadata
 	case roomEntry:
 		r.odd = true
 	case roomLongText:

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -82,7 +83,7 @@ func (s *selector) objects(fsys fs.FS) ([][]byte, error) {
 		if m.ref != "" {
 			data, err := readRef(fsys, path.Join(path.Dir(s.file), m.ref))
 			if err != nil {
-				return nil, fmt.Errorf("bundle %q: %s %q: %w", s.bundle, propertyObject, m.ref, err)
+				return nil, fmt.Errorf("bundle %q: %s %q: %w", s.bundle, olm.TypeObject, m.ref, err)
 			}
 			m.data = data
 		}

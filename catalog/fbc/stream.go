@@ -23,7 +23,7 @@ type Sink interface {
 func StreamFS(fsys fs.FS, sink Sink) (catalog.Content, error) {
 	b := newBuilder()
 	b.sink, b.taken, b.stays = sink, map[string]bool{}, map[string]bool{}
-	b.walk(fsys, nil)
+	b.walk(fsys)
 	b.drain("")
 	b.held.packages = append(b.held.packages, b.packages...) // those without a name
 	b.objectLists, b.held = b.held, objectLists{}

@@ -16,6 +16,7 @@ import (
 func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector) error {
 	docs := &b.documents
 	docs.reset(r, offset)
+	empty := 0
 	for !sel.done() && !b.full() {
 		b.settle()
 		text, line, err := docs.next()
@@ -25,6 +26,9 @@ func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector
 		if err != nil {
 			return diag.Errorf(diag.Pos{File: file, Line: line}, "%w", err)
 		}
+		if yamlnode.IsEmpty(text) {
+			continue
+		}
 		b.document = catalog.Span{Offset: docs.offset, Size: int64(len(text))}
 		if !b.plodding && b.block(file, text, line-1, sel) {
 			continue
@@ -33,6 +37,12 @@ func (b *builder) readYAML(file string, r io.Reader, offset int64, sel *selector
 		if err != nil {
 			b.fault(diag.Pos{File: file, Line: line}, shift(err, line-1))
 			continue
+		}
+		if len(nodes) == 0 {
+			empty++
+		}
+		if empty > maxEmpty {
+			return diag.Errorf(diag.Pos{File: file, Line: line}, "more than %d documents that hold nothing", maxEmpty)
 		}
 		for _, n := range nodes {
 			if err := b.node(file, n, line-1, sel); err != nil {

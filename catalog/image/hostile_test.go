@@ -35,7 +35,7 @@ func TestHostileRegistry(t *testing.T) {
 		}, "more than 100000 entries"},
 		{"path traversal", func() []byte {
 			return zip(t, tarball(t, file{Name: "configs/../../../../escaped", Data: "x"}))
-		}, "leads out of the image"},
+		}, "points outside the image"},
 		{"symbolic link", func() []byte {
 			return zip(t, tarball(t, dir("configs"), symlink("configs/a", "../../../../etc"), file{Name: "configs/b", Data: "x"}))
 		}, "leads out of"},

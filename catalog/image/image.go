@@ -135,8 +135,7 @@ func (im *Image) Database(ctx context.Context) (fs.FS, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	sub, err := fs.Sub(t, t.at(path.Dir(name)))
-	return sub, path.Base(name), err
+	return t.files(map[string]string{".": t.at(path.Dir(name))}), path.Base(name), nil
 }
 
 func (im *Image) catalogFS(ctx context.Context, dir string) (fs.FS, error) {
@@ -151,7 +150,7 @@ func (im *Image) catalogFS(ctx context.Context, dir string) (fs.FS, error) {
 	if !t.isDir(t.at(dir)) {
 		return nil, im.errorf("no directory %q, which label %s names", "/"+dir, labelConfigs)
 	}
-	return fs.Sub(t, t.at(dir))
+	return t.files(map[string]string{".": t.at(dir)}), nil
 }
 
 func (im *Image) bundleFS(ctx context.Context, labels map[string]string) (fs.FS, error) {
@@ -168,7 +167,7 @@ func (im *Image) bundleFS(ctx context.Context, labels map[string]string) (fs.FS,
 		return nil, err
 	}
 	if t.isDir(t.at(manifests)) {
-		return renamed{t, map[string]string{"manifests": t.at(manifests), "metadata": t.at(metadata)}}, nil
+		return t.files(map[string]string{"manifests": t.at(manifests), "metadata": t.at(metadata)}), nil
 	}
 	if labels[labelManifests] == "" {
 		return nil, im.errorf("neither a catalog nor a bundle: it has none of the labels %s, %s, %s, and no directory /manifests",
@@ -219,7 +218,7 @@ func clean(p string) (string, error) {
 	}
 	for part := range strings.SplitSeq(p, "/") {
 		if part == ".." {
-			return "", fmt.Errorf("path %q leads out of the image", p)
+			return "", fmt.Errorf("path %q points outside the image", p)
 		}
 	}
 	return path.Join(".", path.Clean("/" + p)[1:]), nil

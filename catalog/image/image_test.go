@@ -212,9 +212,9 @@ func TestHostileLayers(t *testing.T) {
 		layers [][]file
 		want   string
 	}{
-		{"traversal", [][]file{{{Name: "configs/../../etc/passwd"}}}, `entry "configs/../../etc/passwd": path "configs/../../etc/passwd" leads out of the image`},
-		{"traversal elsewhere", [][]file{{{Name: "../x"}}}, "leads out of the image"},
-		{"traversal by whiteout", [][]file{{{Name: "configs/../.wh.x"}}}, "leads out of the image"},
+		{"traversal", [][]file{{{Name: "configs/../../etc/passwd"}}}, `entry "configs/../../etc/passwd": path "configs/../../etc/passwd" points outside the image`},
+		{"traversal elsewhere", [][]file{{{Name: "../x"}}}, "points outside the image"},
+		{"traversal by whiteout", [][]file{{{Name: "configs/../.wh.x"}}}, "points outside the image"},
 		{"symbolic link escape", [][]file{{symlink("configs/x", "../../../../etc/passwd")}}, `symbolic link "/configs/x" to "../../../../etc/passwd": it leads out of "/configs"`},
 		{"absolute symbolic link escape", [][]file{{symlink("configs/x", "/etc/passwd")}}, `it leads out of "/configs"`},
 		{"symbolic link next door", [][]file{{{Name: "configs2/x"}, symlink("configs/x", "../configs2/x")}}, `it leads out of "/configs"`},
@@ -223,9 +223,9 @@ func TestHostileLayers(t *testing.T) {
 		{"symbolic link to a directory", [][]file{{dir("configs/d"), symlink("configs/x", "d")}}, "leads to a directory"},
 		{"the directory is a link to itself", [][]file{{symlink("configs", "configs")}}, "a symbolic link to itself"},
 		{"the directory is a loop", [][]file{{symlink("configs", "a"), symlink("a", "configs")}}, "too many symbolic links"},
-		{"the directory leads out", [][]file{{symlink("configs", "../../etc")}}, "leads out of the image"},
+		{"the directory leads out", [][]file{{symlink("configs", "../../etc")}}, "points outside the image"},
 		{"hard link escape", [][]file{{{Name: "etc/passwd"}, hardlink("configs/x", "etc/passwd")}}, `entry "configs/x": hard link to "etc/passwd", which is outside of /configs`},
-		{"hard link traversal", [][]file{{hardlink("configs/x", "../../etc/passwd")}}, "leads out of the image"},
+		{"hard link traversal", [][]file{{hardlink("configs/x", "../../etc/passwd")}}, "points outside the image"},
 		{"hard link to nothing", [][]file{{hardlink("configs/x", "configs/y")}}, "which is no file"},
 		{"hard link to a link that escapes", [][]file{{symlink("configs/y", "/etc/passwd"), hardlink("configs/x", "configs/y")}}, "leads out of"},
 		{"too many entries", [][]file{many(60, "a%d"), many(60, "b%d")}, "more than 100 entries"},
@@ -245,7 +245,7 @@ func TestHostileLayers(t *testing.T) {
 			for _, l := range tt.layers {
 				layers = append(layers, zip(t, tarball(t, l...)))
 			}
-			before := temporary(t)
+			t.Setenv("TMPDIR", t.TempDir()) // other tests leave files where all do
 			d := layout(t, catalogLabels(), layers...)
 			lim := small
 			lim.Memory = 1
@@ -256,7 +256,7 @@ func TestHostileLayers(t *testing.T) {
 			if !strings.HasPrefix(err.Error(), fmt.Sprintf("image %q: ", "oci:"+d)) {
 				t.Errorf("the image is not named: %v", err)
 			}
-			if left := temporary(t); len(left) > len(before) {
+			if left := temporary(t); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
 		})
@@ -562,7 +562,7 @@ func FuzzLayer(f *testing.F) {
 		if x.tree.resolve(x.wanted) != nil {
 			return
 		}
-		for name := range list(t, x.tree) {
+		for name := range list(t, x.tree.files(map[string]string{".": "."})) {
 			if !filepath.IsLocal(name) {
 				t.Errorf("name %q", name)
 			}

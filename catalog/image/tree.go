@@ -9,10 +9,11 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/quayside/quayside/internal/filetree"
 )
 
-// tree is the files of an image that are kept, and an fs.FS of them.
+// tree is the files of an image that are kept.
 type tree struct {
 	root  *node
 	count int // nodes, the root left out
@@ -170,7 +171,7 @@ func target(dir, link string) (string, error) {
 	}
 	to := path.Join(dir, link)
 	if to == ".." || strings.HasPrefix(to, "../") {
-		return "", fmt.Errorf("symbolic link to %q leads out of the image", shorten(link))
+		return "", fmt.Errorf("symbolic link to %q points outside the image", shorten(link))
 	}
 	return to, nil
 }
@@ -229,130 +230,25 @@ func (t *tree) linked(name string, n *node, dir string) (*node, error) {
 	return nil, errors.New("it leads through too many links")
 }
 
-// Open implements fs.FS.
-func (t *tree) Open(name string) (fs.File, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	n := t.find(name)
-	if n == nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	if n.isDir() {
-		return &openDir{info: info{path.Base(name), n}, entries: n.list()}, nil
-	}
-	return &openFile{SectionReader: io.NewSectionReader(t.spool, n.off, n.size), info: info{path.Base(name), n}}, nil
-}
-
-// ReadDir implements fs.ReadDirFS.
-func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
-	}
-	n := t.find(name)
-	if n == nil || !n.isDir() {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
-	}
-	return n.list(), nil
-}
-
-// list returns a directory's entries by name.
-func (n *node) list() []fs.DirEntry {
-	entries := make([]fs.DirEntry, 0, len(n.children))
-	for _, name := range slices.Sorted(maps.Keys(n.children)) {
-		entries = append(entries, fs.FileInfoToDirEntry(info{name, n.children[name]}))
-	}
-	return entries
-}
-
-// info describes a node.
-type info struct {
-	name string
-	node *node
-}
-
-func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return i.node.size }
-func (i info) ModTime() time.Time { return time.Time{} }
-func (i info) IsDir() bool        { return i.node.isDir() }
-func (i info) Sys() any           { return nil }
-func (i info) Mode() fs.FileMode {
-	if i.IsDir() {
-		return fs.ModeDir | 0o555
-	}
-	return 0o444
-}
-
-// openFile is an open file. It can be read at any place.
-type openFile struct {
-	*io.SectionReader
-	info info
-}
-
-func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *openFile) Close() error               { return nil }
-
-// openDir is an open directory.
-type openDir struct {
-	info    info
-	entries []fs.DirEntry
-}
-
-func (d *openDir) Stat() (fs.FileInfo, error) { return d.info, nil }
-func (d *openDir) Close() error               { return nil }
-func (d *openDir) Read([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "read", Path: d.info.name, Err: errors.New("is a directory")}
-}
-
-// ReadDir implements fs.ReadDirFile.
-func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
-	if n <= 0 {
-		rest := d.entries
-		d.entries = nil
-		return rest, nil
-	}
-	if len(d.entries) == 0 {
-		return nil, io.EOF
-	}
-	n = min(n, len(d.entries))
-	some := d.entries[:n]
-	d.entries = d.entries[n:]
-	return some, nil
-}
-
-// renamed shows some directories of a tree as the only ones, below other
-// names. One that the tree has not is left out.
-type renamed struct {
-	tree *tree
-	dirs map[string]string
-}
-
-// Open implements fs.FS.
-func (r renamed) Open(name string) (fs.File, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	if name == "." {
-		root := &node{children: map[string]*node{}}
-		for as, dir := range r.dirs {
-			if n := r.tree.find(dir); n != nil && n.isDir() {
-				root.children[as] = n
-			}
+// files returns the files below some directories, each of which has the name
+// that it has in dirs. One that the tree has not is left out.
+func (t *tree) files(dirs map[string]string) fs.FS {
+	files := map[string]func() (filetree.Content, error){}
+	for as, dir := range dirs {
+		if n := t.find(dir); n != nil {
+			t.collect(files, as, n)
 		}
-		return &openDir{info: info{".", root}, entries: root.list()}, nil
 	}
-	first, rest, _ := strings.Cut(name, "/")
-	dir, ok := r.dirs[first]
-	if !ok {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	return filetree.Lazy(files)
+}
+
+func (t *tree) collect(files map[string]func() (filetree.Content, error), name string, n *node) {
+	switch {
+	case n.isDir():
+		for base, c := range n.children {
+			t.collect(files, path.Join(name, base), c)
+		}
+	case !n.isLink:
+		files[name] = func() (filetree.Content, error) { return io.NewSectionReader(t.spool, n.off, n.size), nil }
 	}
-	f, err := r.tree.Open(path.Join(dir, rest))
-	if d, ok := f.(*openDir); ok && rest == "" {
-		d.info.name = first
-	}
-	var perr *fs.PathError
-	if errors.As(err, &perr) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: perr.Err}
-	}
-	return f, err
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -118,15 +119,10 @@ type bundleRow struct {
 	name, version, image       string
 	replaces, skips, skipRange string
 	embedded                   bool
-	properties                 []property
+	properties                 []catalog.Property
 	images                     []string
 	deprecated                 bool
-	requires                   []property
-}
-
-type property struct {
-	Type  string          `json:"type"`
-	Value json.RawMessage `json:"value"`
+	requires                   []catalog.Property
 }
 
 // read runs every query but those for the manifests.
@@ -155,7 +151,7 @@ func (l *loader) each(query string, columns int, row func(r []string)) error {
 func (l *loader) readPackages() error {
 	err := l.each("SELECT DISTINCT name, default_channel FROM package ORDER BY name", 2, func(r []string) {
 		if l.packages[r[0]] != nil {
-			l.faults.Addf(diag.Pos{File: l.file}, "package %q stands twice", r[0])
+			l.faults.Addf(diag.Pos{File: l.file}, "package %q appears twice", r[0])
 			return
 		}
 		l.packages[r[0]] = &packageRow{name: r[0], defaultChannel: r[1], channels: map[string]*channelRow{}}
@@ -181,7 +177,7 @@ func (l *loader) readBundles() error {
 			return
 		}
 		if l.bundles[r[0]] != nil {
-			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q stands twice", r[0])
+			l.faults.Addf(diag.Pos{File: l.file}, "bundle %q appears twice", r[0])
 			return
 		}
 		l.bundles[r[0]] = &bundleRow{
@@ -212,6 +208,47 @@ func (l *loader) readEntries() error {
 	})
 }
 
+// assemble returns a package. It is written as the text of a file-based catalog
+// and read again: what a reader of these makes of ClusterServiceVersions and
+// properties holds for a database, too.
+func (l *loader) assemble(p *packageRow) catalog.PackageData {
+	out := catalog.PackageData{Name: p.name, DefaultChannel: p.defaultChannel}
+	members := map[string]*bundleRow{}
+	for _, ch := range sorted(p.channels, func(c *channelRow) string { return c.name }) {
+		rows := map[string][]entryRow{}
+		for _, r := range ch.entries {
+			rows[r.bundle] = append(rows[r.bundle], r)
+		}
+		data := catalog.ChannelData{Name: ch.name}
+		for _, name := range slices.Sorted(maps.Keys(rows)) {
+			b := l.bundles[name]
+			members[name] = b
+			replaces, skips := l.edges(b, rows[name])
+			data.Entries = append(data.Entries, catalog.EntryData{Name: name, Replaces: replaces, Skips: skips, SkipRange: b.skipRange})
+		}
+		out.Channels = append(out.Channels, data)
+	}
+	for _, b := range sorted(members, func(b *bundleRow) string { return b.name }) {
+		data := catalog.BundleData{Name: b.name, Image: b.image, Properties: b.all(p.name)}
+		for _, image := range b.images {
+			data.RelatedImages = append(data.RelatedImages, catalog.RelatedImage{Image: image})
+		}
+		out.Bundles = append(out.Bundles, data)
+	}
+	return out
+}
+
+// csv returns the ClusterServiceVersion that the database holds of a bundle.
+func (l *loader) csv(_, bundle string) (manifests [][]byte, err error) {
+	err = l.query(l.ctx, "SELECT csv FROM operatorbundle WHERE name = ? LIMIT 1", 1, func(row []sql.NullString) error {
+		if row[0].String != "" {
+			manifests = append(manifests, []byte(row[0].String))
+		}
+		return nil
+	}, bundle)
+	return manifests, err
+}
+
 // edges returns what a bundle replaces and skips: by its own row, or where
 // the schema is older by those of the channel, the first of which is what it
 // replaces.
@@ -239,11 +276,11 @@ func (l *loader) edges(b *bundleRow, rows []entryRow) (replaces string, skips []
 func (l *loader) content() (catalog.Content, error) {
 	var c catalog.Content
 	for _, p := range sorted(l.packages, func(p *packageRow) string { return p.name }) {
-		text, err := l.encode(p)
-		if err != nil {
-			return c, diag.Errorf(diag.Pos{File: l.file}, "package %q: %w", p.name, err)
+		var text bytes.Buffer
+		if err := fbc.Encode(&text, catalog.Content{Packages: []catalog.PackageData{l.assemble(p)}}, l.csv); err != nil {
+			return c, diag.Errorf(diag.Pos{File: l.file}, "%w", err)
 		}
-		part, err := fbc.Decode(l.file, bytes.NewReader(text))
+		part, err := fbc.Decode(l.file, &text)
 		if err != nil {
 			l.fault(err)
 			continue

@@ -2,9 +2,10 @@ package sqlite
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -33,74 +34,42 @@ func (l *loader) readDependencies() error {
 }
 
 // add notes a property whose value must be JSON.
-func (l *loader) add(b *bundleRow, list *[]property, typ, value string) {
+func (l *loader) add(b *bundleRow, list *[]catalog.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, shorten(value))
 		return
 	}
-	*list = append(*list, property{typ, json.RawMessage(value)})
+	*list = append(*list, catalog.Property{Type: typ, Value: json.RawMessage(value)})
 }
 
 // require notes a dependency as the property that file-based catalogs have for
 // it.
 func (l *loader) require(b *bundleRow, typ, value string) {
-	switch typ {
-	case "olm.gvk":
-		var v gvk
-		if l.decode(b, typ, value, &v) {
-			b.requires = append(b.requires, property{"olm.gvk.required", encode(v)})
-		}
-	case "olm.package":
-		var v struct {
-			Name    string `json:"packageName"`
-			Version string `json:"version"`
-		}
-		if l.decode(b, typ, value, &v) {
-			b.requires = append(b.requires, property{"olm.package.required", encode(map[string]string{"packageName": v.Name, "versionRange": v.Version})})
-		}
-	case "olm.label":
-		var v struct {
-			Label string `json:"label"`
-		}
-		if l.decode(b, typ, value, &v) {
-			b.requires = append(b.requires, property{"olm.label.required", encode(v)})
-		}
-	default:
-		l.add(b, &b.requires, typ, value)
-	}
-}
-
-func (l *loader) decode(b *bundleRow, typ, value string, into any) bool {
-	if err := json.Unmarshal([]byte(value), into); err != nil {
+	p, err := olm.Dependency(catalog.Property{Type: typ, Value: json.RawMessage(value)})
+	if err != nil {
 		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: dependency %q: %w", b.name, typ, err)
-		return false
+		return
 	}
-	return true
-}
-
-type gvk struct {
-	Group   string `json:"group"`
-	Kind    string `json:"kind"`
-	Version string `json:"version"`
+	l.add(b, &b.requires, p.Type, string(p.Value))
 }
 
 // readAPIs reads the tables that came before properties and dependencies,
 // where these are absent.
 func (l *loader) readAPIs() error {
 	if l.tables["properties"] == nil {
-		err := l.apis("api_provider", func(b *bundleRow, v gvk) { b.properties = append(b.properties, property{"olm.gvk", encode(v)}) })
+		err := l.apis("api_provider", func(b *bundleRow, g catalog.GVK) { b.properties = append(b.properties, olm.Provided(g)) })
 		if err != nil {
 			return err
 		}
 	}
 	if l.tables["dependencies"] == nil {
-		return l.apis("api_requirer", func(b *bundleRow, v gvk) { b.requires = append(b.requires, property{"olm.gvk.required", encode(v)}) })
+		return l.apis("api_requirer", func(b *bundleRow, g catalog.GVK) { b.requires = append(b.requires, olm.Required(g)) })
 	}
 	return nil
 }
 
 // apis reads one of two tables, which name the bundle or an entry of it.
-func (l *loader) apis(table string, take func(*bundleRow, gvk)) error {
+func (l *loader) apis(table string, take func(*bundleRow, catalog.GVK)) error {
 	var query string
 	switch {
 	case l.has(table, "operatorbundle_name"):
@@ -113,7 +82,7 @@ func (l *loader) apis(table string, take func(*bundleRow, gvk)) error {
 	}
 	return l.each(query, 4, func(r []string) {
 		if b := l.bundles[r[0]]; b != nil {
-			take(b, gvk{Group: r[1], Kind: r[2], Version: r[3]})
+			take(b, catalog.GVK{Group: r[1], Kind: r[2], Version: r[3]})
 		}
 	})
 }
@@ -141,27 +110,18 @@ func (l *loader) readDeprecated() error {
 }
 
 // all returns a bundle's properties as a file-based catalog would have them.
-func (b *bundleRow) all(pkg string) []property {
+func (b *bundleRow) all(pkg string) []catalog.Property {
 	out := slices.Concat(b.properties, b.requires)
 	has := func(typ string) bool {
-		return slices.ContainsFunc(out, func(p property) bool { return p.Type == typ })
+		return slices.ContainsFunc(out, func(p catalog.Property) bool { return p.Type == typ })
 	}
-	if !has("olm.package") {
-		out = append(out, property{"olm.package", encode(map[string]string{"packageName": pkg, "version": b.version})})
+	if !has(olm.TypePackage) {
+		out = append(out, olm.Named(pkg, b.version))
 	}
-	if b.deprecated && !has("olm.deprecated") {
-		out = append(out, property{"olm.deprecated", json.RawMessage("{}")})
+	if b.deprecated && !has(olm.TypeDeprecated) {
+		out = append(out, catalog.Property{Type: olm.TypeDeprecated, Value: json.RawMessage("{}")})
 	}
 	return out
-}
-
-// encode returns v, which holds nothing but strings, as JSON.
-func encode(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("sqlite: %v: %v", v, err))
-	}
-	return data
 }
 
 func shorten(s string) string {

@@ -223,8 +223,8 @@ func TestFaults(t *testing.T) {
 		{"broken dependency", newest + `INSERT INTO dependencies (operatorbundle_name, type, value) VALUES ('lamp.v1', 'olm.gvk', '[]');`, `bundle "lamp.v1": dependency "olm.gvk":`},
 		{"channel without a package", newest + `INSERT INTO channel VALUES ('x', 'gone', 'y');`, `channel "x" is of package "gone", which is not there`},
 		{"entry without a channel", newest + `INSERT INTO channel_entry VALUES (99, 'gone', 'lamp', 'lamp.v1', NULL, 0);`, `bundle "lamp.v1" is in channel "gone" of package "lamp", which is not there`},
-		{"package twice", oldest + `INSERT INTO package VALUES ('lamp', 'beta');`, `package "lamp" stands twice`},
-		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `bundle "lamp.v1" stands twice`},
+		{"package twice", oldest + `INSERT INTO package VALUES ('lamp', 'beta');`, `package "lamp" appears twice`},
+		{"bundle twice", oldest + `INSERT INTO operatorbundle (name, version) VALUES ('lamp.v1', '9.0.0');`, `bundle "lamp.v1" appears twice`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := LoadFS(t.Context(), made(t, tt.script), "index.db")

@@ -320,10 +320,11 @@ func (p *parser) foldQuoted(i int) int {
 }
 
 // escape adds what the escape sequence at i, behind the backslash, stands
-// for, and returns its length; 0 where it is unknown.
+// for, and returns its length; 0 where it is unknown, or known to YAML 1.2
+// alone: a slash.
 func (p *parser) escape(i int) int {
-	const plain = "\"\\/ abefnrtv0"
-	const meant = "\"\\/ \a\b\x1b\f\n\r\t\v\x00"
+	const plain = "\"\\ abefnrtv0"
+	const meant = "\"\\ \a\b\x1b\f\n\r\t\v\x00"
 	c := p.data[i]
 	if at := strings.IndexByte(plain, c); at >= 0 {
 		p.text = append(p.text, meant[at])

@@ -49,6 +49,22 @@ func (p Pos) Compare(q Pos) int {
 	return cmp.Or(strings.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Col, q.Col))
 }
 
+// Fields says where the fields of an object stand: "spec.channels[0]" → the
+// place of its value.
+type Fields map[string]Pos
+
+// At returns where a field stands. Where the file does not say the field, it is
+// the nearest field around it that is said, else the place of the whole.
+func (f Fields) At(field string, whole Pos) Pos {
+	for field != "" {
+		if p, ok := f[field]; ok {
+			return p
+		}
+		field = field[:max(0, strings.LastIndexAny(field, ".["))]
+	}
+	return whole
+}
+
 // Error is one fault at one place.
 type Error struct {
 	Pos Pos
@@ -163,4 +179,12 @@ func SortWarnings(ws []Warning) []Warning {
 		return cmp.Or(a.Pos.Compare(b.Pos), strings.Compare(a.Code, b.Code), strings.Compare(a.Msg, b.Msg))
 	})
 	return slices.Compact(ws)
+}
+
+// Count returns "1 hop" or "3 hops".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

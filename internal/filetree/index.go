@@ -68,6 +68,18 @@ const (
 	Extra   Kind = "extra"   // written by an earlier run, no longer wanted
 )
 
+// Sign returns "+", "~" or "-".
+func (k Kind) Sign() string {
+	switch k {
+	case Missing:
+		return "+"
+	case Extra:
+		return "-"
+	default:
+		return "~"
+	}
+}
+
 // Change is one file that a Write would touch.
 type Change struct {
 	Path string

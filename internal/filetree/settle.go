@@ -24,7 +24,7 @@ func Settle(have, want *Tree) (*Tree, error) {
 		case keeps && want.starters[name]:
 			out.files[name] = data
 		case keeps && !listed && !bytes.Equal(data, wanted):
-			return nil, fmt.Errorf("%s is not quayside's: move it away, or delete it", name)
+			return nil, fmt.Errorf("%s was not written by quayside: move it away or delete it", name)
 		case !keeps && (!listed || digest != "" && digest != sum(data)):
 			out.files[name] = data
 		}

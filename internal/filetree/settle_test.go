@@ -41,7 +41,7 @@ func TestSettle(t *testing.T) {
 	have, err = filetree.Read(os.DirFS(dir))
 	check(t, err)
 	check(t, second.Add("claimed", []byte("1")))
-	if _, err := filetree.Settle(have, second); err == nil || !strings.Contains(err.Error(), "claimed is not quayside's") {
+	if _, err := filetree.Settle(have, second); err == nil || !strings.Contains(err.Error(), "claimed was not written by quayside") {
 		t.Errorf("a file of the user's: %v", err)
 	}
 }

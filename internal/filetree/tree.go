@@ -9,16 +9,13 @@
 package filetree
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Tree is a set of files. The zero value is not ready to use: call New.
@@ -108,104 +105,4 @@ func Read(fsys fs.FS) (*Tree, error) {
 		return nil
 	})
 	return t, err
-}
-
-// FS returns the tree as a file system. It must not be added to while in use.
-func (t *Tree) FS() fs.FS { return treeFS{t} }
-
-// treeFS serves a Tree.
-type treeFS struct{ t *Tree }
-
-// Open returns a file or a directory.
-func (f treeFS) Open(name string) (fs.File, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	if data, ok := f.t.files[name]; ok {
-		return &openFile{Reader: bytes.NewReader(data), info: info{name: path.Base(name), size: int64(len(data))}}, nil
-	}
-	entries := f.entries(name)
-	if len(entries) == 0 && name != "." {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	}
-	return &openDir{info: info{name: path.Base(name), dir: true}, entries: entries}, nil
-}
-
-// entries returns what lies directly in dir, by name.
-func (f treeFS) entries(dir string) []fs.DirEntry {
-	prefix := dir + "/"
-	if dir == "." {
-		prefix = ""
-	}
-	found := map[string]info{}
-	for name, data := range f.t.files {
-		rest, ok := strings.CutPrefix(name, prefix)
-		if !ok {
-			continue
-		}
-		if first, _, deeper := strings.Cut(rest, "/"); deeper {
-			found[first] = info{name: first, dir: true}
-		} else {
-			found[first] = info{name: first, size: int64(len(data))}
-		}
-	}
-	entries := make([]fs.DirEntry, 0, len(found))
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		entries = append(entries, fs.FileInfoToDirEntry(found[name]))
-	}
-	return entries
-}
-
-// info is an fs.FileInfo.
-type info struct {
-	name string
-	size int64
-	dir  bool
-}
-
-func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return i.size }
-func (i info) ModTime() time.Time { return time.Time{} }
-func (i info) IsDir() bool        { return i.dir }
-func (i info) Sys() any           { return nil }
-func (i info) Mode() fs.FileMode {
-	if i.dir {
-		return fs.ModeDir | 0o755
-	}
-	return 0o644
-}
-
-type openFile struct {
-	*bytes.Reader
-	info info
-}
-
-func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *openFile) Close() error               { return nil }
-
-type openDir struct {
-	info    info
-	entries []fs.DirEntry
-	read    int
-}
-
-func (d *openDir) Stat() (fs.FileInfo, error) { return d.info, nil }
-func (d *openDir) Close() error               { return nil }
-func (d *openDir) Read([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "read", Path: d.info.name, Err: fs.ErrInvalid}
-}
-
-// ReadDir returns the next n entries, all that are left where n ≤ 0.
-func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
-	left := d.entries[d.read:]
-	if n <= 0 {
-		d.read = len(d.entries)
-		return slices.Clone(left), nil
-	}
-	if len(left) == 0 {
-		return nil, io.EOF
-	}
-	n = min(n, len(left))
-	d.read += n
-	return slices.Clone(left[:n]), nil
 }

@@ -226,13 +226,13 @@ func (p *plan) conflicts(own index) error {
 		_, listed := own[name]
 		switch {
 		case there && mode.IsDir() && p.holdsUsers(name):
-			errs = append(errs, fmt.Errorf("%s is a directory of yours, a file of that name is to be written", at(name)))
+			errs = append(errs, fmt.Errorf("%s is your directory, but a file of that name has to be written", at(name)))
 		case there && !mode.IsDir() && !listed && !p.same[name]:
-			errs = append(errs, fmt.Errorf("%s is a file of yours, another of that name is to be written", at(name)))
+			errs = append(errs, fmt.Errorf("%s is your file, but one of that name has to be written", at(name)))
 		}
 		for d := path.Dir(name); d != "."; d = path.Dir(d) {
 			if _, listed := own[d]; !listed && p.disk[d] != 0 && !p.disk[d].IsDir() {
-				errs = append(errs, fmt.Errorf("%s is a file of yours, a directory of that name is to be written", at(d)))
+				errs = append(errs, fmt.Errorf("%s is your file, but a directory of that name has to be written", at(d)))
 			}
 		}
 	}

@@ -28,7 +28,7 @@ type Commit struct {
 	Changes []Change
 	Author  Author
 	When    time.Time
-	Force   bool // replace a branch that is there
+	Force   bool // replace an existing branch
 }
 
 // Author is who commits.
@@ -47,7 +47,7 @@ func (r *Repo) Author(getenv func(string) string) (Author, error) {
 		a.Email = firstOf(a.Email, c.Author.Email, c.User.Email)
 	}
 	if a.Name == "" || a.Email == "" {
-		return a, errors.New("nobody to commit as: set user.name and user.email with 'git config', or GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL")
+		return a, errors.New("no author to commit as: set user.name and user.email with 'git config', or GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL")
 	}
 	return a, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/quayside/quayside/internal/gitrepo"
@@ -126,6 +127,16 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := v.Read("a/link.yaml"); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a link: %v", err)
+	}
+	for under, names := range map[string][]string{".": {"a/one.yaml", "a/b/two.yaml"}, "a": {"one.yaml", "b/two.yaml"}} {
+		fsys := v.FS(under)
+		if err := fstest.TestFS(fsys, names...); err != nil {
+			t.Errorf("%s: %v", under, err)
+		}
+		link := strings.TrimPrefix("a/link.yaml", under+"/")
+		if _, err := fs.ReadFile(fsys, link); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a link: %v", err)
+		}
 	}
 	for _, name := range []string{"", "-x", "nowhere", "HEAD~99", "main^{tree}", "HEAD:a", "@{u}", "\x00"} {
 		if _, err := open(t, dir).Revision(name); err == nil {

@@ -4,20 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Push sends a branch to a remote, given by its name or by a URL (https, ssh,
 // or a path). force replaces what is there. Over https the credentials are
 // those of the URL, else token, where that is not empty; over ssh those of the
-// agent.
+// agent. Over plain http none are sent, but to a loopback address.
 func (r *Repo) Push(ctx context.Context, remote, branch, token string, force bool) error {
 	target, err := r.remote(remote)
 	if err != nil {
@@ -27,18 +31,28 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	if force {
 		spec = "+" + spec
 	}
-	opt := &git.PushOptions{RemoteName: target.Config().Name, RefSpecs: []config.RefSpec{config.RefSpec(spec)}, Force: force}
-	opt.Auth = auth(target.Config().URLs[0], token)
+	urls := target.Config().URLs
+	to := urls[len(urls)-1]
+	credentials, err := auth(to, token)
+	if err != nil {
+		return fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
+	}
+	opt := &git.PushOptions{RemoteName: target.Config().Name, RemoteURL: to, Auth: credentials, RefSpecs: []config.RefSpec{config.RefSpec(spec)}, Force: force}
 	err = target.PushContext(ctx, opt)
+	if err != nil {
+		remote, err = diag.Redact(remote), &redactedError{err}
+	}
 	switch {
 	case errors.Is(err, git.NoErrAlreadyUpToDate):
 		return nil
 	case errors.Is(err, git.ErrNonFastForwardUpdate):
-		return fmt.Errorf("pushing %s to %s: it holds another branch of this name: choose another, or replace it with --force", branch, shown(remote))
+		return fmt.Errorf("pushing %s to %s: it holds another branch of this name: choose another, or replace it with --force", branch, remote)
+	case (errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed)) && strings.HasPrefix(to, "http:"):
+		return fmt.Errorf("pushing %s to %s: %w: GIT_TOKEN is sent over https only", branch, remote, err)
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
-		return fmt.Errorf("pushing %s to %s: %w: set GIT_TOKEN", branch, shown(remote), err)
+		return fmt.Errorf("pushing %s to %s: %w: set GIT_TOKEN", branch, remote, err)
 	case err != nil:
-		return fmt.Errorf("pushing %s to %s: %w", branch, shown(remote), err)
+		return fmt.Errorf("pushing %s to %s: %w", branch, remote, err)
 	}
 	return nil
 }
@@ -53,7 +67,7 @@ func (r *Repo) remote(name string) (*git.Remote, error) {
 			return nil, err
 		}
 	} else if _, err := transport.NewEndpoint(name); err != nil || !hasHost(name) {
-		return nil, fmt.Errorf("no remote %q in this repository", name)
+		return nil, fmt.Errorf("no remote %q in this repository", diag.Redact(name))
 	}
 	return r.git.CreateRemoteAnonymous(&config.RemoteConfig{Name: "anonymous", URLs: []string{name}})
 }
@@ -64,18 +78,31 @@ func hasHost(s string) bool {
 	return err == nil && (e.Host != "" || e.Protocol == "file" && len(s) > 7 && s[:7] == "file://")
 }
 
-func auth(remote, token string) transport.AuthMethod {
+// auth returns the credentials to send to a remote: the token, nil where the
+// transport finds its own or there are none.
+func auth(remote, token string) (transport.AuthMethod, error) {
 	u, err := url.Parse(remote)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || token == "" {
-		return nil
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http":
+		return nil, nil //nolint:nilerr,nilnil // a path, or ssh: see above
+	case u.User != nil && !confidential(u):
+		return nil, errors.New("credentials are sent over https only: write https, or leave them out")
+	case u.User != nil || token == "" || !confidential(u):
+		return nil, nil //nolint:nilnil // documented above
+	default:
+		return &http.BasicAuth{Username: "x-access-token", Password: token}, nil
 	}
-	return &http.BasicAuth{Username: "x-access-token", Password: token}
 }
 
-// shown returns a remote without the password that it may hold.
-func shown(remote string) string {
-	if u, err := url.Parse(remote); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return remote
+// confidential reports whether nobody on the way reads what is sent over https
+// or http: the latter only where it stays on this machine.
+func confidential(u *url.URL) bool {
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
+
+// redactedError prints an error without the credentials of the URLs in it.
+type redactedError struct{ err error }
+
+func (e *redactedError) Error() string { return diag.Redact(e.err.Error()) }
+func (e *redactedError) Unwrap() error { return e.err }

@@ -1,18 +1,20 @@
 package gitrepo
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/quayside/quayside/internal/filetree"
 )
 
 // Caps on what is read of one revision.
@@ -58,7 +60,7 @@ func (v *Revision) List(dir string) ([]Entry, error) {
 
 func (v *Revision) list(tree *object.Tree, prefix string, depth int, out *[]Entry) error {
 	if depth > maxDepth {
-		return v.fault(prefix, fmt.Errorf("more than %d directories in each other", maxDepth))
+		return v.fault(prefix, fmt.Errorf("directories nested more than %d deep", maxDepth))
 	}
 	for _, e := range tree.Entries {
 		name := prefix + e.Name
@@ -143,34 +145,56 @@ func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 	return data, nil
 }
 
-// Extract writes those files below dir for which want holds to a directory on
-// disk, dir itself becoming to. More than limit bytes in all are refused.
-func (v *Revision) Extract(dir, to string, limit int64, want func(path string) bool) error {
-	entries, err := v.List(dir)
-	if err != nil {
-		return err
+// FS returns the regular files below dir ("." is the top). A file is read when
+// it is opened, and the names are listed when a directory is. To open what is
+// there and is no regular file is an error.
+func (v *Revision) FS(dir string) fs.FS {
+	return revisionFS{v, dir, sync.OnceValues(func() (fs.FS, error) {
+		entries, err := v.List(dir)
+		files := map[string]func() (filetree.Content, error){}
+		for _, e := range entries {
+			files[strings.TrimPrefix(e.Path, strings.TrimPrefix(dir+"/", "./"))] = func() (filetree.Content, error) {
+				data, err := v.ReadEntry(e)
+				return bytes.NewReader(data), err
+			}
+		}
+		return filetree.Lazy(files), err
+	})}
+}
+
+type revisionFS struct {
+	rev *Revision
+	dir string
+	all func() (fs.FS, error)
+}
+
+// Open opens a file or a directory.
+func (f revisionFS) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	for _, e := range entries {
-		rel := strings.TrimPrefix(e.Path, strings.TrimPrefix(dir+"/", "./"))
-		if !want(e.Path) {
-			continue
-		}
-		data, err := v.ReadEntry(e)
-		if err != nil {
-			return err
-		}
-		if limit -= int64(len(data)); limit < 0 {
-			return v.fault(dir, errors.New("too large to be rendered"))
-		}
-		name := filepath.Join(to, filepath.FromSlash(path.Clean(rel)))
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			return err
-		}
-		if err := os.WriteFile(name, data, 0o666); err != nil {
-			return err
+	err := fs.ErrNotExist
+	if name != "." {
+		var data []byte
+		data, err = f.rev.Read(path.Join(f.dir, name))
+		switch {
+		case err == nil:
+			return filetree.Lazy(map[string]func() (filetree.Content, error){
+				name: func() (filetree.Content, error) { return bytes.NewReader(data), nil },
+			}).Open(name)
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 		}
 	}
-	return nil
+	all, listErr := f.all()
+	if listErr != nil {
+		return nil, listErr
+	}
+	dir, openErr := all.Open(name)
+	if errors.Is(openErr, fs.ErrNotExist) {
+		return nil, err
+	}
+	return dir, openErr
 }
 
 // fault names the revision and the file that something is wrong with.

@@ -3,7 +3,8 @@
 //
 // A field is described by its tags: json gives the name, doc the description,
 // default the default, and form further rules, separated by blanks: required,
-// nonempty, enum=a|b, pattern=…, format=date.
+// nonempty, enum=a|b, pattern=…, format=date. A type of strings may also bring
+// its pattern or its enum, by a method of that name.
 //
 // Start from [Of].
 package jsonschema
@@ -103,12 +104,22 @@ func field(f reflect.StructField) map[string]any {
 	return s
 }
 
+// patterned is a type of strings that knows the pattern they match.
+type patterned interface{ Pattern() string }
+
+// enumerated is a type of strings that knows all of them.
+type enumerated interface{ Enum() []string }
+
 func typeOf(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
 		return map[string]any{}
 	case t == reflect.TypeFor[*yaml.Node]():
 		return map[string]any{}
+	case t.Implements(reflect.TypeFor[patterned]()):
+		return map[string]any{"type": "string", "pattern": reflect.Zero(t).Interface().(patterned).Pattern()}
+	case t.Implements(reflect.TypeFor[enumerated]()):
+		return map[string]any{"type": "string", "enum": reflect.Zero(t).Interface().(enumerated).Enum()}
 	}
 	switch t.Kind() { //nolint:exhaustive // the rest has no schema and panics below
 	case reflect.Pointer:

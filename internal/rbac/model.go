@@ -6,6 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // MaxGrants bounds what a model may hold: rules are products of lists, and
@@ -27,7 +31,7 @@ type roleID struct{ namespace, name string }
 type role struct {
 	rules  []rule
 	labels map[string]string
-	adds   []selector // aggregation
+	adds   []labels.Selector // aggregation
 	ready  bool
 	open   bool // being resolved: cuts cycles
 }
@@ -42,17 +46,16 @@ func New(objects []map[string]any) (*Model, error) {
 	roles := map[roleID]*role{}
 	var bindings []map[string]any
 	for _, o := range objects {
-		group, _, _ := strings.Cut(str(o["apiVersion"]), "/")
-		meta, _ := o["metadata"].(map[string]any)
-		kind, ns, name := str(o["kind"]), str(meta["namespace"]), str(meta["name"])
+		group, _, _ := strings.Cut(kobj.Text(o, "apiVersion"), "/")
+		kind, ns, name := kobj.Text(o, "kind"), kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name")
 		switch {
 		case kind == "ServiceAccount" && group == "v1":
 			m.known = append(m.known, Subject{"ServiceAccount", ns, name})
 		case group != "rbac.authorization.k8s.io":
 		case kind == "ClusterRole":
-			roles[roleID{"", name}] = newRole(o, meta)
+			roles[roleID{"", name}] = newRole(o)
 		case kind == "Role":
-			roles[roleID{ns, name}] = newRole(o, meta)
+			roles[roleID{ns, name}] = newRole(o)
 		case kind == "RoleBinding" || kind == "ClusterRoleBinding":
 			bindings = append(bindings, o)
 		}
@@ -92,7 +95,7 @@ func resolve(roles map[roleID]*role, r *role) {
 	r.open = true
 	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
 		other := roles[id]
-		if id.namespace != "" || other == r || !slices.ContainsFunc(r.adds, func(s selector) bool { return s.matches(other.labels) }) {
+		if id.namespace != "" || other == r || !slices.ContainsFunc(r.adds, func(s labels.Selector) bool { return s.Matches(labels.Set(other.labels)) }) {
 			continue
 		}
 		resolve(roles, other)
@@ -103,20 +106,19 @@ func resolve(roles map[roleID]*role, r *role) {
 
 // bind adds what a binding gives to its subjects.
 func (m *Model) bind(roles map[roleID]*role, b map[string]any, total *int) error {
-	meta, _ := b["metadata"].(map[string]any)
-	ref, _ := b["roleRef"].(map[string]any)
-	scope := ""
-	if str(b["kind"]) == "RoleBinding" {
-		scope = str(meta["namespace"])
+	kind, scope := kobj.Text(b, "kind"), ""
+	if kind == "RoleBinding" {
+		scope = kobj.Text(b, "metadata", "namespace")
 	}
-	id := roleID{"", str(ref["name"])}
-	if str(ref["kind"]) == "Role" {
+	refers := kobj.Text(b, "roleRef", "kind")
+	id := roleID{"", kobj.Text(b, "roleRef", "name")}
+	if refers == "Role" {
 		id.namespace = scope
 	}
-	grants := granted(roles, id, str(ref["kind"]), scope)
-	for _, s := range subjects(b, str(meta["namespace"])) {
+	grants := granted(roles, id, refers, scope)
+	for _, s := range subjects(b) {
 		if *total += len(grants); *total > MaxGrants {
-			return fmt.Errorf("%s %q: %w", str(b["kind"]), str(meta["name"]), ErrTooMany)
+			return fmt.Errorf("%s %q: %w", kind, kobj.Text(b, "metadata", "name"), ErrTooMany)
 		}
 		m.direct[s] = append(m.direct[s], grants...)
 	}

@@ -19,23 +19,10 @@ const maxFiles = 64
 // Where there are many files of the kind, those that were not used for the
 // longest time go.
 func (s *Store) PutFile(kind, key string, write func(f *os.File) error) error {
-	path, err := s.recordPath(kind, key)
-	if err != nil {
+	if err := s.place(kind, key, write); err != nil {
 		return err
 	}
-	f, err := s.Temp(kind + "-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already where the rename succeeded
-	defer f.Close()
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := s.commit(f, path); err != nil {
-		return err
-	}
-	prune(filepath.Dir(path))
+	prune(filepath.Join(s.dir, "records", kind))
 	return nil
 }
 

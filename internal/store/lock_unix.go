@@ -3,6 +3,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -12,4 +13,17 @@ const noFollow = syscall.O_NOFOLLOW
 // tryLock locks an open file until it is closed, or its process dies.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// errBusyLock is what tryLock says where another holds the lock; any other
+// error is about a file system without locks.
+const errBusyLock = syscall.EWOULDBLOCK
+
+// share makes a lock of f one that others may share, or waits for one.
+func share(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
+	if err != nil && !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOLCK) {
+		return err
+	}
+	return nil
 }

@@ -54,7 +54,7 @@ func (s *Store) Fetch(ctx context.Context, digest string, size int64, open func(
 	}
 	if got := p.got(); got != digest || p.have != size {
 		p.drop = p.have >= size
-		return &MismatchError{Want: digest, Got: got, WantSize: size, GotSize: p.have}
+		return &MismatchError{Got: got, WantSize: size, GotSize: p.have}
 	}
 	return s.commitPartial(p, path)
 }

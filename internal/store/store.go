@@ -24,6 +24,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/quayside/quayside/internal/imageref"
 )
 
 // Store is a directory of blobs and records. It may be used by several
@@ -258,33 +260,38 @@ func (s *Store) sweep() {
 // blobPath returns where the blob lies. The digest's form is checked, for it
 // becomes a path.
 func (s *Store) blobPath(digest string) (string, error) {
-	if !ValidDigest(digest) {
+	if !imageref.IsDigest(digest) {
 		return "", fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits", digest)
 	}
 	return filepath.Join(s.dir, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:")), nil
 }
 
 // openRegular opens the file at path and refuses anything that is not a
-// regular file, a symbolic link to one included.
+// regular file, a symbolic link to one included. One that is replaced in the
+// meantime, as a writer of the same does, is looked at again.
 func openRegular(path string) (*os.File, error) {
-	before, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !before.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is not a regular file: %w", path, fs.ErrNotExist)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	after, err := f.Stat()
-	if err != nil || !os.SameFile(before, after) {
+	for range maxReplaced {
+		before, err := os.Lstat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !before.Mode().IsRegular() {
+			return nil, fmt.Errorf("%q is not a regular file: %w", path, fs.ErrNotExist)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		if after, err := f.Stat(); err == nil && os.SameFile(before, after) {
+			return f, nil
+		}
 		f.Close()
-		return nil, fmt.Errorf("%q changed while it was opened: %w", path, fs.ErrNotExist)
 	}
-	return f, nil
+	return nil, fmt.Errorf("%q changed while it was opened: %w", path, fs.ErrNotExist)
 }
+
+// maxReplaced is how often a file may be replaced while it is opened.
+const maxReplaced = 100
 
 // syncDir makes a rename durable where the system can.
 func syncDir(dir string) {

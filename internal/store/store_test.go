@@ -210,6 +210,41 @@ func TestConcurrentPuts(t *testing.T) {
 	}
 }
 
+// TestOpenWhileReplaced opens a file for as long as another takes its place over
+// and over: it is always one of the two.
+func TestOpenWhileReplaced(t *testing.T) {
+	dir := t.TempDir()
+	path, next := filepath.Join(dir, "file"), filepath.Join(dir, "next")
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(done)
+		for range 2000 {
+			if err := errors.Join(os.WriteFile(next, []byte("x"), 0o600), os.Rename(next, path)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for opened := 0; ; opened++ {
+		select {
+		case <-done:
+			wg.Wait()
+			return
+		default:
+		}
+		f, err := openRegular(path)
+		if err != nil {
+			t.Errorf("after %d: %v", opened, err)
+			wg.Wait()
+			return
+		}
+		f.Close()
+	}
+}
+
 // inTheMiddle runs a test as a process of its own, with one variable more in
 // its environment, until it says that it is in the middle. What is returned
 // kills it.

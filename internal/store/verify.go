@@ -7,23 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"strings"
 )
-
-// ValidDigest reports whether s is "sha256:" and 64 lower-case hexadecimal
-// digits, the only kind of digest that is verified here.
-func ValidDigest(s string) bool {
-	rest, ok := strings.CutPrefix(s, "sha256:")
-	if !ok || len(rest) != 2*sha256.Size {
-		return false
-	}
-	for _, c := range []byte(rest) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
 
 // DigestOf returns the digest of data.
 func DigestOf(data []byte) string {
@@ -33,9 +17,9 @@ func DigestOf(data []byte) string {
 
 // MismatchError says that bytes are not those that their digest names.
 type MismatchError struct {
-	Want, Got string // digests; Got is empty where the length alone tells
-	WantSize  int64  // -1 where it was not known
-	GotSize   int64  // what was read; where more than WantSize, no more than one byte of the rest
+	Got      string // digest; empty where the length alone tells
+	WantSize int64  // -1 where it was not known
+	GotSize  int64  // what was read; where more than WantSize, no more than one byte of the rest
 }
 
 // Error says what is wrong; the caller names the blob.
@@ -139,7 +123,7 @@ func (v *Verifier) end() error {
 }
 
 func (v *Verifier) mismatch(got string) error {
-	m := &MismatchError{Want: v.digest, Got: got, WantSize: v.size, GotSize: v.n}
+	m := &MismatchError{Got: got, WantSize: v.size, GotSize: v.n}
 	if v.onMismatch != nil {
 		return v.onMismatch(m)
 	}

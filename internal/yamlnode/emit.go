@@ -14,6 +14,17 @@ func Quote(s string) string {
 	if bare(s) {
 		return s
 	}
+	return doubleQuoted(s, exact, false)
+}
+
+// exact leaves out what some reader takes for a line break, or refuses.
+func exact(r rune) bool {
+	return r >= 0x20 && (r < 0x7f || r > 0x9f) && r != '\u2028' && r != '\u2029' && r != '\uFEFF' && r != '\uFFFE' && r != '\uFFFF'
+}
+
+// doubleQuoted returns s in double quotes, with escapes for all that is not to
+// stand as it is: of two digits where that is enough, if short says so.
+func doubleQuoted(s string, asIs func(rune) bool, short bool) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
@@ -25,10 +36,14 @@ func Quote(s string) string {
 			b.WriteString(`\n`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case r < 0x20, r >= 0x7f && r <= 0x9f, r == '\u2028', r == '\u2029', r == '\uFEFF', r == '\uFFFE', r == '\uFFFF':
+		case asIs(r):
+			b.WriteRune(r)
+		case short && r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			b.WriteRune(r)
+			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
 	b.WriteByte('"')

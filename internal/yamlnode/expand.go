@@ -129,7 +129,7 @@ func (e *expander) merge(n *yaml.Node) {
 			continue
 		}
 		if prev, dup := first[text]; dup {
-			e.errs.Addf(At(e.file, k), "key %q stands twice, first on line %d", text, prev.Line)
+			e.errs.Addf(At(e.file, k), "key %q appears twice, first on line %d", text, prev.Line)
 			continue
 		}
 		first[text] = k

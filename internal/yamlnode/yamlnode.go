@@ -48,7 +48,7 @@ func (l Limits) orDefaults() Limits {
 }
 
 // Documents returns the root mapping of each document in data, in order.
-// Empty documents are left out. Input that begins with a brace is taken as a
+// Empty documents are left out; there may be [MaxDocuments] of the others. Input that begins with a brace is taken as a
 // stream of JSON objects where it is one. Aliases and merge keys (<<) are
 // expanded: a node may therefore stand in several places of the tree, with the
 // position of its anchor, and must not be modified. The error is a diag.List.
@@ -88,8 +88,12 @@ func parse(file string, data []byte, lim Limits) ([]*yaml.Node, error) {
 	if delimiters(data) > lim.Nodes {
 		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "more than the %d values allowed", lim.Nodes)}
 	}
+	condensed, err := Condense(data)
+	if err != nil {
+		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "%w", err)}
+	}
 	var roots []*yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec := yaml.NewDecoder(bytes.NewReader(condensed))
 	for {
 		var n yaml.Node
 		err := dec.Decode(&n)

@@ -62,8 +62,8 @@ func TestErrors(t *testing.T) {
 		"all at once":     {"kin: A\nspec: {count: x, tags: a}\n", "f:1:1: unknown field \"kin\" (did you mean \"kind\"?)\nf:2:15: spec.count: want an integer, got \"x\"\nf:2:24: spec.tags: want a list, got \"a\""},
 		"number":          {"kind: 1.30\n", `f:1:7: kind: want a string, got the number 1.30 (put it in quotes)`},
 		"boolean":         {"spec: {name: no}\n", `f:1:14: spec.name: want a string, got the boolean no (put it in quotes)`},
-		"duplicate":       {"kind: A\nspec: {}\nkind: B\n", `f:3:1: key "kind" stands twice, first on line 1`},
-		"duplicate json":  {`{"kind":"A","kind":"B"}`, `f:1:13: key "kind" stands twice, first on line 1`},
+		"duplicate":       {"kind: A\nspec: {}\nkind: B\n", `f:3:1: key "kind" appears twice, first on line 1`},
+		"duplicate json":  {`{"kind":"A","kind":"B"}`, `f:1:13: key "kind" appears twice, first on line 1`},
 		"syntax":          {"kind: [A\nb: c\n", `f:2: malformed YAML: did not find expected ',' or ']'`},
 		"syntax later":    {"a: b\nkind: [A\nb: c\n", `f:2: malformed YAML: did not find expected ',' or ']'`},
 		"syntax first":    {"a: }\nb: c\n", `f:1: malformed YAML: did not find expected node content`},
@@ -133,7 +133,7 @@ func TestManyFaults(t *testing.T) {
 	}
 	_, err = yamlnode.Documents("f", []byte(keys.String()+keys.String()), yamlnode.Limits{})
 	if got := strings.Count(fmt.Sprint(err), "\n"); got != yamlnode.MaxFaults {
-		t.Errorf("%d lines of keys that stand twice, want %d", got, yamlnode.MaxFaults)
+		t.Errorf("%d lines of keys that appear twice, want %d", got, yamlnode.MaxFaults)
 	}
 }
 

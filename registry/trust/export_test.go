@@ -1,9 +1,22 @@
 package trust
 
-import "github.com/quayside/quayside/registry"
+import (
+	"fmt"
+
+	"github.com/quayside/quayside/registry"
+)
 
 // Check looks at one signature of an image of a repository.
 func Check(p *Policy, repository, digest string, s registry.Signature) (string, error) {
-	r, _ := p.rule(repository + "@" + digest)
+	r, ok, err := p.rule(repository + "@" + digest)
+	if err != nil || !ok {
+		return "", fmt.Errorf("no rule is for %s: %w", repository, err)
+	}
 	return r.check.check(digest, s)
+}
+
+// RuleFor returns where the rule stands that decides on an image.
+func RuleFor(p *Policy, ref string) (string, error) {
+	r, _, err := p.rule(ref)
+	return r.Where, err
 }

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/registry"
 )
 
@@ -49,7 +50,8 @@ type Policy struct {
 
 type rule struct {
 	Rule
-	check checker
+	pattern string // Match in its normal form
+	check   checker
 }
 
 // checker looks at one signature of an image and returns who made it.
@@ -63,15 +65,16 @@ func New(rules []Rule) (*Policy, error) {
 	p := &Policy{}
 	var errs []error
 	for _, r := range rules {
+		var pattern string
 		check, err := newChecker(r)
 		if err == nil {
-			err = checkMatch(r.Match)
+			pattern, err = normalMatch(r.Match)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", r.Where, err))
 			continue
 		}
-		p.rules = append(p.rules, rule{Rule: r, check: check})
+		p.rules = append(p.rules, rule{Rule: r, pattern: pattern, check: check})
 	}
 	return p, errors.Join(errs...)
 }
@@ -83,25 +86,31 @@ func newChecker(r Rule) (checker, error) {
 	return newIdentityChecker(r)
 }
 
-// checkMatch refuses a pattern that matches no repository as they are written
-// in full: it would demand nothing, and nobody would notice.
-func checkMatch(pattern string) error {
-	name, wild := strings.CutSuffix(pattern, "*")
-	switch {
-	case pattern == "*":
-		return nil
-	case wild:
-		name += "x/x"
+// normalMatch returns a pattern in the form that the names of repositories are
+// brought into before they are compared with it. One that matches none of them
+// is refused: it would demand nothing, and nobody would notice.
+func normalMatch(pattern string) (string, error) {
+	if pattern == "*" {
+		return pattern, nil
 	}
-	src, err := registry.ParseSource("image:" + name)
-	if err != nil || src.Name != name || strings.HasSuffix(name, "/") {
-		return fmt.Errorf("match %q: no image's repository is written like this; in full it is registry/name, in lower case, as in quay.io/org/* or docker.io/library/busybox", pattern)
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	normal, err := imageref.NormalPrefix(prefix)
+	example := normal
+	if wild {
+		example += "x/x"
 	}
-	return nil
+	if err == nil {
+		var ref imageref.Ref
+		if ref, err = imageref.Normal(example); err == nil && ref.Name() == example {
+			return normal + pattern[len(prefix):], nil
+		}
+	}
+	return "", fmt.Errorf("match %q: no image's repository is written like this; in full it is registry/name, in lower case, as in quay.io/org/* or docker.io/library/busybox", pattern)
 }
 
-// Matches reports whether a pattern is for a repository ("quay.io/org/name"):
-// it is the same, or ends with a * that stands for the rest.
+// Matches reports whether a pattern is for a repository ("quay.io/org/name"),
+// both in their normal form: it is the same, or ends with a * that stands for
+// the rest.
 func Matches(pattern, repository string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(repository, prefix)
@@ -109,22 +118,34 @@ func Matches(pattern, repository string) bool {
 	return pattern == repository
 }
 
-// Demands reports whether a rule is for an image ("quay.io/org/name@sha256:…").
-func (p *Policy) Demands(ref string) bool {
-	_, ok := p.rule(ref)
-	return ok
+// Demands reports whether a rule is for an image ("quay.io/org/name@sha256:…"),
+// however its registry is spelt. What has no one form to be compared in is an
+// error.
+func (p *Policy) Demands(ref string) (bool, error) {
+	_, ok, err := p.rule(ref)
+	return ok, err
 }
 
-func (p *Policy) rule(ref string) (rule, bool) {
+func (p *Policy) rule(ref string) (rule, bool, error) {
+	if p == nil {
+		return rule{}, false, nil
+	}
 	src, err := registry.ParseSource(ref)
-	if p == nil || err != nil || src.Kind != registry.Remote {
-		return rule{}, false
+	if err != nil {
+		return rule{}, false, err
 	}
-	i := slices.IndexFunc(p.rules, func(r rule) bool { return Matches(r.Match, src.Name) })
+	if src.Kind != registry.Remote {
+		return rule{}, false, nil
+	}
+	name, err := imageref.Normal(src.Name)
+	if err != nil {
+		return rule{}, false, fmt.Errorf("finding out who must have signed it: %w", err)
+	}
+	i := slices.IndexFunc(p.rules, func(r rule) bool { return Matches(r.pattern, name.Name()) })
 	if i < 0 {
-		return rule{}, false
+		return rule{}, false, nil
 	}
-	return p.rules[i], true
+	return p.rules[i], true, nil
 }
 
 // Verified is what is known of an image that a rule is for.
@@ -139,12 +160,12 @@ type Verified struct {
 // An image without a good signature is an [*Error]; so is one whose
 // signatures are not at hand, where the client is offline.
 func (p *Policy) Verify(ctx context.Context, c *registry.Client, ref string) (*Verified, error) {
-	r, ok := p.rule(ref)
-	if !ok {
-		return nil, nil
+	r, ok, err := p.rule(ref)
+	if err != nil || !ok {
+		return nil, err
 	}
-	_, digest, ok := strings.Cut(ref, "@")
-	if !ok {
+	digest := imageref.Split(ref).Digest
+	if digest == "" {
 		return nil, fmt.Errorf("image %q: signatures are looked for by digest", ref)
 	}
 	known, err := c.KnownSignatures(ctx, ref)

@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
@@ -270,6 +272,71 @@ func TestNew(t *testing.T) {
 		_, err := trust.New([]trust.Rule{c.rule})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "quayside.yaml:3:5: ") || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestSpellings spells repositories in every way that a client pulls them by:
+// the same rule decides on all of them, and on none that the rules are not for.
+func TestSpellings(t *testing.T) {
+	key := trusttest.NewKey(t)
+	digest := "@sha256:" + strings.Repeat("1", 64)
+	at := func(match, where string) trust.Rule {
+		r := keyed(key)
+		r.Match, r.Where = match, where
+		return r
+	}
+	spell := func(t *rapid.T, host string) string {
+		if host == "docker.io" {
+			host = rapid.SampledFrom([]string{"docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}).Draw(t, "name")
+		}
+		b := []byte(host)
+		for i := range b {
+			if rapid.Bool().Draw(t, "upper") {
+				b[i] = strings.ToUpper(string(b[i]))[0]
+			}
+		}
+		return string(b) + rapid.SampledFrom([]string{"", "."}).Draw(t, "dot") + rapid.SampledFrom([]string{"", ":", ":443", ":00443"}).Draw(t, "port")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		quay, docker := spell(t, "quay.io"), spell(t, "docker.io")
+		p, err := trust.New([]trust.Rule{at(quay+"/org/one", "one"), at(quay+"/org/*", "org"), at(docker+"/library/*", "library"), at(docker+"/my*", "my")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for repo, want := range map[string]string{
+			"quay.io/org/one": "one", "quay.io/org/two": "org", "quay.io/org/one/more": "org", "quay.io/other/one": "",
+			"docker.io/nginx": "library", "docker.io/library/nginx": "library", "docker.io/mynah/x": "my", "docker.io/other/x": "", "quay.com/org/one": "",
+		} {
+			host, under, _ := strings.Cut(repo, "/")
+			ref := spell(t, host) + "/" + under + digest
+			if got, err := trust.RuleFor(p, ref); err != nil || got != want {
+				t.Errorf("%s: rule %q, %v, want %q", ref, got, err, want)
+			}
+		}
+	})
+}
+
+// TestNoNormalForm holds that what could be read in two ways is refused where
+// somebody must have signed, and taken where nobody must.
+func TestNoNormalForm(t *testing.T) {
+	r := keyed(trusttest.NewKey(t))
+	r.Match = "quay.io/org/*"
+	p, err := trust.New([]trust.Rule{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"quay\u3002io/org/x", "\uff51uay.io/org/x", "quay.io/x/../org/x", "quay.io/./org/x", "quay.io//org/x", "quay..io/org/x"} {
+		ref := name + "@sha256:" + strings.Repeat("1", 64)
+		if demanded, err := p.Demands(ref); demanded || err == nil {
+			t.Errorf("%s: %v, %v, want an error", ref, demanded, err)
+		}
+		if got, err := p.Verify(t.Context(), &registry.Client{}, ref); got != nil || err == nil {
+			t.Errorf("%s is verified: %v, %v", ref, got, err)
+		}
+		var none *trust.Policy
+		if demanded, err := none.Demands(ref); demanded || err != nil {
+			t.Errorf("%s without rules: %v, %v", ref, demanded, err)
 		}
 	}
 }

@@ -8,11 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/quayside/quayside/internal/selector"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -44,11 +43,11 @@ func (p podReader) read(ctx context.Context, seen podsSeen, got []v1alpha1.Obser
 	}
 	var all []map[string]any
 	for _, w := range workloads {
-		selector, ok := selectorOf(w.Object)
+		own, ok := selector.OfPods(w.Object)
 		if !ok {
 			continue
 		}
-		pods, err := p.list(ctx, w.Ref.Namespace, selector)
+		pods, err := p.list(ctx, w.Ref.Namespace, own)
 		if apierrors.IsForbidden(err) {
 			return podsSeen{of: of}, nil
 		}
@@ -70,22 +69,6 @@ func fingerprint(workloads []v1alpha1.Observed) (string, error) {
 		}
 	}
 	return b.String(), nil
-}
-
-// selectorOf returns the selector of a workload's pods; false where it has
-// none, or one that selects everything.
-func selectorOf(o map[string]any) (labels.Selector, bool) {
-	spec, _ := o["spec"].(map[string]any)
-	fields, ok := spec["selector"].(map[string]any)
-	if !ok {
-		return nil, false
-	}
-	var typed metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &typed); err != nil {
-		return nil, false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&typed)
-	return selector, err == nil && !selector.Empty()
 }
 
 // maxPods bounds the pods that are read of one workload: those of a DaemonSet

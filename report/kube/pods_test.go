@@ -96,20 +96,6 @@ func TestPodsAreListedWhenTheirWorkloadTurns(t *testing.T) {
 	}
 }
 
-// TestSelectors takes only selectors that choose.
-func TestSelectors(t *testing.T) {
-	for name, spec := range map[string]any{
-		"none": map[string]any{}, "empty": map[string]any{"selector": map[string]any{}}, "text": map[string]any{"selector": "app"},
-		"wrong operator": map[string]any{"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "a", "operator": "Near"}}}},
-		"wrong type":     map[string]any{"selector": map[string]any{"matchLabels": []any{"a"}}},
-		"no spec":        nil,
-	} {
-		if s, ok := selectorOf(map[string]any{"spec": spec}); ok {
-			t.Errorf("%s: got %q", name, s)
-		}
-	}
-}
-
 // TestDigestsOfPodsAreJudged follows digests from pods to the condition.
 func TestDigestsOfPodsAreJudged(t *testing.T) {
 	for _, tt := range []struct {
@@ -128,7 +114,7 @@ func TestDigestsOfPodsAreJudged(t *testing.T) {
 			spec := v1alpha1.InstallationSpec{Package: "operator", Version: "1.0.0", Objects: []v1alpha1.ObjectReference{o.Ref}}
 			status := report.Judge(spec, 1, v1alpha1.InstallationStatus{}, []v1alpha1.Observed{o}, tt.pods, time.Unix(0, 0))
 			c := meta.FindStatusCondition(status.Conditions, v1alpha1.ImagesMatch)
-			if c == nil || c.Status != tt.want || !is(status, v1alpha1.Ready) {
+			if c == nil || c.Status != tt.want || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Ready) {
 				t.Errorf("got %+v, want ImagesMatch %s beside Ready", status.Conditions, tt.want)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -165,7 +166,7 @@ func (r *reporter) report(ctx context.Context, m *member, in *v1alpha1.Installat
 		}
 		r.tell(in, prev, status)
 	}
-	if !is(status, v1alpha1.Ready) {
+	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Ready) {
 		return reconcile.Result{RequeueAfter: look}, nil
 	}
 	return reconcile.Result{}, nil

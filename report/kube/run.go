@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -94,8 +95,8 @@ func newManager(config *rest.Config, opt Options, strip toolscache.TransformFunc
 				&v1alpha1.Installation{}: {Transform: strip, UnsafeDisableDeepCopy: new(true), SyncPeriod: new(resync)},
 			},
 		},
-		Metrics:                       metricsserver.Options{BindAddress: orNone(opt.MetricsAddress)},
-		HealthProbeBindAddress:        orNone(opt.ProbeAddress),
+		Metrics:                       metricsserver.Options{BindAddress: cmp.Or(opt.MetricsAddress, "0")},
+		HealthProbeBindAddress:        cmp.Or(opt.ProbeAddress, "0"),
 		LeaderElection:                opt.LeaderElection,
 		LeaderElectionID:              Name,
 		LeaderElectionNamespace:       opt.LeaderElectionNamespace,
@@ -106,11 +107,4 @@ func newManager(config *rest.Config, opt Options, strip toolscache.TransformFunc
 		return nil, err
 	}
 	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
-}
-
-func orNone(address string) string {
-	if address == "" {
-		return "0"
-	}
-	return address
 }

@@ -62,7 +62,7 @@ func (r *reporter) tell(in *v1alpha1.Installation, prev, status v1alpha1.Install
 		if now != metav1.ConditionTrue {
 			reason = "Not" + kind
 		}
-		if now == metav1.ConditionFalse && (kind != v1alpha1.Ready || is(status, v1alpha1.Stalled)) {
+		if now == metav1.ConditionFalse && (kind != v1alpha1.Ready || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Stalled)) {
 			severity = corev1.EventTypeWarning
 		}
 		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now, clip(message(status, kind)))
@@ -80,11 +80,6 @@ func clip(s string) string {
 		end--
 	}
 	return s[:end] + "…"
-}
-
-// is reports whether a condition is True.
-func is(status v1alpha1.InstallationStatus, kind string) bool {
-	return conditionStatus(status, kind) == metav1.ConditionTrue
 }
 
 // conditionStatus returns the status of a condition, "" where there is none.

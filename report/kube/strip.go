@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -142,14 +143,14 @@ func metadataObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadat
 // and webhook configurations a little more.
 func stripObject(o *unstructured.Unstructured) map[string]any {
 	out := map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": stripMeta(o)}
-	if status, ok := o.Object["status"].(map[string]any); ok {
+	if status := kobj.Map(o.Object, "status"); status != nil {
 		kept := only(status, "conditions", "acceptedNames", "loadBalancer")
 		if containers, ok := status["containerStatuses"].([]any); ok {
 			kept["containerStatuses"] = each(containers, "state")
 		}
 		out["status"] = kept
 	}
-	if spec, ok := o.Object["spec"].(map[string]any); ok {
+	if spec := kobj.Map(o.Object, "spec"); spec != nil {
 		out["spec"] = stripSpec(o.GroupVersionKind().GroupKind(), spec)
 	}
 	if hooks, ok := o.Object["webhooks"].([]any); ok {
@@ -159,7 +160,7 @@ func stripObject(o *unstructured.Unstructured) map[string]any {
 }
 
 func stripMeta(o *unstructured.Unstructured) map[string]any {
-	from, _ := o.Object["metadata"].(map[string]any)
+	from := kobj.Map(o.Object, "metadata")
 	out := map[string]any{}
 	for _, name := range []string{"name", "namespace", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"} {
 		if v, ok := from[name]; ok {
@@ -188,11 +189,7 @@ func stripSpec(kind schema.GroupKind, spec map[string]any) map[string]any {
 		}
 	}
 	for _, inner := range []string{"jobTemplate", "template"} {
-		template, ok := spec[inner].(map[string]any)
-		if !ok {
-			continue
-		}
-		if spec, ok := template["spec"].(map[string]any); ok {
+		if spec := kobj.Map(spec, inner, "spec"); spec != nil {
 			out[inner] = map[string]any{"spec": stripSpec(kind, spec)}
 		}
 	}
@@ -238,18 +235,7 @@ func same(before, after any) bool {
 		return ok && maps.Equal(a.Labels, b.Labels) && a.DeletionTimestamp.Equal(b.DeletionTimestamp)
 	case *unstructured.Unstructured:
 		b, ok := after.(*unstructured.Unstructured)
-		return ok && reflect.DeepEqual(judged(a), judged(b))
+		return ok && reflect.DeepEqual(kobj.Without(a.Object, "metadata", "resourceVersion"), kobj.Without(b.Object, "metadata", "resourceVersion"))
 	}
 	return false
-}
-
-// judged returns an object that was stripped without its resourceVersion.
-func judged(o *unstructured.Unstructured) map[string]any {
-	out := maps.Clone(o.Object)
-	if meta, ok := out["metadata"].(map[string]any); ok {
-		meta = maps.Clone(meta)
-		delete(meta, "resourceVersion")
-		out["metadata"] = meta
-	}
-	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -47,18 +48,11 @@ func (k *kind) dressed(o map[string]any) map[string]any {
 		delete(o, "stringData")
 		delete(o, "binaryData")
 	}
-	if meta, ok := o["metadata"].(map[string]any); ok {
-		delete(meta, "managedFields")
-		if notes, ok := meta["annotations"].(map[string]any); ok {
-			delete(notes, "kubectl.kubernetes.io/last-applied-configuration")
-		}
-	}
-	if spec, ok := o["spec"].(map[string]any); ok && k.name == "CustomResourceDefinition" {
-		versions, _ := spec["versions"].([]any)
-		for _, v := range versions {
-			if v, ok := v.(map[string]any); ok {
-				delete(v, "schema") // by far the most of it
-			}
+	delete(kobj.Map(o, "metadata"), "managedFields")
+	delete(kobj.Map(o, "metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
+	if k.name == "CustomResourceDefinition" {
+		for _, v := range kobj.Items(o, "spec", "versions") {
+			delete(v, "schema") // by far the most of it
 		}
 	}
 	return o
@@ -176,13 +170,4 @@ func (c *Cluster) Lists(ctx context.Context, opts []ListOptions) ([]Found, error
 		out[i] = found
 	})
 	return out, context.Cause(ctx)
-}
-
-// textAt returns the text at a path, or "".
-func textAt(o map[string]any, path ...string) string {
-	for _, key := range path[:len(path)-1] {
-		o, _ = o[key].(map[string]any)
-	}
-	s, _ := o[path[len(path)-1]].(string)
-	return s
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -161,7 +162,7 @@ func (c *Cluster) listKind(ctx context.Context, r resource, k *kind) (map[string
 	}
 	out := map[string]map[string]any{}
 	_, err := c.pages(ctx, r, page{of: k, namespace: namespace, labels: ownLabel}, func(o map[string]any) {
-		at := place(textAt(o, "metadata", "namespace"), textAt(o, "metadata", "name"))
+		at := place(kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name"))
 		if _, asked := k.got[at]; asked {
 			out[at] = o
 		}
@@ -216,7 +217,7 @@ func (c *Cluster) object(ctx context.Context, r resource, k *kind, ref v1alpha1.
 	if err := c.get(ctx, r.at(ref.Namespace)+"/"+url.PathEscape(ref.Name), nil, k.accept(""), longest, &o); err != nil {
 		return nil, err
 	}
-	if name := textAt(o.fields, "metadata", "name"); name != ref.Name {
+	if name := kobj.Text(o.fields, "metadata", "name"); name != ref.Name {
 		return nil, &answer{message: fmt.Sprintf("the answer is about %q", clip(name))}
 	}
 	return k.dressed(o.fields), nil

@@ -3,8 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog/build"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/registry"
 )
 
 type bundleBuildOptions struct {
@@ -16,13 +21,14 @@ func newBundleBuild(a *app) *cobra.Command {
 	o := &bundleBuildOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "build <directory> <oci:path[:tag]>",
-		Short: "Make an image of a bundle, in an OCI layout",
+		Short: "Build a bundle image in an OCI layout",
 		Long: doc(`
-			Validate a bundle's directory and make an image of it, in an OCI layout, which
-			is made where it is not there and may hold other images. The same files give
-			the same image, byte for byte, on every machine; no Docker is needed.
+			Validate a bundle's directory and build an image of it in an OCI layout. The
+			layout is created if it does not exist, and may hold other images. The same
+			files give the same image, byte for byte, on every machine; Docker is not
+			needed.
 
-			The image holds manifests/, metadata/ and tests/, and bears the annotations of
+			The image contains manifests/, metadata/ and tests/, and has the annotations of
 			the metadata as labels.`),
 		Example: examples(`
 			quayside bundle build catalog-src/memcached-operator/0.0.1 oci:dist/memcached-operator:v0.0.1`),
@@ -34,7 +40,11 @@ func newBundleBuild(a *app) *cobra.Command {
 }
 
 func (o *bundleBuildOptions) run(from, to string) error {
-	arg, err := o.argument(from)
+	_, here, err := o.here()
+	if err != nil {
+		return err
+	}
+	arg, err := here.Argument(from)
 	if err != nil {
 		return err
 	}
@@ -42,14 +52,28 @@ func (o *bundleBuildOptions) run(from, to string) error {
 	if err != nil {
 		return err
 	}
-	b, packed, err := o.packBundle(arg)
+	b, err := o.buildBundle(arg)
 	if err != nil {
 		return err
 	}
-	if err := packed.WriteLayout(dir, tag); err != nil {
+	if err := b.Packed.WriteLayout(dir, tag); err != nil {
 		return err
 	}
-	return o.printBuilt(o.output, builtView{Package: b.Package, Bundle: b.CSV.Name, Image: to, Digest: packed.Digest()})
+	return o.printBuilt(o.output, bundleView(b, to))
+}
+
+// buildBundle makes an image of a bundle's directory.
+func (a *app) buildBundle(arg project.Argument) (*build.BundleImage, error) {
+	if arg.Dir == "" {
+		return nil, fmt.Errorf("%q is an image already", arg.Text)
+	}
+	b, warnings, err := build.Bundle(os.DirFS(arg.Dir), arg.Text)
+	a.talk.Warn(warnings)
+	return b, err
+}
+
+func bundleView(b *build.BundleImage, to string) builtView {
+	return builtView{Package: b.Bundle.Package, Bundle: b.Bundle.CSV.Name, Image: to, Digest: b.Packed.Digest()}
 }
 
 // builtView is what the commands that build or push an image print.
@@ -65,7 +89,7 @@ type builtView struct {
 // printBuilt prints the image's reference by digest, for scripts to take up.
 func (a *app) printBuilt(f format, v builtView) error {
 	return a.print(f, v, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, byDigest(v.Image, v.Digest))
+		_, err := fmt.Fprintln(w, registry.ByDigest(v.Image, v.Digest))
 		return err
 	})
 }

@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/image"
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/internal/project"
 )
 
 type bundlePushOptions struct {
@@ -22,10 +21,10 @@ func newBundlePush(a *app) *cobra.Command {
 		Short: "Push a bundle to a registry",
 		Long: doc(`
 			Push a bundle to a registry: a directory, which is validated and built as by
-			'quayside bundle build', or an image in an OCI layout. What is printed is the
-			reference by digest, as catalogs name it.
+			'quayside bundle build', or an image in an OCI layout. Prints the reference by
+			digest, as catalogs refer to it.
 
-			Logins are those of 'podman login' and 'docker login'.`),
+			Credentials are those of 'podman login' and 'docker login'.`),
 		Example: examples(`
 			quayside bundle push catalog-src/memcached-operator/0.0.1 registry.example.com/ops/memcached-operator:v0.0.1`),
 		Args: twoArgs("a directory or a layout", "an image"),
@@ -36,53 +35,36 @@ func newBundlePush(a *app) *cobra.Command {
 }
 
 func (o *bundlePushOptions) run(ctx context.Context, from, to string) error {
-	arg, err := o.argument(from)
+	_, here, err := o.here()
 	if err != nil {
 		return err
 	}
-	client, err := o.argClient(false)
+	arg, err := here.Argument(from)
 	if err != nil {
 		return err
 	}
-	if arg.image != "" {
-		return o.copyImage(ctx, client, arg, to, image.Bundle, o.output)
+	if arg.Image != "" {
+		return o.copyImage(ctx, here, arg, to, image.Bundle, o.output)
 	}
-	b, packed, err := o.packBundle(arg)
+	b, err := o.buildBundle(arg)
 	if err != nil {
 		return err
 	}
-	if err := client.Push(ctx, to, packed); err != nil {
+	client, err := here.Client()
+	if err != nil {
 		return err
 	}
-	return o.printBuilt(o.output, builtView{Package: b.Package, Bundle: b.CSV.Name, Image: to, Digest: packed.Digest()})
+	if err := client.Push(ctx, to, b.Packed); err != nil {
+		return err
+	}
+	return o.printBuilt(o.output, bundleView(b, to))
 }
 
 // copyImage pushes an image that is built already, if it is of that kind.
-func (a *app) copyImage(ctx context.Context, client *registry.Client, arg argument, to string, kind image.Kind, f format) error {
-	im, err := image.Open(ctx, client, arg.image, image.Options{})
+func (a *app) copyImage(ctx context.Context, here *project.Project, arg project.Argument, to string, kind image.Kind, f format) error {
+	digest, err := here.CopyImage(ctx, arg, to, kind)
 	if err != nil {
 		return err
 	}
-	got := im.Kind()
-	if err := im.Close(); err != nil {
-		return err
-	}
-	if got != kind {
-		return fmt.Errorf("image %q is a %s, not a %s", arg.text, got, kind)
-	}
-	done, err := client.Upload(ctx, arg.image, to)
-	if err != nil {
-		return err
-	}
-	return a.printBuilt(f, builtView{Image: to, Digest: done.Digest})
-}
-
-// byDigest returns a reference with its tag replaced by a digest; a layout's
-// stays what it is before the digest.
-func byDigest(ref, digest string) string {
-	src, err := registry.ParseSource(ref)
-	if err != nil {
-		return ref + "@" + digest
-	}
-	return registry.Source{Kind: src.Kind, Name: src.Name, Digest: digest}.String()
+	return a.printBuilt(f, builtView{Image: to, Digest: digest})
 }

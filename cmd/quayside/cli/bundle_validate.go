@@ -2,30 +2,32 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/build"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/project"
 )
 
 type bundleValidateOptions struct {
 	*app
-	output  format
-	offline bool
+	output format
 }
 
 func newBundleValidate(a *app) *cobra.Command {
 	o := &bundleValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "validate {<directory> | <image>}",
-		Short: "Say everything that is wrong with a bundle",
+		Short: "Report everything that is wrong with a bundle",
 		Long: doc(`
-			Say everything that keeps a bundle from being installed, each with its file and
-			field: what either generation of the Operator Lifecycle Manager refuses, and
-			what the API server would. Warnings say what the bundle expects from outside.
+			Report everything that keeps a bundle from being installed, with file and field:
+			what either generation of the Operator Lifecycle Manager refuses, and what the
+			API server would refuse. Warnings say what the bundle expects from its
+			surroundings.
 
 			Exit codes: 0 no faults; 1 faults; 2 the bundle could not be read.`),
 		Example: examples(`
@@ -39,30 +41,29 @@ func newBundleValidate(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	addOutput(cmd, &o.output)
-	addOffline(cmd, &o.offline)
+	addOffline(cmd, o.app)
 	return cmd
 }
 
 func (o *bundleValidateOptions) run(ctx context.Context, text string) error {
-	arg, err := o.argument(text)
+	_, here, err := o.here()
 	if err != nil {
 		return err
 	}
-	fsys, prefix, done, err := o.bundleFiles(ctx, arg, o.offline)
+	arg, err := here.Argument(text)
+	if err != nil {
+		return err
+	}
+	fsys, prefix, done, err := here.BundleFiles(ctx, arg)
 	if err != nil {
 		return err
 	}
 	defer done()
 	r := &validateReport{Subject: text}
-	b, err := bundle.Load(fsys)
-	if err == nil {
-		var warnings []diag.Warning
-		warnings, err = bundle.Validate(b)
+	b, warnings, err := build.Check(fsys, prefix)
+	if b != nil {
 		r.Package, r.Bundle, r.Version = b.Package, b.CSV.Name, b.CSV.Version
-		r.Warnings = warningViews(warningsBelow(prefix, warnings))
-	}
-	if err != nil {
-		err = below(prefix, err)
+		r.Warnings = warningViews(warnings)
 	}
 	return o.validated(o.output, r, err)
 }
@@ -83,7 +84,10 @@ type validateReport struct {
 // validated prints a report with the faults that err holds, and returns what
 // the command ends with.
 func (a *app) validated(f format, r *validateReport, err error) error {
-	faults := faultList(err)
+	var faults diag.List
+	if !errors.As(err, &faults) {
+		faults.Add(diag.Pos{}, err)
+	}
 	r.Valid = len(faults) == 0
 	r.Faults = faultViews(faults)
 	if r.Warnings == nil {
@@ -102,9 +106,9 @@ func (a *app) validated(f format, r *validateReport, err error) error {
 		return err
 	}
 	if !r.Valid {
-		return &differsError{fmt.Sprintf("%s is not valid (%s, %s)", r.Subject, count(len(r.Faults), "fault"), count(len(r.Warnings), "warning"))}
+		return &project.DiffersError{Msg: fmt.Sprintf("%s is not valid (%s, %s)", r.Subject, diag.Count(len(r.Faults), "fault"), diag.Count(len(r.Warnings), "warning"))}
 	}
-	a.talk.note("%s is valid (%s, %s)", r.Subject, r.what(), count(len(r.Warnings), "warning"))
+	a.talk.Note("%s is valid (%s, %s)", r.Subject, r.what(), diag.Count(len(r.Warnings), "warning"))
 	return nil
 }
 
@@ -113,7 +117,7 @@ func (r *validateReport) what() string {
 	if r.Bundle != "" {
 		return fmt.Sprintf("%s %s", r.Package, r.Version)
 	}
-	return fmt.Sprintf("%s, %s", count(r.Packages, "package"), count(r.Bundles, "bundle"))
+	return fmt.Sprintf("%s, %s", diag.Count(r.Packages, "package"), diag.Count(r.Bundles, "bundle"))
 }
 
 func faultViews(faults diag.List) []warningView {

@@ -1,21 +1,20 @@
 package cli
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/project"
 )
 
 func newCatalog(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
-		Short: "Find out what the catalogs hold",
+		Short: "Explore what the catalogs offer",
 		Long: doc(`
 			Read the catalogs of the workspace (those of quayside.yaml and the declared
 			CatalogSource and ClusterCatalog objects) to find what to subscribe to.`),
@@ -32,7 +31,6 @@ type catalogOptions struct {
 	*app
 	output  format
 	catalog string // "namespace/name" or "name"; empty means all
-	offline bool
 }
 
 // addFlags gives cmd the flags that they share; formats are those that -o
@@ -40,27 +38,25 @@ type catalogOptions struct {
 func (o *catalogOptions) addFlags(cmd *cobra.Command, formats ...string) {
 	addOutput(cmd, &o.output, formats...)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look in the catalog `[NAMESPACE/]NAME` only")
-	addOffline(cmd, &o.offline)
+	offer(cmd, "catalog", o.catalogs)
+	addOffline(cmd, o.app)
 }
 
 // shelf opens the catalogs that were asked for.
-func (o *catalogOptions) shelf(cmd *cobra.Command) (*shelf, error) {
-	s, err := o.open()
+func (o *catalogOptions) shelf(cmd *cobra.Command) (*cache.Shelf, error) {
+	p, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	set, err := s.declarations()
-	if errors.Is(err, errNoDeclarations) {
-		set, err = &subscription.Set{}, nil // the catalogs of quayside.yaml can be looked at before anything is asked for
-	}
+	set, err := p.DeclarationsIfAny()
 	if err != nil {
 		return nil, err
 	}
-	sources, err := o.chosen(cmd, s.sources(set))
+	catalogs, err := o.chosen(cmd, p.Catalogs(set))
 	if err != nil {
 		return nil, err
 	}
-	return s.shelf(cmd.Context(), sources, nil, o.offline, false)
+	return p.Shelf(cmd.Context(), catalogs, nil, false)
 }
 
 // rows returns the packages whose search text passes match (nil: all), by name,
@@ -71,26 +67,34 @@ func (o *catalogOptions) rows(cmd *cobra.Command, match func(text string) bool) 
 	if err != nil {
 		return nil, err
 	}
-	defer sh.close()
-	rows, x, err := sh.rows(match)
+	defer sh.Close()
+	x, err := sh.Pick(cmd.Context(), cache.Only())
 	if err != nil {
 		return nil, err
 	}
-	return rows, brokenOnes(o.app, x)
+	found, err := sh.Search(cmd.Context(), match)
+	if err != nil {
+		return nil, err
+	}
+	var rows []packageRow
+	for _, s := range found {
+		rows = append(rows, newPackageRow(s.Summary, s.Catalog))
+	}
+	return rows, o.warnBroken(x)
 }
 
-func (o *catalogOptions) chosen(cmd *cobra.Command, all []source) ([]source, error) {
+func (o *catalogOptions) chosen(cmd *cobra.Command, all []cache.Catalog) ([]cache.Catalog, error) {
 	if len(all) == 0 {
 		return nil, usagef(cmd, "no catalog: declare a CatalogSource or a ClusterCatalog, or list one in quayside.yaml under spec.catalogs")
 	}
 	if o.catalog == "" {
 		return all, nil
 	}
-	var some []source
+	var some []cache.Catalog
 	var names []string
 	for _, s := range all {
-		names = append(names, s.id.String())
-		if o.catalog == s.id.String() || o.catalog == s.id.Name {
+		names = append(names, s.ID.String())
+		if o.catalog == s.ID.String() || o.catalog == s.ID.Name {
 			some = append(some, s)
 		}
 	}
@@ -100,17 +104,12 @@ func (o *catalogOptions) chosen(cmd *cobra.Command, all []source) ([]source, err
 	return some, nil
 }
 
-// brokenOnes warns of the catalogs that could not be read, or returns them as
-// an error where nothing else is left.
-func brokenOnes(a *app, x *catalog.Index) error {
-	faults := brokenList(x, func(catalog.ID) bool { return true })
-	if len(x.Catalogs()) == 0 {
-		return faults.Err()
-	}
-	for _, f := range faults {
-		a.talk.warn([]diag.Warning{{Pos: f.Pos, Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}})
-	}
-	return nil
+// warnBroken warns of the catalogs that could not be read, which are an error
+// where there is no other to look at.
+func (a *app) warnBroken(x *catalog.Index) error {
+	warnings, err := project.Broken(x)
+	a.talk.Warn(warnings)
+	return err
 }
 
 // find returns the packages called name, one for each catalog that has it.
@@ -119,12 +118,12 @@ func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Packa
 	if err != nil {
 		return nil, err
 	}
-	defer sh.close()
-	x, err := sh.pick(only(name))
+	defer sh.Close()
+	x, err := sh.Pick(cmd.Context(), cache.Only(name))
 	if err != nil {
 		return nil, err
 	}
-	if err := brokenOnes(o.app, x); err != nil {
+	if err := o.warnBroken(x); err != nil {
 		return nil, err
 	}
 	var names []string

@@ -5,31 +5,31 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/catalog/build"
 )
 
 type catalogBuildOptions struct {
 	*app
 	output     format
 	repository string
-	offline    bool
 }
 
 func newCatalogBuild(a *app) *cobra.Command {
 	o := &catalogBuildOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "build <source>... <oci:path[:tag]>",
-		Short: "Make a catalog's image of bundles or of a file-based catalog",
+		Short: "Build a catalog image from bundles or a file-based catalog",
 		Long: doc(`
-			Make a catalog's image, in an OCI layout, of one or more sources: directories of
-			bundle directories, file-based catalogs (directories or images), and bundles'
+			Build a catalog image in an OCI layout from one or more sources: directories of
+			bundle directories, file-based catalogs (directories or images), and bundle
 			images. The channels and upgrade edges of bundles are those that they declare.
 			The catalog is validated before anything is written. The same sources give the
-			same image, byte for byte, on every machine; no Docker and no opm is needed.
+			same image, byte for byte, on every machine; neither Docker nor opm is needed.
 
-			A bundle's image is named in the catalog, by its digest. A bundle's directory is
-			embedded in it, unless --bundle-repository says where its image is, or will be:
-			then it is named by the digest that 'quayside bundle push' gives that directory.`),
+			The catalog refers to a bundle image by its digest. A bundle directory is
+			embedded, unless --bundle-repository says where its image is, or will be: then
+			the catalog refers to it by the digest that 'quayside bundle push' gives that
+			directory.`),
 		Example: examples(`
 			# embed the bundles
 			quayside catalog build catalog-src oci:dist/catalog:v1
@@ -46,12 +46,12 @@ func newCatalogBuild(a *app) *cobra.Command {
 	}
 	addOutput(cmd, &o.output)
 	addBundleRepository(cmd, &o.repository)
-	addOffline(cmd, &o.offline)
+	addOffline(cmd, o.app)
 	return cmd
 }
 
 func addBundleRepository(cmd *cobra.Command, repository *string) {
-	cmd.Flags().StringVar(repository, "bundle-repository", "", "name bundles' images in `REPOSITORY` instead of embedding directories; {package} stands for the package")
+	cmd.Flags().StringVar(repository, "bundle-repository", "", "name bundles' images in `REPOSITORY` instead of embedding directories; {package} is replaced by the package's name")
 }
 
 func (o *catalogBuildOptions) run(ctx context.Context, args []string) error {
@@ -60,36 +60,43 @@ func (o *catalogBuildOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	built, err := o.assembleCatalog(ctx, args[:last], o.repository, o.offline)
+	built, err := o.buildCatalog(ctx, args[:last], o.repository)
 	if err != nil {
 		return err
 	}
-	if err := built.packed.WriteLayout(dir, tag); err != nil {
+	if err := built.Packed.WriteLayout(dir, tag); err != nil {
 		return err
 	}
-	return o.printBuilt(o.output, built.view(args[last]))
+	return o.printBuilt(o.output, catalogView(built, args[last]))
 }
 
-// view returns what is printed of a catalog that was built.
-func (c *builtCatalog) view(ref string) builtView {
-	v := builtView{Packages: c.packages, Image: ref, Digest: c.packed.Digest()}
-	for _, b := range c.bundles {
-		v.Bundles = append(v.Bundles, b.image)
+// buildCatalog makes a catalog's image of sources.
+func (a *app) buildCatalog(ctx context.Context, sources []string, repository string) (*build.CatalogImage, error) {
+	_, here, err := a.here()
+	if err != nil {
+		return nil, err
+	}
+	opt := build.Options{Place: here.Place(), Repository: repository}
+	if opt.Client, err = here.Client(); err != nil {
+		return nil, err
+	}
+	var parts []build.Source
+	for _, text := range sources {
+		ref, err := here.Ref(text)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, build.Source{Text: text, Ref: ref})
+	}
+	built, err := build.Catalog(ctx, parts, opt)
+	a.talk.Warn(built.Warnings)
+	return built, err
+}
+
+func catalogView(c *build.CatalogImage, ref string) builtView {
+	v := builtView{Packages: c.Packages, Image: ref, Digest: c.Packed.Digest()}
+	for _, b := range c.Bundles {
+		v.Bundles = append(v.Bundles, b.Ref)
 	}
 	return v
-}
-
-// builtCatalog is a catalog's image, and the bundles that it names and that
-// were made here.
-type builtCatalog struct {
-	packed   *registry.Packed
-	packages int
-	bundles  []builtBundle
-}
-
-// builtBundle is a bundle's image.
-type builtBundle struct {
-	image   string // "registry.example.com/ops/etcd@sha256:…"
-	version string
-	packed  *registry.Packed
 }

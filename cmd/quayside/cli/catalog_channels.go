@@ -18,7 +18,8 @@ func newCatalogChannels(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog channels etcd
 			quayside catalog channels etcd -o yaml`),
-		Args: oneArg("a package"),
+		Args:              oneArg("a package"),
+		ValidArgsFunction: first(a.packages),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pkgs, err := o.find(cmd, args[0])
 			if err != nil {

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/project"
 )
 
 type catalogDiffOptions struct {
@@ -15,7 +17,6 @@ type catalogDiffOptions struct {
 	output   format
 	pkg      string
 	exitZero bool
-	offline  bool
 }
 
 func newCatalogDiff(a *app) *cobra.Command {
@@ -41,7 +42,7 @@ func newCatalogDiff(a *app) *cobra.Command {
 	addOutput(cmd, &o.output)
 	cmd.Flags().StringVar(&o.pkg, "package", "", "look at the package `NAME` only")
 	cmd.Flags().BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 even if there are differences")
-	addOffline(cmd, &o.offline)
+	addOffline(cmd, o.app)
 	return cmd
 }
 
@@ -57,15 +58,18 @@ type catalogChange struct {
 }
 
 func (o *catalogDiffOptions) run(ctx context.Context, before, after string) error {
-	client, err := o.argClient(o.offline)
+	p, here, err := o.here()
 	if err != nil {
 		return err
 	}
 	var cats [2]*catalog.Catalog
 	for i, text := range []string{before, after} {
-		if cats[i], err = o.readArg(ctx, client, text); err != nil {
+		got, err := p.CheckCatalog(ctx, here, text)
+		if err != nil {
 			return fmt.Errorf("catalog %q: %w", text, err)
 		}
+		o.talk.Warn(got.Warnings)
+		cats[i] = got.Catalog
 	}
 	changes := []catalogChange{}
 	for _, c := range catalog.Diff(cats[0], cats[1]) {
@@ -82,13 +86,13 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 		return err
 	}
 	if len(changes) == 0 {
-		o.talk.note("no differences")
+		o.talk.Note("no differences")
 		return nil
 	}
-	if msg := count(len(changes), "difference"); !o.exitZero {
-		return &differsError{msg}
+	if msg := diag.Count(len(changes), "difference"); !o.exitZero {
+		return &project.DiffersError{Msg: msg}
 	}
-	o.talk.note("%s", count(len(changes), "difference"))
+	o.talk.Note("%s", diag.Count(len(changes), "difference"))
 	return nil
 }
 
@@ -100,7 +104,7 @@ func (o *catalogDiffOptions) text(w io.Writer, changes []catalogChange) error {
 			continue
 		}
 		if c.Package != last {
-			fmt.Fprintf(w, "%s %s\n", o.out.paint(yellow, "~"), c.Package)
+			fmt.Fprintf(w, "%s %s\n", o.out.sign("~"), c.Package)
 			last = c.Package
 		}
 		fmt.Fprintf(w, "  %s %s\n", o.sign(c), oneLine(c.words()))
@@ -111,12 +115,12 @@ func (o *catalogDiffOptions) text(w io.Writer, changes []catalogChange) error {
 func (o *catalogDiffOptions) sign(c catalogChange) string {
 	switch catalog.ChangeKind(c.Change) {
 	case catalog.Added:
-		return o.out.paint(green, "+")
+		return o.out.sign("+")
 	case catalog.Removed:
-		return o.out.paint(red, "-")
+		return o.out.sign("-")
 	case catalog.Changed:
 	}
-	return o.out.paint(yellow, "~")
+	return o.out.sign("~")
 }
 
 // words tells a change within a package.

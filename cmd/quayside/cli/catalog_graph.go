@@ -1,15 +1,14 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog/graph"
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/resolve"
 )
 
 func newCatalogGraph(a *app) *cobra.Command {
@@ -20,16 +19,18 @@ func newCatalogGraph(a *app) *cobra.Command {
 		Short: "Show the upgrade graph of a package",
 		Long: doc(`
 			Show what can be upgraded to what, channel by channel, as text, for Graphviz
-			(dot) or for Mermaid. Where the package is in the lock, its version and the hops
-			that remain are marked.`),
+			(dot) or for Mermaid. If the package is in the lock, its version and the
+			remaining hops are marked.`),
 		Example: examples(`
 			quayside catalog graph memcached-operator
 			quayside catalog graph etcd --namespace my-etcd -o mermaid`),
-		Args: oneArg("a package"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace) },
+		Args:              oneArg("a package"),
+		ValidArgsFunction: first(a.packages),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace) },
 	}
 	o.addFlags(cmd, "dot", "mermaid")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the install in this `NAMESPACE` (default: the only one)")
+	offer(cmd, "namespace", a.namespaces)
 	return cmd
 }
 
@@ -42,12 +43,12 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error
 	if err != nil {
 		return err
 	}
-	graphs := make([]resolve.Graph, len(pkgs))
+	graphs := make([]graph.Graph, len(pkgs))
 	for i, p := range pkgs {
-		graphs[i] = resolve.GraphOf(p, pin)
+		graphs[i] = graph.Of(p, pin)
 	}
 	v := struct {
-		Graphs []resolve.Graph `json:"graphs"`
+		Graphs []graph.Graph `json:"graphs"`
 	}{graphs}
 	return o.print(o.output, v, func(w io.Writer) error {
 		for _, g := range graphs {
@@ -69,15 +70,12 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error
 // pinOf returns the pin of a package: the one in namespace, else the only one,
 // else nil.
 func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*lockfile.Pin, error) {
-	s, err := o.open()
+	p, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	lock, err := s.lock(lockFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	lock, err := p.LockIfAny()
+	if lock == nil {
 		return nil, err
 	}
 	var found []*lockfile.Pin
@@ -92,7 +90,7 @@ func (o *catalogOptions) pinOf(cmd *cobra.Command, name, namespace string) (*loc
 	case len(found) > 1:
 		return nil, usagef(cmd, "%q is installed in several namespaces (%s, %s): choose one with --namespace", name, found[0].Namespace, found[1].Namespace)
 	case namespace != "":
-		return nil, fmt.Errorf("%s/%s is not in %s", namespace, name, lockFile)
+		return nil, fmt.Errorf("%s/%s is not in %s", namespace, name, project.LockFile)
 	default:
 		return nil, nil
 	}

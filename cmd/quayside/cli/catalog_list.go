@@ -17,7 +17,8 @@ func newCatalogList(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog list
 			quayside catalog list --catalog olm/quickstart -o json`),
-		Args: noArgs,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := o.rows(cmd, nil)
 			if err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,12 +21,12 @@ func newCatalogPush(a *app) *cobra.Command {
 		Use:   "push {<directory> | <layout>} <image>",
 		Short: "Push a catalog to a registry",
 		Long: doc(`
-			Push a catalog to a registry: a directory, which is built as by 'quayside catalog
-			build', or an image in an OCI layout. With --bundle-repository the images of the
-			bundles are pushed before the catalog that names them, each tagged with its
-			version. What is printed is the catalog's reference by digest.
+			Push a catalog to a registry: a directory, which is built as by 'quayside
+			catalog build', or an image in an OCI layout. With --bundle-repository the
+			images of the bundles are pushed before the catalog that refers to them, each
+			tagged with its version. Prints the catalog's reference by digest.
 
-			Logins are those of 'podman login' and 'docker login'.`),
+			Credentials are those of 'podman login' and 'docker login'.`),
 		Example: examples(`
 			quayside catalog push catalog-src registry.example.com/ops/catalog:v1
 			quayside catalog push catalog-src registry.example.com/ops/catalog:v1 --bundle-repository registry.example.com/ops/{package}`),
@@ -41,41 +40,38 @@ func newCatalogPush(a *app) *cobra.Command {
 
 func (o *catalogPushOptions) run(cmd *cobra.Command, from, to string) error {
 	ctx := cmd.Context()
-	client, err := o.argClient(false)
+	_, here, err := o.here()
 	if err != nil {
 		return err
 	}
-	if arg, err := o.argument(from); err == nil && arg.image != "" {
+	if arg, err := here.Argument(from); err == nil && arg.Image != "" {
 		if o.repository != "" {
 			return usagef(cmd, "--bundle-repository is for directories: what %q names is built already", from)
 		}
-		return o.copyImage(ctx, client, arg, to, image.Catalog, o.output)
+		return o.copyImage(ctx, here, arg, to, image.Catalog, o.output)
 	}
-	built, err := o.assembleCatalog(ctx, []string{from}, o.repository, false)
+	built, err := o.buildCatalog(ctx, []string{from}, o.repository)
 	if err != nil {
 		return err
 	}
-	if err := o.pushBundles(ctx, client, built.bundles); err != nil {
+	client, err := here.Client()
+	if err != nil {
 		return err
 	}
-	if err := client.Push(ctx, to, built.packed); err != nil {
-		return err
-	}
-	return o.printBuilt(o.output, built.view(to))
-}
-
-func (o *catalogPushOptions) pushBundles(ctx context.Context, client *registry.Client, bundles []builtBundle) error {
-	for _, b := range bundles {
-		src, err := registry.ParseSource(b.image)
+	for _, b := range built.Bundles {
+		src, err := registry.ParseSource(b.Ref)
 		if err != nil {
 			return err
 		}
-		o.talk.progress("pushing %s", b.image)
-		tag := registry.Source{Kind: registry.Remote, Name: src.Name, Tag: "v" + strings.ReplaceAll(b.version, "+", "_")}
-		if err := client.Push(ctx, tag.String(), b.packed); err != nil {
+		o.talk.Progress("pushing %s", b.Ref)
+		tag := registry.Source{Kind: registry.Remote, Name: src.Name, Tag: "v" + strings.ReplaceAll(b.Bundle.CSV.Version, "+", "_")}
+		if err := client.Push(ctx, tag.String(), b.Packed); err != nil {
 			return err
 		}
 	}
-	o.talk.done()
-	return nil
+	o.talk.Done()
+	if err := client.Push(ctx, to, built.Packed); err != nil {
+		return err
+	}
+	return o.printBuilt(o.output, catalogView(built, to))
 }

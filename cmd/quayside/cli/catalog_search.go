@@ -25,6 +25,7 @@ func newCatalogSearch(a *app) *cobra.Command {
 			}
 			return nil
 		},
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			rows, err := o.rows(cmd, func(text string) bool { return mentions(text, words) })
 			if err != nil {

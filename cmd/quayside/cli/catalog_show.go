@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 func newCatalogShow(a *app) *cobra.Command {
@@ -23,7 +24,8 @@ func newCatalogShow(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json`),
-		Args: oneArg("a package"),
+		Args:              oneArg("a package"),
+		ValidArgsFunction: first(a.packages),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pkgs, err := o.find(cmd, args[0])
 			if err != nil {
@@ -101,19 +103,19 @@ func requirement(r catalog.Requirement) string {
 	}
 	list := "(" + strings.Join(parts, "; ") + ")"
 	switch r.Kind {
-	case catalog.RequireGVK:
+	case olm.RequireGVK:
 		return r.GVK.String()
-	case catalog.RequirePackage:
+	case olm.RequirePackage:
 		return fmt.Sprintf("package %s %s", r.Package, r.Range)
-	case catalog.RequireLabel:
+	case olm.RequireLabel:
 		return "label " + r.Label
-	case catalog.RequireAll:
+	case olm.RequireAll:
 		return "all of " + list
-	case catalog.RequireAny:
+	case olm.RequireAny:
 		return "any of " + list
-	case catalog.RequireNot:
+	case olm.RequireNot:
 		return "none of " + list
-	case catalog.RequireCEL:
+	case olm.RequireCEL:
 		return cmp.Or(r.Message, r.Rule)
 	default:
 		return ""

@@ -12,21 +12,20 @@ import (
 
 type catalogValidateOptions struct {
 	*app
-	output  format
-	offline bool
+	output format
 }
 
 func newCatalogValidate(a *app) *cobra.Command {
 	o := &catalogValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "validate {<directory> | <source>}",
-		Short: "Say everything that is wrong with a catalog",
+		Short: "Report everything that is wrong with a catalog",
 		Long: doc(`
-			Say everything that is wrong with a catalog: what cannot be read, packages
-			without their default channel, channels without a head or with several,
-			entries that name no bundle, bundles without an image or a version, and the
-			like. It is as strict as 'opm validate' and tells all faults at once. Bundles
-			whose requirements cannot be read, which only they suffer from, are warned of.
+			Report everything that is wrong with a catalog: what cannot be read, packages
+			without their default channel, channels without a head or with several, entries
+			that name no bundle, bundles without an image or a version, and the like. It is
+			as strict as 'opm validate' and reports all faults at once. Bundles whose
+			requirements cannot be read affect only themselves, and are warnings.
 
 			A catalog is given as in quayside.yaml ("oci:catalog", "bundles:src"), as a
 			directory, as an image, or by its name in the workspace.
@@ -39,33 +38,28 @@ func newCatalogValidate(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	addOutput(cmd, &o.output)
-	addOffline(cmd, &o.offline)
+	addOffline(cmd, o.app)
 	return cmd
 }
 
 func (o *catalogValidateOptions) run(ctx context.Context, text string) error {
-	client, err := o.argClient(o.offline)
+	p, here, err := o.here()
 	if err != nil {
 		return err
 	}
 	r := &validateReport{Subject: text}
-	t, prefix, err := o.argCatalog(ctx, client, text)
+	got, err := p.CheckCatalog(ctx, here, text)
 	var faults diag.List
-	if errors.As(err, &faults) {
-		return o.validated(o.output, r, faults)
-	}
-	if err != nil {
+	if err != nil && !errors.As(err, &faults) {
 		return err
 	}
-	defer t.close()
-	content, cat, err := t.checked(ctx, prefix)
-	for _, p := range content.Packages {
+	for _, p := range got.Content.Packages {
 		r.Packages++
 		r.Bundles += len(p.Bundles)
 	}
-	warnings := warningsBelow(prefix, content.Warnings)
-	if cat != nil {
-		warnings = append(warnings, unusable(cat)...)
+	warnings := got.Warnings
+	if got.Catalog != nil {
+		warnings = append(warnings, unusable(got.Catalog)...)
 	}
 	r.Warnings = warningViews(diag.SortWarnings(warnings))
 	return o.validated(o.output, r, err)

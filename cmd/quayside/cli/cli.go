@@ -1,9 +1,10 @@
-// Package cli is the command line: it reads flags, opens files, catalogs and
-// stores, calls the pure packages, prints what they return and turns errors
-// into exit codes. It decides nothing about operators by itself.
+// Package cli is the command line: it reads flags, opens the workspace, calls
+// one function, prints what it returns and turns errors into exit codes. It
+// decides nothing about operators by itself: what can be done with a workspace
+// is internal/project and what stands on it.
 //
-// Start from [Main]; every command is one file with an options struct and a
-// run method.
+// Start from [Main] and the table of commands; every command is one file, with
+// an options struct and a run method.
 package cli
 
 import (
@@ -28,6 +29,7 @@ type app struct {
 	env     environment
 	dir     string // -C; empty means: look for quayside.yaml upwards
 	version string // of this binary, as it was built
+	offline bool   // --offline, of the commands that have it
 }
 
 // Main runs one command and returns its exit code. Data goes to stdout, talk
@@ -45,7 +47,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.Execute()
-	a.talk.done()
+	a.talk.Done()
 	return a.report(err)
 }
 
@@ -61,3 +63,6 @@ func newEnvironment(environ []string) environment {
 	}
 	return env
 }
+
+// getenv returns a variable, "" where there is none.
+func (a *app) getenv(key string) string { return a.env[key] }

@@ -2,92 +2,202 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/catalog"
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/registry"
 )
 
-// complete returns lock with every pin tied to its content: by the digest of
-// the bundle's image, or of the manifests where the catalog embeds them. What
-// the lock before already says of the same bundle is kept.
-func (s *space) complete(ctx context.Context, lock, before *lockfile.File, offline bool) (*lockfile.File, error) {
-	c, err := s.contents(lock, offline)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	pins := make([]lockfile.Pin, len(lock.Pins))
-	for i, p := range lock.Pins {
-		s.talk.progress("pinning bundle %s", p.Bundle)
-		if pins[i], err = c.pin(ctx, p, before); err != nil {
-			return nil, fmt.Errorf("bundle %q of %s: %w", p.Bundle, p.Key(), err)
+// What a shell is offered comes from the lock, the declarations and the
+// catalogs that are here: completing a word opens no socket. Whatever cannot be
+// read offers nothing, for the command itself says what is wrong.
+
+// words returns what may stand where a word begins with prefix.
+type words func(ctx context.Context, prefix string) []string
+
+// first offers words for the first argument, and nothing for others.
+func first(w words) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		return matching(cmd, w, prefix)
 	}
-	out := lockfile.New(lock.Catalogs, pins)
-	out.Accepted = stillPinned(before, out)
-	return s.sign(ctx, c.client, out, before)
 }
 
-// stillPinned returns what is accepted of the operators that stay.
-func stillPinned(before, after *lockfile.File) []lockfile.Accepted {
-	if before == nil {
+// offer offers words for a flag.
+func offer(cmd *cobra.Command, flag string, w words) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return matching(cmd, w, prefix)
+	})
+	if err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
+}
+
+func matching(cmd *cobra.Command, w words, prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	var out []string
+	for _, word := range w(ctx, prefix) {
+		if strings.HasPrefix(word, prefix) {
+			out = append(out, word)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
+}
+
+// quietly opens the workspace for a completion: without a socket.
+func (a *app) quietly() *project.Project {
+	a.offline = true
+	p, err := a.open()
+	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(before.Accepted), func(a lockfile.Accepted) bool {
-		namespace, pkg, pinned := strings.Cut(a.Operator, "/")
-		_, stays := after.Pin(namespace, pkg)
-		return pinned && !stays
-	})
+	return p
 }
 
-func (c *contents) pin(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
-	if strings.Contains(p.Image, "@sha256:") || p.ContentDigest != "" {
-		return p, nil
+// pins returns what the lock pins, if there is one that can be read.
+func (a *app) pins() []lockfile.Pin {
+	p := a.quietly()
+	if p == nil {
+		return nil
 	}
-	if old, ok := tied(before, p); ok {
-		p.Image, p.ContentDigest = old.Image, old.ContentDigest
-		return p, nil
+	lock, err := p.Lock()
+	if err != nil {
+		return nil
 	}
-	if p.Image != "" {
-		im, err := c.client.Open(ctx, "image:"+p.Image)
-		if err != nil {
-			return p, err
+	return lock.Pins
+}
+
+// pinned offers the operators of the lock: namespace/package, and the package
+// alone once that is how the word begins.
+func (a *app) pinned(_ context.Context, prefix string) []string {
+	var out []string
+	for _, p := range a.pins() {
+		out = append(out, p.Key())
+		if prefix != "" && !strings.Contains(prefix, "/") {
+			out = append(out, p.Package)
 		}
-		defer im.Close()
-		src, err := registry.ParseSource("image:" + p.Image)
-		p.Image = src.Name + "@" + im.Digest()
-		return p, err
 	}
-	fsys, err := c.fromCatalog(ctx, p)
-	if err != nil {
-		return p, err
-	}
-	ms, err := bundle.Manifests(fsys)
-	if err != nil {
-		return p, err
-	}
-	p.ContentDigest = catalog.DigestOf(bundle.DigestList(ms))
-	return p, c.keep(ctx, ms)
+	return out
 }
 
-// tied returns the pin of the same bundle from the same catalog in the lock
-// before.
-func tied(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
-	if before == nil {
-		return lockfile.Pin{}, false
+// operators offers the operators of the lock, as many as are wanted.
+func (a *app) operators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	return matching(cmd, func(context.Context, string) []string {
+		var out []string
+		for _, p := range a.pins() {
+			if !slices.Contains(args, p.Key()) {
+				out = append(out, p.Key())
+			}
+		}
+		return out
+	}, prefix)
+}
+
+// versions offers the operators of the lock, and behind an @ the versions that
+// the catalogs have of one.
+func (a *app) versions(ctx context.Context, prefix string) []string {
+	key, _, at := strings.Cut(prefix, "@")
+	if !at {
+		return a.pinned(ctx, prefix)
 	}
-	old, ok := before.Pin(p.Namespace, p.Package)
-	if !ok || old.Bundle != p.Bundle || old.Catalog != p.Catalog {
-		return lockfile.Pin{}, false
+	pkg := key[strings.LastIndex(key, "/")+1:]
+	var out []string
+	a.browse(ctx, func(sh *cache.Shelf) {
+		x, err := sh.Pick(ctx, cache.Only(pkg))
+		if err != nil {
+			return
+		}
+		for _, c := range x.Catalogs() {
+			if p, ok := c.Package(pkg); ok {
+				for _, b := range p.Bundles() {
+					out = append(out, key+"@"+b.Version().String())
+				}
+			}
+		}
+	})
+	return out
+}
+
+// packages offers the packages of the catalogs.
+func (a *app) packages(ctx context.Context, _ string) []string {
+	var out []string
+	a.browse(ctx, func(sh *cache.Shelf) {
+		found, err := sh.Search(ctx, nil)
+		if err != nil {
+			return
+		}
+		for _, p := range found {
+			out = append(out, p.Name)
+		}
+	})
+	return out
+}
+
+// declared returns the workspace and its catalogs, nil where they cannot be read.
+func (a *app) declared() (*project.Project, []cache.Catalog) {
+	p := a.quietly()
+	if p == nil {
+		return nil, nil
 	}
-	if p.Image == "" {
-		return old, old.ContentDigest != ""
+	set, err := p.Declarations()
+	if err != nil {
+		return nil, nil
 	}
-	src, err := registry.ParseSource("image:" + p.Image)
-	return old, err == nil && strings.HasPrefix(old.Image, src.Name+"@")
+	return p, p.Catalogs(set)
+}
+
+// browse opens the catalogs as far as they are here.
+func (a *app) browse(ctx context.Context, look func(*cache.Shelf)) {
+	p, catalogs := a.declared()
+	if p == nil {
+		return
+	}
+	locked, err := p.Lock()
+	if err != nil {
+		locked = nil
+	}
+	sh, err := p.Shelf(ctx, catalogs, locked, false)
+	if err != nil {
+		return
+	}
+	defer sh.Close()
+	look(sh)
+}
+
+// catalogs offers the names of the catalogs.
+func (a *app) catalogs(context.Context, string) []string {
+	var out []string
+	_, catalogs := a.declared()
+	for _, c := range catalogs {
+		out = append(out, c.ID.String())
+	}
+	return out
+}
+
+// overlays offers the names of the clusters.
+func (a *app) overlays(context.Context, string) []string {
+	p := a.quietly()
+	if p == nil {
+		return nil
+	}
+	return p.Clusters()
+}
+
+// namespaces offers the install namespaces of the lock.
+func (a *app) namespaces(context.Context, string) []string {
+	var out []string
+	for _, p := range a.pins() {
+		out = append(out, p.Namespace)
+	}
+	return out
 }

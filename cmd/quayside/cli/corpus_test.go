@@ -15,6 +15,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/bundledir"
+	"github.com/quayside/quayside/catalog/olm"
 )
 
 // corpus returns the directory of real operators, or skips.
@@ -98,9 +99,9 @@ func unmet(b *catalog.Bundle, heads map[string]*catalog.Bundle) string {
 		met := false
 		for _, h := range heads {
 			switch r.Kind {
-			case catalog.RequireGVK:
+			case olm.RequireGVK:
 				met = met || slices.Contains(h.Provides(), r.GVK)
-			case catalog.RequirePackage:
+			case olm.RequirePackage:
 				met = met || h.Package().Name() == r.Package && r.Range.Contains(h.Version())
 			default:
 				met = true // left to resolve

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -24,19 +25,6 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
 }
 
-// differsError says that a check found something out of step. What differs
-// has been printed already; the message says what to do.
-type differsError struct{ msg string }
-
-func (e *differsError) Error() string { return e.msg }
-
-// inputError is a resolution that failed for want of a catalog, not of a
-// solution.
-type inputError struct{ err error }
-
-func (e *inputError) Error() string { return e.err.Error() }
-func (e *inputError) Unwrap() error { return e.err }
-
 // report prints err and returns the exit code that it stands for. This is the
 // one place where errors become exit codes.
 func (a *app) report(err error) int {
@@ -49,7 +37,7 @@ func (a *app) report(err error) int {
 	a.printError(err)
 	var usage *usageError
 	if errors.As(err, &usage) {
-		a.talk.note("Run '%s --help' for usage.", usage.command)
+		a.talk.Note("Run '%s --help' for usage.", usage.command)
 	}
 	return exitCode(err)
 }
@@ -57,7 +45,7 @@ func (a *app) report(err error) int {
 // exitCode returns the gravest of the codes that err and what it joins stand
 // for.
 func exitCode(err error) int {
-	var input *inputError
+	var input *project.InputError
 	if errors.As(err, &input) {
 		return exitError // whatever else was found: with the catalog it may look otherwise
 	}
@@ -68,10 +56,10 @@ func exitCode(err error) int {
 		}
 		return code
 	}
-	var differs *differsError
+	var differs *project.DiffersError
 	var stale *resolve.StaleError
 	var conflict *resolve.Conflict
-	var policy *policyError
+	var policy *project.PolicyError
 	switch {
 	case err == nil:
 		return exitOK
@@ -100,12 +88,12 @@ func (a *app) printError(err error) {
 		return
 	}
 	msg := strings.TrimSuffix(err.Error(), "\n")
-	var input *inputError
+	var input *project.InputError
 	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {
-		a.talk.note("%s", msg)
+		a.talk.Note("%s", msg)
 		return
 	}
-	a.talk.note("%s %s", a.talk.paint(red, "error:"), msg)
+	a.talk.Note("%s %s", a.talk.paint(red, "error:"), msg)
 }
 
 // positioned reports whether err begins with a place in a file.
@@ -124,12 +112,4 @@ func notFound(kind, name string, have []string) error {
 	default:
 		return fmt.Errorf("no %s %q", kind, name)
 	}
-}
-
-// conflictsOf returns what could not be resolved, nil where all could.
-func conflictsOf(res *resolve.Result) error {
-	if len(res.Conflicts) == 0 {
-		return nil
-	}
-	return resolve.Conflicts(res.Conflicts)
 }

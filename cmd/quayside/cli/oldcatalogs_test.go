@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -18,36 +17,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
-// lampCSV is a ClusterServiceVersion of a version.
-func lampCSV(version, replaces string) string {
-	data, err := json.Marshal(map[string]any{
-		"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-		"metadata": map[string]any{"name": "lamp.v" + version},
-		"spec": map[string]any{
-			"version": version, "replaces": replaces,
-			"installModes": []any{map[string]any{"type": "AllNamespaces", "supported": true}},
-			"install": map[string]any{"strategy": "deployment", "spec": map[string]any{"deployments": []any{map[string]any{
-				"name": "lamp",
-				"spec": map[string]any{
-					"selector": map[string]any{"matchLabels": map[string]any{"app": "lamp"}},
-					"template": map[string]any{
-						"metadata": map[string]any{"labels": map[string]any{"app": "lamp"}},
-						"spec":     map[string]any{"containers": []any{map[string]any{"name": "lamp", "image": "example.com/lamp:" + version}}},
-					},
-				},
-			}}}},
-		},
-	})
-	if err != nil {
-		panic(err)
-	}
-	return string(data)
-}
+// lamp is an operator in two versions.
+const lamp = "../../../testdata/lamp"
 
 // database writes an index database that holds its bundles' manifests.
 func database(t *testing.T, path string) {
@@ -55,18 +32,12 @@ func database(t *testing.T, path string) {
 	db, err := sql.Open("sqlite", path)
 	check(t, err)
 	defer func() { check(t, db.Close()) }()
-	_, err = db.ExecContext(t.Context(), `
-		CREATE TABLE package (name TEXT, default_channel TEXT);
-		CREATE TABLE channel (name TEXT, package_name TEXT, head_operatorbundle_name TEXT);
-		CREATE TABLE channel_entry (entry_id INTEGER PRIMARY KEY, channel_name TEXT, package_name TEXT, operatorbundle_name TEXT, replaces INTEGER, depth INTEGER);
-		CREATE TABLE operatorbundle (name TEXT, csv TEXT, bundle TEXT, bundlepath TEXT, skiprange TEXT, version TEXT, replaces TEXT, skips TEXT);
-		INSERT INTO package VALUES ('lamp', 'stable');
-		INSERT INTO channel VALUES ('stable', 'lamp', 'lamp.v1.1.0');
-		INSERT INTO channel_entry VALUES (1, 'stable', 'lamp', 'lamp.v1.1.0', 2, 0), (2, 'stable', 'lamp', 'lamp.v1.0.0', NULL, 1);`)
+	_, err = db.ExecContext(t.Context(), read(t, lamp, "index.sql"))
 	check(t, err)
-	for _, v := range [][2]string{{"1.0.0", ""}, {"1.1.0", "lamp.v1.0.0"}} {
-		csv := lampCSV(v[0], v[1])
-		_, err = db.ExecContext(t.Context(), "INSERT INTO operatorbundle (name, csv, bundle, version, replaces) VALUES (?, ?, ?, ?, ?)", "lamp.v"+v[0], csv, csv, v[0], v[1])
+	for _, v := range []string{"1.0.0", "1.1.0"} {
+		csv, err := yaml.YAMLToJSON([]byte(read(t, lamp, v+"/lamp.clusterserviceversion.yaml")))
+		check(t, err)
+		_, err = db.ExecContext(t.Context(), "UPDATE operatorbundle SET csv = ?, bundle = ? WHERE version = ?", csv, csv, v)
 		check(t, err)
 	}
 }
@@ -129,9 +100,7 @@ func TestOldCatalogIndex(t *testing.T) {
 			})))
 		}},
 		"package-manifests:old": {"old/1.1.0/filler.yaml", func(dir string) {
-			put(t, dir, "old/lamp.package.yaml", "packageName: lamp\nchannels: [{name: stable, currentCSV: lamp.v1.1.0}]\n")
-			put(t, dir, "old/1.0.0/lamp.clusterserviceversion.yaml", lampCSV("1.0.0", ""))
-			put(t, dir, "old/1.1.0/lamp.clusterserviceversion.yaml", lampCSV("1.1.0", "lamp.v1.0.0"))
+			check(t, os.CopyFS(filepath.Join(dir, "old"), os.DirFS(lamp)))
 			put(t, dir, "old/1.1.0/filler.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: filler}\ndata: {text: \""+filler+"\"}\n")
 		}},
 	} {

@@ -45,43 +45,39 @@ func newRoot(a *app) *cobra.Command {
 		return usagef(cmd, "%w", err)
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(
-		newResolve(a),
-		newRender(a),
-		newDiff(a),
-		newVerify(a),
-		newStatus(a),
-		newCatalog(a),
-		newOutdated(a),
-		newTree(a),
-		newWhy(a),
-		newWhyNot(a),
-		newBundle(a),
-		newVendor(a),
-		newImages(a),
-		newMirror(a),
-		newFeed(a),
-		newCompletion(a),
-		newVersion(a),
-	)
-	addGroups(root)
-	addCompletions(a, root)
+	if err := root.MarkPersistentFlagDirname("directory"); err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
+	for _, g := range groups() {
+		if g.title != "" {
+			root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		}
+		for _, command := range g.commands {
+			cmd := command(a)
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
 	root.SetHelpCommand(newHelp())
 	return root
 }
 
-// addGroups sorts the commands by what they are for.
-func addGroups(root *cobra.Command) {
-	for _, g := range []struct{ id, title, commands string }{
-		{"daily", "From declarations to manifests:", "resolve render diff verify status"},
-		{"explain", "Find and explain:", "catalog feed outdated tree why why-not"},
-		{"airgap", "Without the public registries:", "images mirror vendor"},
-		{"authors", "For authors of operators:", "bundle"},
-	} {
-		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for name := range strings.FieldsSeq(g.commands) {
-			command(root, name).GroupID = g.id
-		}
+// commandGroup is commands for one purpose.
+type commandGroup struct {
+	id, title string
+	commands  []func(*app) *cobra.Command
+}
+
+// groups is the table of commands, by what they are for. The files of a group
+// begin with its name; those of "catalog" and "bundle" are commands below one.
+func groups() []commandGroup {
+	type list = []func(*app) *cobra.Command
+	return []commandGroup{
+		{"daily", "From declarations to manifests:", list{newResolve, newRender, newDiff, newVerify, newStatus}},
+		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newTree, newWhy, newWhyNot}},
+		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
+		{"authors", "For authors of operators:", list{newBundle}},
+		{"", "", list{newCompletion, newVersion}},
 	}
 }
 

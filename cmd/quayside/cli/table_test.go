@@ -54,8 +54,8 @@ func TestProgressOnlyOnTerminals(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		var b bytes.Buffer
 		talk := newTalk(&terminal{Writer: &b, tty: tty, width: 20})
-		talk.progress("reading a catalog with a long name")
-		talk.note("done")
+		talk.Progress("reading a catalog with a long name")
+		talk.Note("done")
 		want := "done\n"
 		if tty {
 			want = "\r\x1b[Kreading a catalog w\r\x1b[Kdone\n"
@@ -70,7 +70,7 @@ func TestProgressOnlyOnTerminals(t *testing.T) {
 // leaves other images and repetitions out of it.
 func TestPullProgress(t *testing.T) {
 	var b bytes.Buffer
-	p := newPulls(newTalk(&terminal{Writer: &b, tty: true, width: 70}))
+	p := newTalk(&terminal{Writer: &b, tty: true, width: 70})
 	for _, now := range []registry.Progress{
 		{Image: "quay.io/org/a:v1", Digest: "1", Total: 3_000_000},
 		{Image: "quay.io/org/a:v1", Digest: "2", Total: 1_500_000},
@@ -79,9 +79,9 @@ func TestPullProgress(t *testing.T) {
 		{Image: "quay.io/org/b:v1", Digest: "3", Done: 1, Total: 1_000_000},
 		{Image: "quay.io/org/a:v1", Digest: "2", Done: 1_500_000, Total: 1_500_000},
 	} {
-		p.show(now)
+		p.Pull(now)
 	}
-	p.note("done")
+	p.noteBetween("done")
 	want := strings.Join([]string{
 		"",
 		"fetching 0.0 of 3.0 MB, 0 of 1 layer of quay.io/org/a:v1",

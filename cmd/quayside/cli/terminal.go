@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/project"
 )
 
 // terminal is a stream, and what is known of the device behind it.
@@ -50,21 +51,36 @@ func (t *terminal) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
+// sign returns the sign of a change in its colour: "+", "-" or "~".
+func (t *terminal) sign(sign string) string {
+	switch sign {
+	case "+":
+		return t.paint(green, sign)
+	case "-":
+		return t.paint(red, sign)
+	default:
+		return t.paint(yellow, sign)
+	}
+}
+
 // talk is what goes to standard error: notes, warnings and, on a terminal
 // only, one line of progress that is wiped when it is no longer true.
 type talk struct {
 	*terminal
-	busy bool
+	busy  bool
+	pulls pulls
 }
+
+var _ project.Talk = (*talk)(nil)
 
 func newTalk(t *terminal) *talk { return &talk{terminal: t} }
 
-// progress shows what is going on now.
-func (t *talk) progress(format string, args ...any) {
+// Progress shows what is going on now.
+func (t *talk) Progress(format string, args ...any) {
 	if !t.tty {
 		return
 	}
-	line := fmt.Sprintf(format, args...)
+	line := oneLine(fmt.Sprintf(format, args...))
 	if runes := []rune(line); len(runes) >= t.width {
 		line = string(runes[:t.width-1])
 	}
@@ -72,28 +88,28 @@ func (t *talk) progress(format string, args ...any) {
 	t.busy = true
 }
 
-// done wipes the line of progress.
-func (t *talk) done() {
+// Done wipes the line of progress.
+func (t *talk) Done() {
 	if t.busy {
 		fmt.Fprint(t, "\r\x1b[K")
-		t.busy = false
+		t.busy, t.pulls.last = false, ""
 	}
 }
 
-// note prints a line.
-func (t *talk) note(format string, args ...any) {
-	t.done()
-	fmt.Fprintln(t, strings.TrimSuffix(fmt.Sprintf(format, args...), "\n"))
+// Note prints a line, without the credentials that a URL in it may hold.
+func (t *talk) Note(format string, args ...any) {
+	t.Done()
+	fmt.Fprintln(t, strings.TrimSuffix(diag.Redact(fmt.Sprintf(format, args...)), "\n"))
 }
 
-// warn prints one warning a line, in the order given.
-func (t *talk) warn(ws []diag.Warning) {
+// Warn prints one warning a line, in the order given.
+func (t *talk) Warn(ws []diag.Warning) {
 	for _, w := range ws {
 		label := t.paint(yellow, "warning:")
 		if w.Pos.IsZero() {
-			t.note("%s %s", label, w.Msg)
+			t.Note("%s %s", label, w.Msg)
 			continue
 		}
-		t.note("%s: %s %s", w.Pos, label, w.Msg)
+		t.Note("%s: %s %s", w.Pos, label, w.Msg)
 	}
 }

@@ -17,11 +17,12 @@ type versionOptions struct {
 func newVersion(a *app) *cobra.Command {
 	o := &versionOptions{app: a}
 	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of quayside",
-		Example: examples(`quayside version -o json`),
-		Args:    noArgs,
-		RunE:    func(*cobra.Command, []string) error { return o.run() },
+		Use:               "version",
+		Short:             "Print the version of quayside",
+		Example:           examples(`quayside version -o json`),
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(*cobra.Command, []string) error { return o.run() },
 	}
 	addOutput(cmd, &o.output)
 	return cmd

@@ -15,7 +15,7 @@ func (s *sat) solve(assume []lit) (bool, error) {
 				s.ok = false
 				return false, nil
 			}
-			if s.conflicts++; s.conflicts > MaxConflicts {
+			if s.conflicts++; s.conflicts > maxConflicts {
 				return false, ErrTooHard
 			}
 			s.learn(bad)

@@ -6,8 +6,8 @@ import "slices"
 // left out: the solver's own final conflict is a first guess, then each tag is
 // dropped in turn, and stays out if what is left still cannot hold. What was
 // needed when its turn came stays needed, for the rest only shrinks.
-func minimalCore(p *Problem, st *Stats) ([]int, error) {
-	try, all := tryTags(p, st)
+func minimalCore(p *Problem) ([]int, error) {
+	try, all := tryTags(p)
 	core, unsat, err := try(all)
 	if err != nil || !unsat {
 		return nil, err
@@ -17,14 +17,14 @@ func minimalCore(p *Problem, st *Stats) ([]int, error) {
 		in[tag] = true
 	}
 	small := keep(*p, in) // the rest of the problem plays no part any more
-	try, _ = tryTags(&small, st)
+	try, _ = tryTags(&small)
 	return shrink(core, try)
 }
 
 // tryTags returns a test for sets of tags, and all tags that there are. The test
 // reports whether the constraints of the tags cannot hold together, and which of
 // them it found to blame.
-func tryTags(p *Problem, st *Stats) (test func([]int) ([]int, bool, error), all []int) {
+func tryTags(p *Problem) (test func([]int) ([]int, bool, error), all []int) {
 	s := load(p, true)
 	sel := make(map[int]lit, len(s.tagOf))
 	for l, tag := range s.tagOf {
@@ -37,10 +37,7 @@ func tryTags(p *Problem, st *Stats) (test func([]int) ([]int, bool, error), all 
 		for i, t := range tags {
 			lits[i] = sel[t]
 		}
-		st.Solves++
-		before := s.conflicts
 		ok, err := s.solve(lits)
-		st.Conflicts += s.conflicts - before
 		if ok || err != nil {
 			return nil, false, err
 		}

@@ -51,11 +51,11 @@ func (q *queue) take(atom int) {
 // see what cannot be. As long as no choice runs out of atoms the result is the
 // preferred answer: what it passed over is impossible, and what it took is part
 // of an answer. It reports false when a choice did run out.
-func greedy(p *Problem, s *sat, st *Stats) ([]int, bool) {
+func greedy(p *Problem, s *sat) ([]int, bool) {
 	defer s.backtrack(0)
 	q := newQueue(p)
 	for c, ok := q.next(); ok; c, ok = q.next() {
-		atom, found := firstThat(c, func(a int) bool { st.Tests++; return s.try(pos(a)) })
+		atom, found := firstThat(c, func(a int) bool { return s.try(pos(a)) })
 		if !found {
 			return nil, false
 		}
@@ -66,14 +66,10 @@ func greedy(p *Problem, s *sat, st *Stats) ([]int, bool) {
 
 // careful does the same, but asks the whole solver whether an atom can be part
 // of an answer before it takes it. It reports false when there is no answer.
-func careful(p *Problem, s *sat, st *Stats) ([]int, bool, error) {
+func careful(p *Problem, s *sat) ([]int, bool, error) {
 	var taken []lit
 	test := func(more ...lit) (bool, error) {
-		st.Solves++
-		before := s.conflicts
-		ok, err := s.solve(append(taken[:len(taken):len(taken)], more...))
-		st.Conflicts += s.conflicts - before
-		return ok, err
+		return s.solve(append(taken[:len(taken):len(taken)], more...))
 	}
 	if ok, err := test(); !ok || err != nil {
 		return nil, false, err

@@ -59,56 +59,29 @@ type Link struct {
 type Result struct {
 	Chosen []int // in the order in which they were chosen; nil where there is no answer
 	Core   []int // tags, ascending, without repeats; nil where there is an answer
-	Stats  Stats
-}
-
-// Stats says what the search cost.
-type Stats struct {
-	Tests     int // candidates tried
-	Solves    int // full searches
-	Conflicts int
 }
 
 // ErrTooHard is returned when the search met more conflicts than it may.
 var ErrTooHard = errors.New("the constraints are too hard to decide")
 
-// MaxConflicts bounds the conflicts of one search. Real catalogs meet a
+// maxConflicts bounds the conflicts of one search. Real catalogs meet a
 // few; the bound is there for hostile ones.
-const MaxConflicts = 10_000
+const maxConflicts = 10_000
 
 // Solve returns the answer that Problem's order prefers, or a minimal core.
 // The error is ErrTooHard or nil.
 func Solve(p Problem) (Result, error) {
 	s := load(&p, false)
-	var res Result
 	if s.ok {
-		if chosen, ok := greedy(&p, s, &res.Stats); ok {
-			res.Chosen = chosen
-			return res, nil
+		if chosen, ok := greedy(&p, s); ok {
+			return Result{Chosen: chosen}, nil
 		}
-		chosen, ok, err := careful(&p, s, &res.Stats)
-		if err != nil {
-			return res, err
-		}
-		if ok {
-			res.Chosen = chosen
-			return res, nil
+		if chosen, ok, err := careful(&p, s); ok || err != nil {
+			return Result{Chosen: chosen}, err
 		}
 	}
-	core, err := minimalCore(&p, &res.Stats)
-	res.Core = core
-	return res, err
-}
-
-// Satisfiable reports whether the constraints of the given tags alone can hold.
-// It is the proof of a core, kept apart from the search that found it.
-func Satisfiable(p Problem, tags map[int]bool) (bool, error) {
-	q := keep(p, tags)
-	s := load(&q, false)
-	if !s.ok {
-		return false, nil
-	}
-	return s.solve(nil)
+	core, err := minimalCore(&p)
+	return Result{Core: core}, err
 }
 
 // keep returns p with only the constraints of the given tags.

@@ -1,0 +1,197 @@
+// Package fetch finds the content of the bundles that a lock pins: embedded in
+// their catalog, in the store, in the vendored layout or in their registry, and
+// hands out none that is not what the pin says.
+//
+// The registry client looks into the store and the vendored layout before it
+// asks a registry; this package knows what a bundle is and what ties it to its
+// pin. It verifies no signatures: whoever opens images for it does.
+//
+// Start from [New], [Contents.Open] and [Contents.Tie].
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry"
+)
+
+// maxManifest bounds one manifest read from the store.
+const maxManifest = 64 << 20
+
+// Contents is the content of the bundles of one lock.
+type Contents struct {
+	lock     *lockfile.File
+	client   *registry.Client
+	cache    *cache.Cache
+	catalogs map[catalog.ID]func() (*cache.Contents, error) // opened so far
+	closers  []func()
+}
+
+// New returns the content of what lock pins. Catalogs and images are opened
+// where cache has its place.
+func New(lock *lockfile.File, client *registry.Client, c *cache.Cache) *Contents {
+	return &Contents{lock: lock, client: client, cache: c, catalogs: map[catalog.ID]func() (*cache.Contents, error){}}
+}
+
+// Close releases what was opened.
+func (c *Contents) Close() {
+	for _, f := range c.closers {
+		f()
+	}
+}
+
+// Open returns the content of the bundle that p pins. It can be read until c is
+// closed.
+func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
+	if p.Image != "" && p.ContentDigest == "" {
+		im, err := c.cache.Place.Image(ctx, "image:"+p.Image)
+		if err != nil {
+			return nil, err
+		}
+		c.closers = append(c.closers, func() { _ = im.Close() })
+		return im.FS(ctx)
+	}
+	if fsys, err := c.fromStore(p); err == nil {
+		return fsys, nil
+	}
+	ms, err := c.embedded(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if got := catalog.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
+		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or take the block of %s out of quayside.lock and run 'quayside resolve'",
+			p.Catalog, got, p.ContentDigest, p.Key())
+	}
+	if err := c.keep(ctx, ms); err != nil {
+		return nil, err
+	}
+	// The digest says nothing of the metadata, so nothing of it is passed on.
+	return bundle.FSFromManifests(ms, p.Package)
+}
+
+// Tie returns p tied to its content: by the digest of the bundle's image, or of
+// the manifests where the catalog embeds them. What the lock before, which may
+// be nil, already says of the same bundle is kept.
+func (c *Contents) Tie(ctx context.Context, p lockfile.Pin, before *lockfile.File) (lockfile.Pin, error) {
+	if imageref.DigestIn(p.Image) != "" || p.ContentDigest != "" {
+		return p, nil
+	}
+	if old, ok := tied(before, p); ok {
+		p.Image, p.ContentDigest = old.Image, old.ContentDigest
+		return p, nil
+	}
+	if p.Image != "" {
+		im, err := c.client.Open(ctx, "image:"+p.Image)
+		if err != nil {
+			return p, err
+		}
+		defer im.Close()
+		p.Image = registry.ByDigest("image:"+p.Image, im.Digest())
+		return p, nil
+	}
+	ms, err := c.embedded(ctx, p)
+	if err != nil {
+		return p, err
+	}
+	p.ContentDigest = catalog.DigestOf(bundle.DigestList(ms))
+	return p, c.keep(ctx, ms)
+}
+
+// tied returns the pin of the same bundle from the same catalog in the lock
+// before.
+func tied(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
+	if before == nil {
+		return lockfile.Pin{}, false
+	}
+	old, ok := before.Pin(p.Namespace, p.Package)
+	if !ok || old.Bundle != p.Bundle || old.Catalog != p.Catalog {
+		return lockfile.Pin{}, false
+	}
+	if p.Image == "" {
+		return old, old.ContentDigest != ""
+	}
+	src, err := registry.ParseSource("image:" + p.Image)
+	return old, err == nil && strings.HasPrefix(old.Image, src.Name+"@")
+}
+
+// embedded takes a bundle's manifests out of the catalog that the lock names.
+func (c *Contents) embedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manifest, error) {
+	cat, err := c.catalog(ctx, p.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	fsys, err := cat.Bundle(ctx, p.Package, p.Bundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("catalog %q does not hold its content", p.Catalog)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Manifests(fsys)
+}
+
+// catalog opens a locked catalog, once.
+func (c *Contents) catalog(ctx context.Context, id catalog.ID) (*cache.Contents, error) {
+	if opened, ok := c.catalogs[id]; ok {
+		return opened()
+	}
+	locked, ok := c.lock.Catalog(id)
+	if !ok {
+		return nil, fmt.Errorf("catalog %q is not in the lock", id)
+	}
+	ref := source.Ref(locked.Source)
+	if locked.Digest != "" {
+		ref = ref.AtDigest(locked.Digest)
+	}
+	cat, err := c.cache.Contents(ctx, ref)
+	if err != nil {
+		err = fmt.Errorf("catalog %q: %w", id, err)
+	} else {
+		c.closers = append(c.closers, cat.Close)
+	}
+	c.catalogs[id] = func() (*cache.Contents, error) { return cat, err }
+	return cat, err
+}
+
+// keep puts the manifests of a bundle into the store, and under the digest of
+// the content the list of their digests.
+func (c *Contents) keep(ctx context.Context, ms []bundle.Manifest) error {
+	blobs := [][]byte{bundle.DigestList(ms)}
+	for _, m := range ms {
+		blobs = append(blobs, m.Data)
+	}
+	for _, data := range blobs {
+		if err := c.client.Store.Put(ctx, string(catalog.DigestOf(data)), bytes.NewReader(data), maxManifest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromStore puts a bundle together again from what keep stored.
+func (c *Contents) fromStore(p lockfile.Pin) (fs.FS, error) {
+	list, err := c.client.Store.Read(string(p.ContentDigest), maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	var objects [][]byte
+	for sum := range strings.SplitSeq(string(list), "\n") {
+		data, err := c.client.Store.Read("sha256:"+sum, maxManifest)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, data)
+	}
+	return bundle.FSFromObjects(objects, p.Package)
+}

@@ -1,0 +1,232 @@
+package cache
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/store"
+)
+
+// shop writes a file-based catalog of packages that require the next one each.
+func shop(t *testing.T, dir string, packages int) {
+	t.Helper()
+	for i := range packages {
+		must(t, os.MkdirAll(filepath.Join(dir, fmt.Sprintf("p%d", i)), 0o777))
+		requires := ""
+		if i+1 < packages {
+			requires = fmt.Sprintf(`, {"type": "olm.package.required", "value": {"packageName": "p%d", "versionRange": ">=1.0.0"}}`, i+1)
+		}
+		text := fmt.Sprintf(`{"schema": "olm.package", "name": "p%[1]d", "defaultChannel": "stable", "description": "Package %[1]d."}
+{"schema": "olm.channel", "package": "p%[1]d", "name": "stable", "entries": [{"name": "p%[1]d.v1.0.0"}]}
+{"schema": "olm.bundle", "package": "p%[1]d", "name": "p%[1]d.v1.0.0", "image": "quay.io/shop/p%[1]d@sha256:%064[1]x", "properties": [{"type": "olm.package", "value": {"packageName": "p%[1]d", "version": "1.0.0"}}%[2]s]}
+`, i, requires)
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%d/catalog.json", i)), []byte(text), 0o666))
+	}
+	settle()
+}
+
+// settle waits until files that were written are indexed.
+func settle() { time.Sleep(50 * time.Millisecond) }
+
+func open(t *testing.T, dir, kept string) *Cache {
+	t.Helper()
+	s, err := store.Open(kept)
+	must(t, err)
+	return &Cache{Store: s, Place: source.Place{Lookup: source.Below(dir)}, Version: "test"}
+}
+
+func cats() []Catalog {
+	return []Catalog{{ID: catalog.ID{Name: "shop"}, Source: "dir:shop", At: "dir:shop", Priority: 3, Labels: map[string]string{"a": "b"}}}
+}
+
+// answers asks everything that can be asked, and says whether an index answered.
+func answers(t *testing.T, c *Cache) (all string, indexed bool) {
+	t.Helper()
+	var out strings.Builder
+	for _, digests := range []bool{false, true} {
+		sh := c.Open(t.Context(), cats(), digests)
+		if err := sh.Broken(cats()[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		indexed = sh.books[0].index != nil
+		for name, pick := range map[string]Picker{"only": Only("p1"), "none": Only()} {
+			x, err := sh.Pick(t.Context(), pick)
+			must(t, err)
+			if _, ok := x.Catalogs()[0].Package("p1"); !ok && name == "only" {
+				t.Error("p1 is missing")
+			}
+		}
+		x, err := sh.Pick(t.Context(), Closure(catalog.Needs{Packages: []string{"p2"}}))
+		must(t, err)
+		cat := x.Catalogs()[0]
+		fmt.Fprintln(&out, cat.ID(), cat.Priority(), cat.Labels(), cat.Source(), cat.Names())
+		if digests {
+			fmt.Fprintln(&out, cat.Digest())
+		}
+		p, _ := cat.Package("p3")
+		fmt.Fprintf(&out, "%+v\n", p.Data())
+		for _, match := range []func(string) bool{nil, func(text string) bool { return strings.Contains(text, "package 1") }} {
+			found, err := sh.Search(t.Context(), match)
+			must(t, err)
+			fmt.Fprintf(&out, "%+v\n", found)
+		}
+		sh.Close()
+	}
+	return out.String(), indexed
+}
+
+func indexFile(t *testing.T, kept string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(kept, "records", indexKind, "*"))
+	must(t, err)
+	if len(found) != 1 {
+		t.Fatalf("%d indexes, want one", len(found))
+	}
+	return found[0]
+}
+
+// TestDamaged damages an index all over: what is answered stays what it was.
+func TestDamaged(t *testing.T) {
+	dir, kept := t.TempDir(), t.TempDir()
+	shop(t, filepath.Join(dir, "shop"), 5)
+	c := open(t, dir, kept)
+	want, indexed := answers(t, c)
+	if !indexed {
+		t.Fatal("there is no index: the test shows nothing")
+	}
+	file := indexFile(t, kept)
+	whole, err := os.ReadFile(file)
+	must(t, err)
+	damaged := [][]byte{nil, whole[:len(whole)/2], append(bytes.Clone(whole), 0)}
+	for i := 0; i < len(whole); i += 1 + len(whole)/60 {
+		bad := bytes.Clone(whole)
+		bad[i] ^= 0x10
+		damaged = append(damaged, bad)
+	}
+	for i, bad := range damaged {
+		must(t, os.WriteFile(file, bad, 0o600))
+		got, _ := answers(t, c)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("damage %d (-want +got):\n%s", i, d)
+		}
+		if left, err := os.ReadFile(file); err != nil || !bytes.Equal(left, whole) && !bytes.Equal(left, bad) {
+			t.Fatalf("damage %d: the index is neither whole again nor as it was (%v)", i, err)
+		}
+	}
+}
+
+// TestNoIndex is about states of a catalog of which no index may be kept.
+func TestNoIndex(t *testing.T) {
+	for name, spoil := range map[string]func(dir, kept string) error{
+		"a store that is in the way": func(_, kept string) error { return os.WriteFile(filepath.Join(kept, "tmp"), nil, 0o666) },
+		"a file of this very moment": func(dir, _ string) error {
+			now := time.Now().Add(time.Hour)
+			return os.Chtimes(filepath.Join(dir, "shop/p1/catalog.json"), now, now)
+		},
+		"a symbolic link": func(dir, _ string) error {
+			if err := os.WriteFile(filepath.Join(dir, "shop/.indexignore"), []byte("/link\n"), 0o666); err != nil {
+				return err
+			}
+			return os.Symlink("/dev/null", filepath.Join(dir, "shop/link"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, kept := t.TempDir(), t.TempDir()
+			shop(t, filepath.Join(dir, "shop"), 5)
+			must(t, spoil(dir, kept))
+			settle()
+			want, _ := answers(t, open(t, dir, kept))
+			got, indexed := answers(t, open(t, dir, kept))
+			if indexed {
+				t.Error("an index was kept")
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("answers (-first +second):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestFollows changes a catalog in ways that leave the size of its files, and
+// the time that they say they were changed.
+func TestFollows(t *testing.T) {
+	dir, kept := t.TempDir(), t.TempDir()
+	shop(t, filepath.Join(dir, "shop"), 5)
+	c := open(t, dir, kept)
+	before, _ := answers(t, c)
+	name := filepath.Join(dir, "shop/p3/catalog.json")
+	info, err := os.Stat(name)
+	must(t, err)
+	text, err := os.ReadFile(name)
+	must(t, err)
+	must(t, os.WriteFile(name, bytes.Replace(text, []byte("Package 3"), []byte("Package E"), 1), 0o666))
+	must(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+	settle()
+	after, _ := answers(t, c)
+	if after == before || !strings.Contains(after, "Package E") {
+		t.Errorf("the change is not seen:\n%s", after)
+	}
+	again, indexed := answers(t, c)
+	if d := cmp.Diff(after, again); d != "" || !indexed {
+		t.Errorf("from an index: %v (-first +second):\n%s", indexed, d)
+	}
+	fresh, _ := answers(t, open(t, dir, t.TempDir()))
+	if d := cmp.Diff(fresh, again); d != "" {
+		t.Errorf("without what was known before (-without +with):\n%s", d)
+	}
+}
+
+// TestVersions gives a program another version: it does not rely on the index of
+// the first.
+func TestVersions(t *testing.T) {
+	dir, kept := t.TempDir(), t.TempDir()
+	shop(t, filepath.Join(dir, "shop"), 2)
+	c := open(t, dir, kept)
+	c.Open(t.Context(), cats(), false).Close()
+	first, err := os.ReadFile(indexFile(t, kept))
+	must(t, err)
+	c.Version = "next"
+	c.Open(t.Context(), cats(), false).Close()
+	if second, err := os.ReadFile(indexFile(t, kept)); err != nil || bytes.Equal(first, second) {
+		t.Errorf("the index was not written anew (%v)", err)
+	}
+}
+
+// TestBroken opens a catalog that is not there beside one that is.
+func TestBroken(t *testing.T) {
+	dir := t.TempDir()
+	shop(t, filepath.Join(dir, "shop"), 2)
+	gone := Catalog{ID: catalog.ID{Name: "gone"}, Source: "dir:gone", At: "dir:gone"}
+	served := Catalog{ID: catalog.ID{Name: "served"}, Why: "it is served elsewhere"}
+	var seen []string
+	c := open(t, dir, t.TempDir())
+	c.Progress = func(id catalog.ID) { seen = append(seen, id.Name) }
+	sh := c.Open(t.Context(), append(cats(), gone, served), true)
+	defer sh.Close()
+	x, err := sh.Pick(t.Context(), Only("p0"))
+	must(t, err)
+	for id, want := range map[catalog.ID]string{gone.ID: "no such file", served.ID: served.Why} {
+		if err := sh.Broken(id); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	broken := 0
+	for range x.Broken() {
+		broken++
+	}
+	if len(x.Catalogs()) != 1 || broken != 2 {
+		t.Errorf("%d catalogs, %d broken", len(x.Catalogs()), broken)
+	}
+	if d := cmp.Diff([]string{"shop", "gone", "served"}, seen); d != "" {
+		t.Error(d)
+	}
+}

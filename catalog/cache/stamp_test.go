@@ -1,0 +1,101 @@
+package cache
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func TestStampTellsChanges(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "sub", "a")
+	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o777))
+	must(t, os.WriteFile(name, []byte("one"), 0o666))
+	old := time.Unix(1_000_000, 500)
+	must(t, os.Chtimes(name, old, old))
+	before := of(t, dir)
+	if got := of(t, dir); got.sum() != before.sum() {
+		t.Error("the same files have different stamps")
+	}
+	for _, c := range []struct {
+		name   string
+		change func() error
+		unseen bool // without inodes
+	}{
+		{"size", func() error { return os.WriteFile(name, []byte("longer"), 0o666) }, false},
+		{"time", func() error { return os.Chtimes(name, old, old.Add(1)) }, false},
+		{"a file more", func() error { return os.WriteFile(name+"b", nil, 0o666) }, false},
+		{"name", func() error { return os.Rename(name+"b", name+"c") }, false},
+		{"a file less", func() error { return os.Remove(name + "c") }, false},
+		{"content alone", func() error {
+			time.Sleep(50 * time.Millisecond)
+			if err := os.WriteFile(name, []byte("LONGER"), 0o666); err != nil {
+				return err
+			}
+			return os.Chtimes(name, old, old.Add(1))
+		}, runtime.GOOS != "linux"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.unseen {
+				t.Skip("the system's inodes are not looked at")
+			}
+			must(t, c.change())
+			after := of(t, dir)
+			if after.sum() == before.sum() {
+				t.Error("the change is not seen")
+			}
+			if again, err := stampNamed(os.DirFS(dir), before.names); err == nil && again.sum() == before.sum() {
+				t.Error("the change is not seen among the names that there were")
+			}
+			again, err := stampNamed(os.DirFS(dir), after.names)
+			must(t, err)
+			if again.sum() != after.sum() {
+				t.Error("the same files have another stamp by name")
+			}
+			before = after
+		})
+	}
+}
+
+func TestStampSettled(t *testing.T) {
+	now := time.Unix(2_000_000_000, 7)
+	for _, c := range []struct {
+		name  string
+		stamp stamp
+		want  bool
+	}{
+		{"long ago", stamp{taken: now, newest: now.Add(-time.Hour)}, true},
+		{"just now", stamp{taken: now, newest: now.Add(-time.Millisecond)}, false},
+		{"to come", stamp{taken: now, newest: now.Add(time.Hour)}, false},
+		{"a second ago", stamp{taken: now, newest: now.Add(-time.Second)}, true},
+		{"a second ago, in whole seconds", stamp{taken: now, newest: now.Add(-time.Second), coarse: true}, false},
+		{"at no time", stamp{taken: now}, false}, // a file system that knows none
+		{"symbolic links", stamp{taken: now, newest: now.Add(-time.Hour), links: true}, false},
+	} {
+		if got := c.stamp.settled(); got != c.want {
+			t.Errorf("%s: settled %v", c.name, got)
+		}
+	}
+	s, err := stampAll(fstest.MapFS{"link": {Mode: fs.ModeSymlink, Data: []byte("elsewhere")}})
+	if err != nil || s.settled() {
+		t.Errorf("a symbolic link counts as settled (%v)", err)
+	}
+}
+
+func of(t *testing.T, dir string) stamp {
+	t.Helper()
+	s, err := stampAll(os.DirFS(dir))
+	must(t, err)
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,31 @@
+package fbc
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestEmptyDocuments reads many empty documents for the price of few, and
+// refuses too many that have to be parsed to find out.
+func TestEmptyDocuments(t *testing.T) {
+	const pkg = "---\nschema: olm.package\nname: a\ndefaultChannel: b\n---\nschema: olm.channel\npackage: a\nname: b\nentries: [{name: c}]\n---\nschema: olm.bundle\npackage: a\nname: c\nimage: x/y\nproperties: [{type: olm.package, value: {packageName: a, version: 1.0.0}}]\n"
+	for _, empty := range []string{"---\n", "--- # nothing\n", "---\n...\n", "---\r\n", "# nothing\n---\n"} {
+		allocations := func(n int) float64 {
+			data := strings.Repeat(empty, n) + pkg
+			return testing.AllocsPerRun(2, func() {
+				if _, err := Decode("a.yaml", strings.NewReader(data)); err != nil {
+					t.Errorf("%d times %q: %v", n, empty, err)
+				}
+			})
+		}
+		if few, many := allocations(10), allocations(50_000); many > few+10 {
+			t.Errorf("%q: %v allocations for 10, %v for 50000", empty, few, many)
+		}
+	}
+	for _, empty := range []string{"--- ~\n", "%YAML 1.1\n---\n...\n", "--- !!null\n"} {
+		_, err := Decode("a.yaml", strings.NewReader(strings.Repeat(empty, maxEmpty+1)))
+		if err == nil || !strings.Contains(err.Error(), "documents that hold nothing") {
+			t.Errorf("%q: %v", empty, err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+// Package graph shows what can be upgraded to what in a package: a value, and
+// its text, as it is read in a terminal, by Mermaid and by Graphviz.
+//
+// It decides nothing: what an edge is, catalog.Entry says, and which way upgrades
+// take stands in the pin.
+//
+// Start from [Of] and [Graph].
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// Graph is a package's upgrade graph, with the pin and the way that upgrades
+// would take marked.
+type Graph struct {
+	Catalog  string    `json:"catalog"`
+	Package  string    `json:"package"`
+	Channels []Channel `json:"channels"` // default first, then by name
+}
+
+// Channel is the graph of one channel.
+type Channel struct {
+	Name    string `json:"name"`
+	Default bool   `json:"default,omitempty"`
+	Nodes   []Node `json:"nodes"` // head first
+	Edges   []Edge `json:"edges"` // by node, then kind: replaces, skips, skipRange
+}
+
+// Node is one entry, or a bundle that an edge names and the channel does
+// not hold.
+type Node struct {
+	Bundle     string `json:"bundle"`
+	Version    string `json:"version,omitempty"`
+	Head       bool   `json:"head,omitempty"`
+	Skipped    bool   `json:"skipped,omitempty"` // no resolution chooses it but by name
+	Absent     bool   `json:"absent,omitempty"`  // not in the channel
+	Deprecated bool   `json:"deprecated,omitempty"`
+	Pinned     bool   `json:"pinned,omitempty"`
+	OnPath     bool   `json:"onPath,omitempty"`
+}
+
+// Edge is one way to upgrade.
+type Edge struct {
+	From   string       `json:"from"` // bundle
+	To     string       `json:"to"`
+	Kind   catalog.Edge `json:"kind"`
+	OnPath bool         `json:"onPath,omitempty"`
+}
+
+// Of returns the graph of a package. A nil pin marks nothing; else the pin
+// and the hops that it says remain are marked.
+func Of(p *catalog.Package, pin *lockfile.Pin) Graph {
+	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
+	for _, ch := range p.Channels() {
+		g.Channels = append(g.Channels, channel(ch, pin))
+	}
+	return g
+}
+
+func channel(ch *catalog.Channel, pin *lockfile.Pin) Channel {
+	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Nodes: []Node{}, Edges: []Edge{}}
+	var path []string
+	if pin != nil && (pin.Channel == "" || pin.Channel == ch.Name()) {
+		path = append([]string{pin.Bundle}, pin.RemainingHops...)
+	}
+	mark := func(n Node) Node {
+		i := slices.Index(path, n.Bundle)
+		n.Pinned, n.OnPath = i == 0, i >= 0
+		return n
+	}
+	entries := ch.Entries()
+	for _, e := range entries {
+		out.Nodes = append(out.Nodes, mark(Node{
+			Bundle: e.Name(), Version: e.Bundle().Version().String(), Head: e == ch.Head(),
+			Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
+		}))
+	}
+	known := map[string]*catalog.Version{}
+	var names []string
+	for _, e := range entries {
+		v := e.Bundle().Version()
+		known[e.Name()] = &v
+		names = append(names, e.Name())
+	}
+	for _, e := range entries {
+		seen := map[string]bool{e.Name(): true}
+		for _, from := range slices.Concat([]string{e.Replaces()}, e.Skips(), names) {
+			kind := e.EdgeFrom(from, known[from])
+			if kind == catalog.NoEdge || seen[from] {
+				continue
+			}
+			seen[from] = true
+			if _, ok := known[from]; !ok {
+				known[from] = nil
+				out.Nodes = append(out.Nodes, mark(Node{Bundle: from, Absent: true}))
+			}
+			i := slices.Index(path, from)
+			out.Edges = append(out.Edges, Edge{From: from, To: e.Name(), Kind: kind, OnPath: i >= 0 && i+1 < len(path) && path[i+1] == e.Name()})
+		}
+	}
+	return out
+}
+
+// Text prints the graph: a channel, its entries from the head down, and below
+// each entry what it can be upgraded from. ">" marks the way, "*" the pin.
+func (g Graph) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s from catalog %s\n", g.Package, g.Catalog)
+	for _, ch := range g.Channels {
+		fmt.Fprintf(&b, "channel %s%s\n", ch.Name, when(ch.Default, " (default)"))
+		for _, n := range ch.Nodes {
+			sign := " "
+			if n.Pinned {
+				sign = "*"
+			} else if n.OnPath {
+				sign = ">"
+			}
+			fmt.Fprintf(&b, "  %s %s%s%s%s%s\n", sign, n.Bundle, when(n.Head, " (head)"), when(n.Skipped, " (skipped)"),
+				when(n.Deprecated, " (deprecated)"), when(n.Absent, " (not in the channel)"))
+			for _, e := range ch.Edges {
+				if e.To == n.Bundle {
+					fmt.Fprintf(&b, "      %s %s\n", e.Kind, e.From)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+func when(yes bool, text string) string {
+	if yes {
+		return text
+	}
+	return ""
+}
+
+// Mermaid prints the graph as a Mermaid flowchart, one subgraph a channel.
+func (g Graph) Mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	var pinned, path []string
+	edge, onPath := 0, []string{}
+	for c, ch := range g.Channels {
+		id := func(name string) string {
+			return fmt.Sprintf("c%dn%d", c, slices.IndexFunc(ch.Nodes, func(n Node) bool { return n.Bundle == name }))
+		}
+		fmt.Fprintf(&b, "  subgraph c%d [%s]\n", c, mermaidText(ch.Name))
+		for _, n := range ch.Nodes {
+			fmt.Fprintf(&b, "    %s[%s]\n", id(n.Bundle), mermaidText(n.Bundle))
+			switch {
+			case n.Pinned:
+				pinned = append(pinned, id(n.Bundle))
+			case n.OnPath:
+				path = append(path, id(n.Bundle))
+			}
+		}
+		for _, e := range ch.Edges {
+			arrow := "-.->|" + string(e.Kind) + "|"
+			if e.Kind == catalog.EdgeReplaces {
+				arrow = "-->"
+			}
+			fmt.Fprintf(&b, "    %s %s %s\n", id(e.From), arrow, id(e.To))
+			if e.OnPath {
+				onPath = append(onPath, fmt.Sprint(edge))
+			}
+			edge++
+		}
+		b.WriteString("  end\n")
+	}
+	if len(pinned) > 0 {
+		fmt.Fprintf(&b, "  classDef pinned stroke-width:4px\n  class %s pinned\n", strings.Join(pinned, ","))
+	}
+	if len(path) > 0 {
+		fmt.Fprintf(&b, "  classDef way stroke-width:2px\n  class %s way\n", strings.Join(path, ","))
+	}
+	if len(onPath) > 0 {
+		fmt.Fprintf(&b, "  linkStyle %s stroke-width:4px\n", strings.Join(onPath, ","))
+	}
+	return b.String()
+}
+
+func mermaidText(s string) string {
+	return `"` + strings.NewReplacer(`"`, "#quot;", "\n", " ").Replace(s) + `"`
+}
+
+// DOT prints the graph for Graphviz, one cluster a channel.
+func (g Graph) DOT() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR;\n  node [shape=box];\n", g.Package)
+	for c, ch := range g.Channels {
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%q;\n", c, ch.Name)
+		for _, n := range ch.Nodes {
+			style := ""
+			switch {
+			case n.Pinned:
+				style = ", style=filled, penwidth=3"
+			case n.OnPath:
+				style = ", penwidth=3"
+			case n.Skipped || n.Absent:
+				style = ", style=dashed"
+			}
+			fmt.Fprintf(&b, "    %q [label=%q%s];\n", ch.Name+"/"+n.Bundle, n.Bundle, style)
+		}
+		for _, e := range ch.Edges {
+			style := ""
+			if e.Kind != catalog.EdgeReplaces {
+				style = fmt.Sprintf(", style=dashed, label=%q", e.Kind)
+			}
+			if e.OnPath {
+				style += ", penwidth=3"
+			}
+			fmt.Fprintf(&b, "    %q -> %q [%s];\n", ch.Name+"/"+e.From, ch.Name+"/"+e.To, strings.TrimPrefix(style, ", "))
+		}
+		b.WriteString("  }\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}

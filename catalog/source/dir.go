@@ -1,0 +1,51 @@
+package source
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/fbc"
+)
+
+// dir is "dir:path": a directory with a file-based catalog.
+type dir struct{}
+
+func (dir) Name() string               { return "dir" }
+func (dir) Kind() Kind                 { return Directory }
+func (dir) Prefix(rest string) string  { return rest }
+func (dir) Claims(fs.FS) (bool, error) { return false, nil } // what nobody else claims
+
+func (s dir) Find(_ context.Context, at Place, rest string) (*Source, error) {
+	return findDir(at, s, rest, func(c *Catalog) (Form, error) { return fileBased{c.FS}, nil })
+}
+
+// fileBased is the form of file-based catalogs.
+type fileBased struct{ fsys fs.FS }
+
+func (f fileBased) Content(context.Context) (catalog.Content, error) {
+	return fbc.LoadFS(f.fsys)
+}
+
+func (f fileBased) Bundle(_ context.Context, pkg, name string, known *catalog.Bundle) (fs.FS, error) {
+	if known != nil {
+		return embedded(pkg)(fbc.ObjectsOf(f.fsys, known))
+	}
+	return embedded(pkg)(fbc.Objects(f.fsys, pkg, name))
+}
+
+// embedded returns a function that makes a bundle of the manifests that a
+// catalog embeds.
+func embedded(pkg string) func(objects [][]byte, err error) (fs.FS, error) {
+	return func(objects [][]byte, err error) (fs.FS, error) {
+		switch {
+		case err != nil:
+			return nil, err
+		case len(objects) == 0:
+			return nil, fs.ErrNotExist
+		default:
+			return bundle.FSFromObjects(objects, pkg)
+		}
+	}
+}

@@ -1,0 +1,531 @@
+package source_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	_ "modernc.org/sqlite"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/image"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/subscription"
+)
+
+// example is how a scheme is tried out: one catalog, of the package lamp with
+// the bundles lamp.v1.0.0 and lamp.v1.1.0, in every form that there is.
+type example struct {
+	// put writes the catalog below dir and returns what stands behind the colon.
+	// What editions have in common is all but a description; that of a broken one
+	// has a fault in the file called fault.
+	put    func(t *testing.T, dir, edition string) (rest string)
+	fault  string // below the directory of the catalog; empty where it is in what rest names
+	wrong  string // what is something else: "" for a file in the place of a directory, or the other way round
+	kind   source.Kind
+	stream bool
+	owned  bool // the directory is known without its scheme
+}
+
+const broken = "broken"
+
+// examples returns an example of every scheme.
+func examples(t *testing.T) map[string]example {
+	server := registrytest.New(t)
+	return map[string]example{
+		"image": {
+			put: func(t *testing.T, _, edition string) string {
+				ref := server.Host + "/" + edition + "/catalog:v1"
+				check(t, new(registry.Client).Push(t.Context(), ref, packed(t, edition)))
+				return ref
+			},
+			fault: "lamp/catalog.json", wrong: "quay.io/UPPER", kind: source.Image, stream: true,
+		},
+		"oci": {
+			put: func(t *testing.T, dir, edition string) string {
+				check(t, packed(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
+				return "layout"
+			},
+			fault: "lamp/catalog.json", kind: source.Image, stream: true, owned: true,
+		},
+		"oci-archive": {
+			put: func(t *testing.T, dir, edition string) string {
+				check(t, packed(t, edition).WriteLayout(filepath.Join(dir, "layout"), "v1"))
+				check(t, os.WriteFile(filepath.Join(dir, "layout.tar"), tarOf(t, os.DirFS(filepath.Join(dir, "layout"))), 0o666))
+				return "layout.tar:v1"
+			},
+			fault: "lamp/catalog.json", wrong: "layout", kind: source.Image, stream: true,
+		},
+		"docker-archive": {
+			put: func(t *testing.T, dir, edition string) string {
+				layer := tarOf(t, mapped("configs/", fileBased(t, edition)))
+				config := fmt.Sprintf(`{"config":{"Labels":{"operators.operatorframework.io.index.configs.v1":"/configs"}},"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, sha256.Sum256(layer))
+				id := fmt.Sprintf("%x.json", sha256.Sum256([]byte(config)))
+				files := mapped("", map[string]string{"manifest.json": `[{"Config":"` + id + `","RepoTags":["lamps:v1"],"Layers":["layer.tar"]}]`, id: config, "layer.tar": string(layer)})
+				check(t, os.WriteFile(filepath.Join(dir, "saved.tar"), tarOf(t, files), 0o666))
+				return "saved.tar:lamps:v1"
+			},
+			fault: "lamp/catalog.json", wrong: ".", kind: source.Image, stream: true,
+		},
+		"dir": {
+			put: func(t *testing.T, dir, edition string) string {
+				write(t, filepath.Join(dir, "files"), fileBased(t, edition))
+				return "files"
+			},
+			fault: "lamp/catalog.json", kind: source.Directory, stream: true, owned: true,
+		},
+		"bundles": {
+			put: func(t *testing.T, dir, edition string) string {
+				for _, v := range versions() {
+					write(t, filepath.Join(dir, "src", v), map[string]string{
+						"manifests/csv.yaml":        csv(t, v, edition),
+						"metadata/annotations.yaml": "annotations:\n  operators.operatorframework.io.bundle.package.v1: lamp\n  operators.operatorframework.io.bundle.channels.v1: stable\n",
+					})
+				}
+				return "src"
+			},
+			fault: "1.0.0/manifests/csv.yaml", kind: source.Other, owned: true,
+		},
+		"package-manifests": {
+			put: func(t *testing.T, dir, edition string) string {
+				check(t, os.CopyFS(filepath.Join(dir, "old"), os.DirFS(lamp)))
+				check(t, os.Remove(filepath.Join(dir, "old/index.sql")))
+				for _, v := range versions() {
+					write(t, filepath.Join(dir, "old", v), map[string]string{"lamp.clusterserviceversion.yaml": csv(t, v, edition)})
+				}
+				return "old"
+			},
+			fault: "1.0.0/lamp.clusterserviceversion.yaml", kind: source.Other, owned: true,
+		},
+		"sqlite": {
+			put: func(t *testing.T, dir, edition string) string {
+				check(t, os.Mkdir(filepath.Join(dir, "old"), 0o777))
+				database(t, filepath.Join(dir, "old", "index.db"), edition)
+				return "old/index.db"
+			},
+			kind: source.Other,
+		},
+	}
+}
+
+func versions() []string { return []string{"1.0.0", "1.1.0"} }
+
+// lamp is where the catalog's content lies.
+const lamp = "../../testdata/lamp"
+
+// csv returns the ClusterServiceVersion of a version.
+func csv(t *testing.T, version, edition string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(lamp, version, "lamp.clusterserviceversion.yaml"))
+	check(t, err)
+	text := strings.Replace(string(data), "An operator for lamps.", edition, 1)
+	if edition == broken {
+		text = strings.Replace(text, "version: 1.0.0", "version: one", 1)
+	}
+	return text
+}
+
+// manifest returns the ClusterServiceVersion as catalogs embed it.
+func manifest(t *testing.T, version, edition string) []byte {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(csv(t, version, edition)))
+	check(t, err)
+	return data
+}
+
+// fileBased returns the files of a file-based catalog.
+func fileBased(t *testing.T, edition string) map[string]string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"schema": "olm.package", "name": "lamp", "defaultChannel": "stable", "description": %q}`+"\n", edition)
+	b.WriteString(`{"schema": "olm.channel", "package": "lamp", "name": "stable", "entries": [{"name": "lamp.v1.1.0", "replaces": "lamp.v1.0.0"}, {"name": "lamp.v1.0.0"}]}` + "\n")
+	for _, v := range versions() {
+		object, err := json.Marshal(map[string]any{"data": manifest(t, v, "first")})
+		check(t, err)
+		fmt.Fprintf(&b, `{"schema": "olm.bundle", "package": "lamp", "name": "lamp.v%s", "properties": [{"type": "olm.package", "value": {"packageName": "lamp", "version": "%[1]s"}}, {"type": "olm.bundle.object", "value": %s}]}`+"\n", v, object)
+	}
+	if edition == broken {
+		b.WriteString("{]")
+	}
+	return map[string]string{"lamp/catalog.json": b.String()}
+}
+
+func packed(t *testing.T, edition string) *registry.Packed {
+	t.Helper()
+	p, err := registry.Pack(mapped("", fileBased(t, edition)), registry.PackOptions{Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"}})
+	check(t, err)
+	return p
+}
+
+func database(t *testing.T, name, edition string) {
+	t.Helper()
+	if edition == broken {
+		check(t, os.WriteFile(name, []byte("SQLite format 3\x00, or not"), 0o666))
+		return
+	}
+	db, err := sql.Open("sqlite", name)
+	check(t, err)
+	defer func() { check(t, db.Close()) }()
+	script, err := os.ReadFile(filepath.Join(lamp, "index.sql"))
+	check(t, err)
+	_, err = db.ExecContext(t.Context(), string(script))
+	check(t, err)
+	for _, v := range versions() {
+		_, err = db.ExecContext(t.Context(), "UPDATE operatorbundle SET csv = ?, bundle = ? WHERE version = ?", manifest(t, v, edition), manifest(t, v, edition), v)
+		check(t, err)
+	}
+}
+
+// TestSchemes takes every scheme of the table through the same cases.
+func TestSchemes(t *testing.T) {
+	all := examples(t)
+	page, err := os.ReadFile("../../docs/catalogs.md")
+	check(t, err)
+	for _, s := range source.Schemes() {
+		ex, ok := all[s.Name()]
+		if !ok {
+			t.Errorf("%s: no example", s.Name())
+			continue
+		}
+		if !strings.Contains(string(page), "| `"+s.Name()+":") {
+			t.Errorf("%s: not in docs/catalogs.md", s.Name())
+		}
+		t.Run(s.Name(), func(t *testing.T) {
+			t.Parallel()
+			ex.try(t, s.Name())
+		})
+	}
+}
+
+func (ex example) try(t *testing.T, scheme string) {
+	dir := t.TempDir()
+	rest := ex.put(t, dir, "first")
+	ref := source.Ref(scheme + ":" + rest)
+	time.Sleep(50 * time.Millisecond) // files that were written just now are not indexed
+
+	t.Run("written", func(t *testing.T) { ex.written(t, ref, rest) })
+	t.Run("argument", func(t *testing.T) { ex.argument(t, dir, ref, rest) })
+	t.Run("content", func(t *testing.T) {
+		c := open(t, dir, ref)
+		content, err := c.Content(t.Context())
+		check(t, err)
+		if len(content.Packages) != 1 || content.Packages[0].Name != "lamp" || len(content.Packages[0].Bundles) != len(versions()) {
+			t.Errorf("content: %+v", content.Packages)
+		}
+		if c.IsFileBased() != ex.stream {
+			t.Errorf("read package by package: %v, want %v", c.IsFileBased(), ex.stream)
+		}
+	})
+	t.Run("bundle", func(t *testing.T) { holds(t, open(t, dir, ref)) })
+	t.Run("digest", func(t *testing.T) {
+		first := digest(t, dir, ref)
+		if again := digest(t, dir, ref); again != first {
+			t.Errorf("digest %s, and %s of the same", first, again)
+		}
+		other := t.TempDir()
+		if changed := digest(t, other, source.Ref(scheme+":"+ex.put(t, other, "second"))); changed == first {
+			t.Error("another content has the same digest")
+		}
+	})
+	t.Run("index", func(t *testing.T) { indexed(t, dir, ref) })
+	t.Run("fault", func(t *testing.T) {
+		dir := t.TempDir()
+		rest := ex.put(t, dir, broken)
+		want := ex.fault
+		if ex.kind != source.Image {
+			want = path.Join(rest, ex.fault)
+		}
+		if faults := faultsOf(t, dir, source.Ref(scheme+":"+rest)); len(faults) == 0 || faults[0].Pos.File != want {
+			t.Errorf("faults %v: want one in %s", faults, want)
+		}
+	})
+	t.Run("missing", func(t *testing.T) {
+		nowhere := "nowhere"
+		if scheme == "image" {
+			nowhere = "127.0.0.1:1/nowhere"
+		}
+		err := refused(t, dir, source.Ref(scheme+":"+nowhere))
+		if err != nil && !strings.Contains(err.Error(), "nowhere") {
+			t.Errorf("%v: want the name of what is missing", err)
+		}
+	})
+	t.Run("something else", func(t *testing.T) {
+		wrong := ex.wrong
+		if wrong == "" { // a file in the place of a directory, or the other way round
+			wrong = "else"
+			if info, err := os.Stat(filepath.Join(dir, rest)); err == nil && info.IsDir() {
+				check(t, os.WriteFile(filepath.Join(dir, wrong), []byte("a file"), 0o666))
+			} else {
+				check(t, os.Mkdir(filepath.Join(dir, wrong), 0o777))
+			}
+		}
+		_ = refused(t, dir, source.Ref(scheme+":"+wrong))
+	})
+}
+
+// written checks what is said of a reference by its looks.
+func (ex example) written(t *testing.T, ref source.Ref, rest string) {
+	check(t, ref.Check())
+	if kind, got := ref.Kind(); kind != ex.kind || got != rest {
+		t.Errorf("%s: kind %v of %q", ref, kind, got)
+	}
+	scheme, _, _ := strings.Cut(string(ref), ":")
+	for _, bad := range []source.Ref{source.Ref(scheme), source.Ref(scheme + ":"), source.Ref(scheme + ": " + rest), "x" + ref, source.Ref(rest)} {
+		if bad.Check() == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+	d := catalog.DigestOf(nil)
+	name, remote := ref.Remote()
+	if at := ref.AtDigest(d); remote != (at != ref) || remote && at != source.OfImage(strings.TrimSuffix(name, ":v1")+"@"+string(d)) {
+		t.Errorf("%s at a digest is %s", ref, at)
+	}
+}
+
+// argument checks what becomes of a catalog that is named without its scheme.
+func (ex example) argument(t *testing.T, dir string, ref source.Ref, rest string) {
+	info, err := os.Stat(filepath.Join(dir, rest))
+	if err != nil || !info.IsDir() {
+		if ex.owned {
+			t.Errorf("%s is no directory", rest)
+		}
+		return
+	}
+	if got, err := source.OfDir(os.DirFS(filepath.Join(dir, rest)), rest); err != nil || (got == ref) != ex.owned {
+		t.Errorf("%s is taken for %s (%v)", ref, got, err)
+	}
+}
+
+// holds looks for bundles that a catalog holds, and for such as it does not.
+func holds(t *testing.T, c *source.Catalog) {
+	t.Helper()
+	for _, v := range versions() {
+		fsys, err := c.Bundle(t.Context(), "lamp", "lamp.v"+v, nil)
+		check(t, err)
+		b, err := bundle.Load(fsys)
+		check(t, err)
+		if b.CSV.Version != v {
+			t.Errorf("lamp.v%s has version %s", v, b.CSV.Version)
+		}
+	}
+	for _, no := range [][2]string{{"lamp", "lamp.v2.0.0"}, {"torch", "lamp.v1.0.0"}} {
+		if _, err := c.Bundle(t.Context(), no[0], no[1], nil); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("bundle %s of %s: %v", no[1], no[0], err)
+		}
+	}
+}
+
+// indexed reads a catalog twice, the second time from the index that the first
+// has left, and compares that with what the catalog itself says.
+func indexed(t *testing.T, dir string, ref source.Ref) {
+	kept, err := store.Open(t.TempDir())
+	check(t, err)
+	c := &cache.Cache{Store: kept, Place: place(dir), Version: "test"}
+	id := catalog.ID{Name: "lamps"}
+	pick := func(what cache.Picker) *catalog.Catalog {
+		sh := c.Open(t.Context(), []cache.Catalog{{ID: id, Source: ref, At: ref}}, true)
+		defer sh.Close()
+		check(t, sh.Broken(id))
+		x, err := sh.Pick(t.Context(), what)
+		check(t, err)
+		return x.Catalogs()[0]
+	}
+	everything := cache.Closure(catalog.Needs{Anything: true})
+	want, err := open(t, dir, ref).Content(t.Context())
+	check(t, err)
+	want.ID, want.Source, want.Digest = id, string(ref), digest(t, dir, ref)
+	whole, err := catalog.New(want)
+	check(t, err)
+	for _, when := range []string{"at first", "again"} {
+		got := pick(everything)
+		if d := cmp.Diff(data(whole), data(got)); d != "" || got.Digest() != want.Digest {
+			t.Errorf("%s (-catalog +index), digest %s, want %s:\n%s", when, got.Digest(), want.Digest, d)
+		}
+	}
+	if part := pick(cache.Only()); len(part.Packages()) != 0 || !slices.Equal(part.Names(), []string{"lamp"}) {
+		t.Error("the catalog was read: there is no index")
+	}
+	contents, err := c.Contents(t.Context(), ref)
+	check(t, err)
+	defer contents.Close()
+	if _, err := contents.Bundle(t.Context(), "lamp", "lamp.v1.0.0"); err != nil {
+		t.Errorf("a bundle by the index: %v", err)
+	}
+}
+
+func data(c *catalog.Catalog) (out []catalog.PackageData) {
+	for _, p := range c.Packages() {
+		out = append(out, p.Data())
+	}
+	return out
+}
+
+// TestRefs is about references that no scheme has to do with.
+func TestRefs(t *testing.T) {
+	for ref, want := range map[source.Ref]string{
+		"":                "missing",
+		"catalog":         `"catalog" does not begin with one of image:, oci:, `,
+		"directory:x":     `does not begin with`,
+		"oic:x":           `(did you mean "oci"?)`,
+		"OCI:x":           `(did you mean "oci"?)`,
+		"oci":             `does not begin with`,
+		"oci:":            "names nothing",
+		"dir: ":           "names nothing",
+		"dir:x ":          "names nothing",
+		"quay.io/x/y:tag": "does not begin with",
+	} {
+		if err := ref.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", ref, err, want)
+		}
+	}
+	for _, ref := range []source.Ref{"catalog", "directory:x"} {
+		_ = refused(t, t.TempDir(), ref)
+		if kind, _ := ref.Kind(); kind != source.Other || ref.Prefix() != "" {
+			t.Errorf("%q means something", ref)
+		}
+	}
+	at := source.OfImage("quay.io/x/y@" + string(catalog.DigestOf(nil)))
+	if got := at.AtDigest(catalog.DigestOf([]byte("other"))); got != at {
+		t.Errorf("%s at another digest is %s", at, got)
+	}
+	for bundle, want := range map[string]source.Ref{"dir:x": "bundles:x", "oci:x": "oci:x", "image:quay.io/x": "image:quay.io/x"} {
+		if got := source.OfBundle(bundle); got != want {
+			t.Errorf("the bundle %s is the catalog %s", bundle, got)
+		}
+	}
+}
+
+// TestBundles sees to it that what a declaration may name a bundle by is a
+// source that a bundle can be.
+func TestBundles(t *testing.T) {
+	accepted := 0
+	for _, s := range source.Schemes() {
+		text := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {bundle: \"" + s.Name() + ":x\"}\n"
+		_, err := subscription.LoadFS(mapped("subscriptions/", map[string]string{"lamp.yaml": text}), subscription.LoadOptions{Paths: []string{"subscriptions"}})
+		if err == nil {
+			accepted++
+		}
+		if err == nil && s.Kind() == source.Other {
+			t.Errorf("a bundle may be %s:, which no bundle is", s.Name())
+		}
+	}
+	if accepted == 0 {
+		t.Error("nothing is accepted: the test shows nothing")
+	}
+}
+
+func place(dir string) source.Place {
+	cache, err := store.Open(filepath.Join(dir, "store"))
+	if err != nil {
+		panic(err)
+	}
+	return source.Place{
+		Lookup: source.Below(dir),
+		Image: func(ctx context.Context, ref string) (*image.Image, error) {
+			return image.Open(ctx, &registry.Client{Dir: dir, Store: cache}, ref, image.Options{})
+		},
+	}
+}
+
+func open(t *testing.T, dir string, ref source.Ref) *source.Catalog {
+	t.Helper()
+	c, err := source.Open(t.Context(), place(dir), ref)
+	check(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func digest(t *testing.T, dir string, ref source.Ref) catalog.Digest {
+	t.Helper()
+	d, err := open(t, dir, ref).Digest()
+	check(t, err)
+	if _, err := catalog.ParseDigest(string(d)); err != nil {
+		t.Error(err)
+	}
+	return d
+}
+
+// refused opens and reads a catalog, and wants an error.
+func refused(t *testing.T, dir string, ref source.Ref) error {
+	t.Helper()
+	c, err := source.Open(t.Context(), place(dir), ref)
+	if err == nil {
+		defer c.Close()
+		_, err = c.Content(t.Context())
+	}
+	if err == nil {
+		t.Errorf("%s is read", ref)
+	}
+	return err
+}
+
+// faultsOf returns what is wrong with a catalog, as it is told to whoever named it.
+func faultsOf(t *testing.T, dir string, ref source.Ref) (faults diag.List) {
+	t.Helper()
+	c, err := source.Open(t.Context(), place(dir), ref)
+	if err == nil {
+		defer c.Close()
+		_, err = c.Content(t.Context())
+		err = diag.Below(ref.Prefix(), err)
+	}
+	if !errors.As(err, &faults) {
+		t.Errorf("%v: no list of faults", err)
+	}
+	return faults
+}
+
+func mapped(prefix string, files map[string]string) fs.FS {
+	dir := fstest.MapFS{}
+	for name, data := range files {
+		dir[prefix+name] = &fstest.MapFile{Data: []byte(data), Mode: 0o644}
+	}
+	return dir
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, data := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		check(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		check(t, os.WriteFile(name, []byte(data), 0o666))
+	}
+}
+
+// tarOf returns a tar file of all files.
+func tarOf(t *testing.T, fsys fs.FS) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	check(t, w.AddFS(fsys))
+	check(t, w.Close())
+	return buf.Bytes()
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/mirror"
+)
+
+type imagesOptions struct {
+	*app
+	output  format
+	inspect bool
+}
+
+func newImages(a *app) *cobra.Command {
+	o := &imagesOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "images",
+		Short: "List every image that the lock needs",
+		Long: doc(`
+			List every image that quayside.lock needs: the catalogs and bundles that resolve
+			and render read, and the images that the operators run, as their authors list
+			them. Only the lock is read, unless --inspect asks the registries for digests and
+			platforms.
+
+			With -o imageset the list is an ImageSetConfiguration for oc-mirror that lists
+			every image individually, so that exactly those of the lock are mirrored.`),
+		Example: examples(`
+			quayside images
+			quayside images -o imageset`),
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	addOutput(cmd, &o.output, "imageset")
+	cmd.Flags().BoolVar(&o.inspect, "inspect", false, "ask the registries for the digest, the platforms and the size of each image")
+	addOffline(cmd, o.app)
+	return cmd
+}
+
+func (o *imagesOptions) run(ctx context.Context) error {
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	lock, err := s.NeedLock()
+	if err != nil {
+		return err
+	}
+	images := mirror.Images(lock)
+	if o.inspect {
+		client, err := s.Client()
+		if err != nil {
+			return err
+		}
+		for i := range images {
+			if err := o.ask(ctx, client, &images[i]); err != nil {
+				return err
+			}
+		}
+		o.talk.Done()
+	}
+	if o.output.value == "imageset" {
+		data, err := mirror.ImageSet(images)
+		if err != nil {
+			return err
+		}
+		_, err = o.out.Write(data)
+		return err
+	}
+	v := struct {
+		Images []mirror.Image `json:"images"`
+	}{append([]mirror.Image{}, images...)}
+	return o.print(o.output, v, func(io.Writer) error { return o.table(images) })
+}
+
+func (o *imagesOptions) ask(ctx context.Context, client *registry.Client, im *mirror.Image) error {
+	o.talk.Progress("inspecting %s", im.Image)
+	found, err := client.Inspect(ctx, im.Source())
+	if err != nil {
+		return err
+	}
+	im.Digest, im.Platforms, im.Bytes = found.Digest, found.Platforms, found.Bytes
+	return nil
+}
+
+func (o *imagesOptions) table(images []mirror.Image) error {
+	t := &table{head: []string{"image", "role", "operators"}}
+	if o.inspect {
+		t.head = append(t.head, "digest", "platforms")
+	}
+	for _, im := range images {
+		row := []string{im.Image, strings.Join(im.Roles, ","), strings.Join(im.Operators, ",")}
+		if o.inspect {
+			row = append(row, im.Digest, strings.Join(im.Platforms, ","))
+		}
+		t.add(row...)
+	}
+	return t.write(o.out)
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/registry/mirror"
+)
+
+type mirrorOptions struct {
+	*app
+	output   format
+	parallel int
+	dryRun   bool
+	sets     string
+	from     string
+}
+
+func newMirror(a *app) *cobra.Command {
+	o := &mirrorOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "mirror {<registry[/path]> | oci:<directory>}",
+		Short: "Copy every image that the lock needs to a registry or a directory",
+		Long: doc(`
+			Copy every image that quayside.lock needs, with all its platforms and byte for
+			byte, to a registry: quay.io/org/name becomes registry/path/org/name. An image
+			that is referred to by digest alone is tagged after its digest, so that the
+			registry keeps it. An image's signatures are copied with it, whether they have a
+			tag of their own, as cosign makes them, or refer to the image.
+
+			To carry the images to a place without a network, copy them to an OCI layout
+			directory, and from there to a registry with --from. No other registry is
+			contacted then.
+
+			What is already there is not sent again: run the same command to continue an
+			interrupted copy. Nothing is removed. An image that cannot be copied does not
+			stop the others; all failures are reported at the end.
+
+			--mirror-set writes a file that says where the images went, as
+			ImageDigestMirrorSet and ImageTagMirrorSet, to be applied to the cluster and
+			listed under spec.mirrors in quayside.yaml. References in the lock do not
+			change.`),
+		Example: examples(`
+			quayside mirror registry.example.com/mirror --dry-run
+			quayside mirror registry.example.com/mirror --dry-run --mirror-set mirrors.yaml
+
+			# over a gap
+			quayside mirror oci:/media/stick/images --dry-run
+			quayside mirror --from /media/stick/images registry.example.com/mirror --dry-run`),
+		Args:              oneArg("a registry, or oci: and a directory"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	cmd.Flags().IntVar(&o.parallel, "parallel", 4, "copy `N` images at once")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be copied where")
+	cmd.Flags().StringVar(&o.from, "from", "", "take the images from the layout `DIRECTORY` that they were copied to")
+	cmd.Flags().StringVar(&o.sets, "mirror-set", "", "write the mirror sets to `FILE`")
+	addOutput(cmd, &o.output)
+	return cmd
+}
+
+func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
+	if o.parallel < 1 || o.parallel > 64 {
+		return usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
+	}
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	lock, err := s.NeedLock()
+	if err != nil {
+		return err
+	}
+	layout, toLayout := strings.CutPrefix(prefix, "oci:")
+	if !toLayout {
+		layout = ""
+	}
+	if toLayout && (layout == "" || o.sets != "") {
+		return usagef(cmd, "%q: want a directory after oci:, and no --mirror-set, for a directory is no mirror", prefix)
+	}
+	copies, err := mirror.Plan(mirror.Images(lock), prefix)
+	if err != nil {
+		return err
+	}
+	if !o.dryRun {
+		if err := o.carry(cmd.Context(), s, copies, layout); err != nil {
+			return err
+		}
+	}
+	if o.sets != "" {
+		data, err := mirror.Sets(copies)
+		if err != nil {
+			return err
+		}
+		if _, err := filetree.WriteFile(o.argPath(o.sets), data); err != nil {
+			return err
+		}
+	}
+	return o.finish(copies)
+}
+
+// carry copies the images, to a layout where one is named.
+func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []mirror.Copy, layout string) error {
+	client, err := s.NewClient(false)
+	if err != nil {
+		return err
+	}
+	from, to := "", ""
+	if o.from != "" {
+		from = o.argPath(o.from)
+	}
+	if layout != "" {
+		to = o.argPath(layout)
+	}
+	mirror.NewPorter(client, from, to).Carry(ctx, copies, o.parallel, func(c *mirror.Copy) {
+		o.talk.noteBetween("%s %s (%.1f MB)", c.State, c.To, float64(c.Bytes)/1e6)
+	})
+	o.talk.Done()
+	return nil
+}
+
+func (o *mirrorOptions) finish(copies []mirror.Copy) error {
+	v := struct {
+		Images []mirror.Copy `json:"images"`
+	}{copies}
+	err := o.print(o.output, v, func(io.Writer) error {
+		t := &table{head: []string{"state", "from", "to"}}
+		for _, c := range copies {
+			t.add(string(c.State), c.From, c.To)
+		}
+		return t.write(o.out)
+	})
+	errs := []error{err}
+	for _, c := range copies {
+		errs = append(errs, c.Err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+type renderOptions struct {
+	*app
+	output  format
+	stdout  bool
+	overlay string
+	check   bool
+	foreign bool // list what is not quayside's too
+}
+
+func newRender(a *app) *cobra.Command {
+	o := &renderOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Write the plain manifests of everything in quayside.lock",
+		Long: doc(`
+			Write the plain manifests of every operator in quayside.lock as a tree of
+			kustomizations: a base per operator, an overlay per cluster, the
+			CustomResourceDefinitions in a directory of their own. The tree is written to
+			rendered/, or to spec.output of quayside.yaml.
+
+			Only the lock, quayside.yaml and the content of the bundles are read. The same
+			lock gives the same bytes on every machine. Files that quayside did not write
+			are never touched; its own files that are no longer needed are removed.
+
+			With --stdout nothing is written: a cluster's overlay, including your own
+			patches, is built as 'kubectl kustomize' would build it, and printed after the
+			CustomResourceDefinitions that it needs.
+
+			Exit codes: 0 done; 1 with --check, the tree is not what the lock says; 2 an
+			error.`),
+		Example: examples(`
+			# write the tree
+			quayside render
+
+			# in CI: is the committed tree what the lock says?
+			quayside render --check
+
+			# what one cluster gets, as one stream in the order to apply it
+			quayside render --stdout --overlay default`),
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
+				return usagef(cmd, "--stdout prints the manifests and nothing else: leave out --check and --output")
+			}
+			if o.overlay != "" && !o.stdout {
+				return usagef(cmd, "--overlay chooses what --stdout prints: add --stdout")
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.stdout, "stdout", false, "print one stream of YAML documents in apply order instead of writing the tree")
+	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
+	f.BoolVar(&o.check, "check", false, "write nothing; print what differs and exit with 1 if anything does")
+	addOffline(cmd, o.app)
+	addOutput(cmd, &o.output)
+	offer(cmd, "overlay", a.overlays)
+	return cmd
+}
+
+func (o *renderOptions) run(ctx context.Context) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	return o.render(ctx, p)
+}
+
+// render renders the lock of p.
+func (o *renderOptions) render(ctx context.Context, p *project.Project) error {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return err
+	}
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return err
+	}
+	o.talk.Warn(res.Warnings)
+	have, err := p.Rendered()
+	if err != nil {
+		return err
+	}
+	if o.stdout {
+		return o.stream(p, res, have)
+	}
+	changes := filetree.Diff(have, res.Tree)
+	if !o.check {
+		if err := filetree.Write(p.Path(p.Settings.Output), res.Tree); err != nil {
+			return err
+		}
+	}
+	return o.finish(p, lock, res, changes, have)
+}
+
+// stream prints what a cluster gets; have is the tree as it stands, with the
+// user's own files.
+func (o *renderOptions) stream(p *project.Project, res *render.Result, have *filetree.Tree) error {
+	cluster, err := p.Cluster(o.overlay, "--overlay")
+	if err != nil {
+		return err
+	}
+	text, err := render.StreamOverlay(res, have, cluster)
+	if err != nil {
+		return err
+	}
+	_, err = o.out.Write(text)
+	return err
+}
+
+// renderReport is what `quayside render` prints.
+type renderReport struct {
+	Output    string        `json:"output"`
+	Written   bool          `json:"written"`
+	Operators int           `json:"operators"`
+	Files     int           `json:"files"`
+	Changes   []fileChange  `json:"changes"`
+	Warnings  []warningView `json:"warnings"`
+}
+
+type fileChange struct {
+	Path   string        `json:"path"`
+	Change filetree.Kind `json:"change"` // missing, differs, extra: as it was before; foreign: not quayside's
+}
+
+func (o *renderOptions) finish(p *project.Project, lock *lockfile.File, res *render.Result, changes []filetree.Change, have *filetree.Tree) error {
+	r := &renderReport{
+		Output:    p.Settings.Output,
+		Written:   !o.check && len(changes) > 0,
+		Operators: len(lock.Pins),
+		Files:     res.Tree.Len(),
+		Changes:   []fileChange{},
+		Warnings:  warningViews(res.Warnings),
+	}
+	for _, c := range changes {
+		r.Changes = append(r.Changes, fileChange{Path: c.Path, Change: c.Kind})
+	}
+	out := len(changes)
+	if o.foreign {
+		out += r.addForeign(filetree.Foreign(have, res.Tree))
+	}
+	err := o.print(o.output, r, func(w io.Writer) error {
+		o.printChanges(w, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.check && len(changes) > 0:
+		return &project.DiffersError{Msg: fmt.Sprintf("%s is not what %s says (%s): run 'quayside render'", r.Output, project.LockFile, diag.Count(out, "file"))}
+	case o.check && out > 0:
+		return &project.DiffersError{Msg: fmt.Sprintf("%s/crds is applied as it is and holds what is not quayside's (%s): move it away", r.Output, diag.Count(out, "file"))}
+	}
+	return nil
+}
+
+// foreign is what a file is called that quayside did not write.
+const foreign = "foreign"
+
+// addForeign lists files that are not quayside's and returns how many of them
+// lie where every file is applied: among the CustomResourceDefinitions, which
+// no kustomization lists. Elsewhere they are the user's patches.
+func (r *renderReport) addForeign(names []string) int {
+	applied := 0
+	for _, name := range names {
+		r.Changes = append(r.Changes, fileChange{Path: name, Change: foreign})
+		if strings.HasPrefix(name, "crds/") {
+			applied++
+		}
+	}
+	return applied
+}
+
+func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
+	changes := r.Changes
+	if !o.check && len(changes) > manyFiles {
+		changes = folded(changes)
+	}
+	theirs := 0
+	for _, c := range changes {
+		if c.Change == foreign {
+			fmt.Fprintf(w, "? %s (not quayside's)\n", c.Path)
+			theirs++
+			continue
+		}
+		fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Change.Sign()), c.Path)
+	}
+	switch {
+	case r.Written:
+		o.talk.Note("wrote %s (%s, %s)", r.Output, diag.Count(r.Operators, "operator"), diag.Count(r.Files, "file"))
+	case len(changes) == theirs:
+		o.talk.Note("%s is up to date (%s, %s)", r.Output, diag.Count(r.Operators, "operator"), diag.Count(r.Files, "file"))
+	}
+}
+
+// manyFiles is how many written files are listed one by one.
+const manyFiles = 40
+
+// folded returns a change for every operator, package of CRDs or other
+// directory in place of those of its files.
+func folded(changes []fileChange) []fileChange {
+	var dirs []string
+	files := map[string][]fileChange{}
+	for _, c := range changes {
+		parts := strings.Split(c.Path, "/")
+		depth := 1 // clusters/, namespaces/
+		switch parts[0] {
+		case "operators":
+			depth = 3
+		case "crds":
+			depth = 2
+		}
+		dir := strings.Join(parts[:min(depth, len(parts)-1)], "/")
+		if files[dir] == nil {
+			dirs = append(dirs, dir)
+		}
+		files[dir] = append(files[dir], c)
+	}
+	var out []fileChange
+	for _, dir := range dirs {
+		all := files[dir]
+		if dir == "" || len(all) == 1 {
+			out = append(out, all...)
+			continue
+		}
+		kind := all[0].Change
+		if slices.ContainsFunc(all, func(c fileChange) bool { return c.Change != kind }) {
+			kind = filetree.Differs
+		}
+		out = append(out, fileChange{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Change: kind})
+	}
+	return out
+}

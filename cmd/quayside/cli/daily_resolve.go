@@ -1,0 +1,332 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/propose"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/report"
+	"github.com/quayside/quayside/resolve"
+)
+
+type resolveOptions struct {
+	*app
+	output         format
+	check          bool
+	upgrade        operatorFlag
+	hops           string
+	from           string
+	observed       string
+	allowDowngrade bool
+	keepGoing      bool
+	accept         operatorFlag
+	proposal       proposal
+}
+
+func newResolve(a *app) *cobra.Command {
+	o := &resolveOptions{app: a, upgrade: operatorFlag{versions: true}}
+	cmd := &cobra.Command{
+		Use:   "resolve",
+		Short: "Choose a version for every declared operator and write quayside.lock",
+		Long: doc(`
+			Choose a version for every declared operator and everything it depends on, and
+			write quayside.lock. Declarations are read from subscriptions/, or from
+			spec.declarations of quayside.yaml.
+
+			A pin that is still valid stays: without --upgrade, only what is missing is
+			filled in, and a new release in a catalog changes nothing. An upgrade takes one
+			hop along the edges that the operator's author declared, and the lock lists the
+			remaining hops. Subscriptions with installPlanApproval: Manual move only when
+			they are named.
+
+			With --observed, an operator stays at its pin if a cluster was seen where it
+			says that it must not be upgraded (in its OperatorCondition), was not healthy,
+			or had not reached its pin: 'quayside status --output' writes the file. New
+			operators are pinned, and those that the file does not name may move.
+
+			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
+			2 an error; 3 the declarations have no solution; 4 an upgrade asked for by name
+			is one that --observed forbids.`),
+		Example: examples(`
+			# fill in what is missing
+			quayside resolve
+
+			# put an upgrade on a branch, for a pull request
+			quayside resolve --upgrade --branch upgrade --commit
+
+			# move everything that may move, or one operator
+			quayside resolve --upgrade
+			quayside resolve --upgrade=memcached-operator-system/memcached-operator
+
+			# in CI: is the lock in step with the declarations?
+			quayside resolve --check`),
+		Args:              resolveArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.check && (o.proposal.branch != "" || o.accept.any()) {
+				return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
+			}
+			if o.check && o.observed != "" {
+				return usagef(cmd, "--check moves nothing: leave out --observed")
+			}
+			if err := o.proposal.check(cmd); err != nil {
+				return err
+			}
+			return o.run(cmd)
+		},
+	}
+	f := cmd.Flags()
+	f.Var(&o.accept, "accept", "record what the operators may do and which APIs they bring as accepted, of all or one: `NAMESPACE/PACKAGE`")
+	f.Lookup("accept").NoOptDefVal = allOperators
+	o.proposal.flags(cmd)
+	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
+	f.Var(&o.upgrade, "upgrade", "move all, or one: `NAMESPACE/PACKAGE[@VERSION]`; may be given several times")
+	f.Lookup("upgrade").NoOptDefVal = allOperators
+	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
+	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
+	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --output', says is not upgradeable or not healthy")
+	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
+	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
+	addOffline(cmd, o.app)
+	addOutput(cmd, &o.output)
+	complete(cmd, "hops", []string{"1", "all"})
+	offer(cmd, "upgrade", a.versions)
+	return cmd
+}
+
+// resolveArgs refuses arguments, and knows the one that is likely.
+func resolveArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.Contains(args[0], "/") {
+		return usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
+	}
+	return noArgs(cmd, args)
+}
+
+func (o *resolveOptions) run(cmd *cobra.Command) error {
+	ctx := cmd.Context()
+	hops, err := parseHops(o.hops)
+	if err != nil {
+		return usagef(cmd, "%w", err)
+	}
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	opt := p.ResolveOptions()
+	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
+	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
+	if o.from != "" {
+		if opt.From, err = p.ReadLock(o.from); err != nil {
+			return err
+		}
+	}
+	observed, err := o.readObserved(o.observed)
+	if err != nil {
+		return err
+	}
+	in, err := p.Inputs(ctx, opt, o.upgrade.any())
+	if err != nil {
+		return err
+	}
+	if o.check {
+		return o.checkLock(ctx, in)
+	}
+	if err := in.Hold(observed); err != nil {
+		return err
+	}
+	return o.resolve(ctx, p, in)
+}
+
+// readObserved reads a file that `quayside status --output` wrote; nil where no
+// name is given.
+func (a *app) readObserved(name string) (*report.ObservedFile, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := a.readArg(name)
+	if err != nil {
+		return nil, err
+	}
+	return report.ParseObserved(filepath.ToSlash(name), data)
+}
+
+// checkLock reports whether the lock answers the declarations.
+func (a *app) checkLock(ctx context.Context, in *project.Inputs) error {
+	a.talk.Warn(in.Declared.Warnings)
+	if err := in.Check(ctx); err != nil {
+		return err
+	}
+	a.talk.Note("%s is up to date (%s)", project.LockFile, diag.Count(len(in.Lock.Pins), "operator"))
+	return nil
+}
+
+func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *project.Inputs) error {
+	res, err := in.Resolve(ctx)
+	if res == nil {
+		return err
+	}
+	o.talk.Warn(in.Declared.Warnings)
+	o.talk.Warn(res.Warnings)
+	if err != nil {
+		return err
+	}
+	report := newResolveReport(in, res)
+	if res.Lock != nil {
+		if o.accept.any() {
+			if err := p.Accept(ctx, res.Lock, o.accept.all, o.accept.named); err != nil {
+				return err
+			}
+		}
+		if o.proposal.branch != "" {
+			report.Proposed, err = o.propose(ctx, p, in, res)
+		} else {
+			report.Written, err = filetree.WriteFile(p.Path(project.LockFile), lockfile.Format(res.Lock))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err = o.print(o.output, report, func(w io.Writer) error { return o.printReport(w, report) })
+	return errors.Join(err, res.Failed)
+}
+
+// resolveReport is what `quayside resolve` prints.
+type resolveReport struct {
+	Lock      string              `json:"lock"`
+	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
+	Proposed  *proposed           `json:"proposed,omitempty"` // with --branch
+	Pins      int                 `json:"pins"`
+	Changes   []project.Change    `json:"changes"`
+	Warnings  []warningView       `json:"warnings"`
+	Conflicts []*resolve.Conflict `json:"conflicts"`
+}
+
+type warningView struct {
+	Position string `json:"position,omitempty"`
+	Code     string `json:"code,omitempty"`
+	Message  string `json:"message"`
+}
+
+func warningViews(lists ...[]diag.Warning) []warningView {
+	views := []warningView{}
+	for _, w := range slices.Concat(lists...) {
+		v := warningView{Code: w.Code, Message: w.Msg}
+		if !w.Pos.IsZero() {
+			v.Position = w.Pos.String()
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveReport {
+	r := &resolveReport{
+		Lock: project.LockFile, Changes: append([]project.Change{}, res.Changes...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
+		Warnings: warningViews(in.Declared.Warnings, res.Warnings),
+	}
+	if res.Lock != nil {
+		r.Pins = len(res.Lock.Pins)
+	}
+	return r
+}
+
+// printReport prints one line for each change.
+func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) error {
+	for _, c := range r.Changes {
+		if _, err := fmt.Fprintln(w, o.out.sign(c.Sign())+" "+c.String()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Written:
+		o.talk.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+	case len(r.Conflicts) == 0 && r.Proposed == nil:
+		o.talk.Note("%s is up to date (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+	}
+	return nil
+}
+
+// proposal is a branch with one commit, for a pull request.
+type proposal struct {
+	branch string
+	commit bool
+	push   string
+	body   string
+	force  bool
+}
+
+func (p *proposal) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&p.branch, "branch", "", "with --commit, put the lock and the rendered tree on a new branch `NAME`; the work tree stays as it is")
+	f.BoolVar(&p.commit, "commit", false, "with --branch, commit what moved, with a message that says why")
+	f.StringVar(&p.push, "push", "", "push the branch to `REMOTE`, a name or a URL; GIT_TOKEN holds the password for https")
+	f.StringVar(&p.body, "pr-body", "", "write the text for the pull request to `FILE`")
+	f.BoolVar(&p.force, "force", false, "with --branch, replace an existing branch")
+}
+
+// check refuses flags that do not belong together.
+func (p *proposal) check(cmd *cobra.Command) error {
+	switch {
+	case p.commit != (p.branch != ""):
+		return usagef(cmd, "--branch NAME and --commit go together")
+	case p.branch == "" && (p.push != "" || p.body != "" || p.force):
+		return usagef(cmd, "--push, --pr-body and --force need --branch NAME --commit")
+	default:
+		return nil
+	}
+}
+
+// proposed is what one run committed.
+type proposed struct {
+	Branch string `json:"branch"`
+	Commit string `json:"commit"`
+	Pushed string `json:"pushed,omitempty"`
+}
+
+// propose commits lock, and what it renders to, on a branch of its own. It
+// returns nil where nothing moved.
+func (o *resolveOptions) propose(ctx context.Context, p *project.Project, in *project.Inputs, res *project.Resolution) (*proposed, error) {
+	if len(res.Changes) == 0 {
+		return nil, nil
+	}
+	request := o.proposal
+	made, err := propose.New(ctx, p, res.Lock, res.Changes)
+	if err != nil {
+		return nil, err
+	}
+	if request.body != "" {
+		text, err := made.Body(ctx, in.Lock, res.Lock, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		if _, err := filetree.WriteFile(request.body, text); err != nil {
+			return nil, err
+		}
+	}
+	out := &proposed{Branch: request.branch}
+	if out.Commit, err = made.Commit(out.Branch, time.Now(), request.force); err != nil {
+		return nil, err
+	}
+	o.talk.Note("committed %.12s to branch %s", out.Commit, out.Branch)
+	if request.push == "" {
+		return out, nil
+	}
+	if err := made.Push(ctx, request.push, out.Branch, o.env["GIT_TOKEN"], request.force); err != nil {
+		return nil, err
+	}
+	out.Pushed = diag.Redact(request.push)
+	o.talk.Note("pushed %s", out.Branch)
+	return out, nil
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/report"
+	"github.com/quayside/quayside/report/live"
+	"github.com/quayside/quayside/report/look"
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// statusView is what `quayside status` prints.
+type statusView struct {
+	Context    string         `json:"context"`
+	Server     string         `json:"server"`
+	Cluster    string         `json:"cluster"` // of quayside.yaml
+	ObservedAt metav1.Time    `json:"observedAt"`
+	Well       bool           `json:"well"`
+	Operators  []operatorView `json:"operators"`
+}
+
+type operatorView struct {
+	Operator        string                  `json:"operator"`
+	Version         string                  `json:"version,omitempty"` // in the lock
+	Pin             string                  `json:"pin,omitempty"`     // its checksum there
+	Applied         []string                `json:"applied"`           // versions in the cluster
+	State           report.State            `json:"state"`
+	Message         string                  `json:"message,omitempty"`
+	Upgradeable     string                  `json:"upgradeable,omitempty"` // True, False, Unknown; absent: the operator says nothing
+	UpgradeMessage  string                  `json:"upgradeMessage,omitempty"`
+	Conditions      []metav1.Condition      `json:"conditions"`
+	Summary         v1alpha1.ObjectCounts   `json:"summary"`
+	Objects         []v1alpha1.ObjectHealth `json:"objects"`
+	Images          []v1alpha1.RunningImage `json:"images"`
+	CustomResources []look.CustomKind       `json:"customResources"`
+	Reporter        *look.Reporter          `json:"reporter,omitempty"`
+	Notes           []string                `json:"notes,omitempty"`
+}
+
+func newStatusView(c *live.Cluster, want *look.Expected, got *look.Seen) *statusView {
+	v := &statusView{
+		Context: c.Context, Server: c.Server, Cluster: want.Cluster, ObservedAt: metav1.NewTime(got.Summary.At), Well: got.Summary.Well(),
+		Operators: []operatorView{},
+	}
+	for _, st := range got.Summary.Operators {
+		key := st.Namespace + "/" + st.Package
+		op := operatorView{
+			Operator: key, Version: st.Version, Pin: string(st.Pin), Applied: append([]string{}, st.Applied...), State: st.State, Message: st.Message,
+			Upgradeable: string(st.Upgradeable), UpgradeMessage: st.UpgradeMessage, Conditions: st.Status.Conditions, Summary: st.Status.Summary,
+			Images: append([]v1alpha1.RunningImage{}, st.Status.Images...), Objects: []v1alpha1.ObjectHealth{}, CustomResources: []look.CustomKind{},
+		}
+		if one := got.Operators[key]; one != nil {
+			op.Objects = one.Objects
+			op.CustomResources = append(op.CustomResources, one.Custom...)
+			op.Reporter, op.Notes = one.Reporter, one.Notes
+		}
+		v.Operators = append(v.Operators, op)
+	}
+	return v
+}
+
+// write prints the tables, with an empty line between them.
+func (v *statusView) write(term *terminal) error {
+	first := true
+	for _, section := range []*table{v.operators(), v.remarks(), v.custom(), v.objects(), v.images()} {
+		if len(section.rows) == 0 {
+			continue
+		}
+		if !first {
+			if _, err := io.WriteString(term, "\n"); err != nil {
+				return err
+			}
+		}
+		first = false
+		if err := section.write(term); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *statusView) operators() *table {
+	t := &table{uncut: true, head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
+	for _, op := range v.Operators {
+		t.add(op.Operator, dash(op.Version), dash(strings.Join(op.Applied, ",")), string(op.State), dash(op.Upgradeable), op.Message)
+		if color := stateColor(op.State); color != "" {
+			t.paint(color)
+		}
+	}
+	return t
+}
+
+// remarks are what else is to be said of an operator.
+func (v *statusView) remarks() *table {
+	t := &table{uncut: true, head: []string{"operator", "note"}}
+	for _, op := range v.Operators {
+		if op.Upgradeable != "" && op.Upgradeable != string(metav1.ConditionTrue) {
+			t.add(op.Operator, fmt.Sprintf("Upgradeable=%s: %s", op.Upgradeable, op.UpgradeMessage))
+		}
+		if c := meta.FindStatusCondition(op.Conditions, v1alpha1.ImagesMatch); c != nil && c.Status == metav1.ConditionFalse {
+			t.add(op.Operator, c.Message)
+		}
+		if op.Reporter != nil && op.Reporter.Message != "" {
+			t.add(op.Operator, "reporter "+op.Reporter.State+": "+op.Reporter.Message)
+		}
+		for _, n := range op.Notes {
+			t.add(op.Operator, n)
+		}
+	}
+	return t
+}
+
+// objects lists every object once, those that are not well first.
+func (v *statusView) objects() *table {
+	t := &table{uncut: true, head: []string{"name", "namespace", "kind", "status", "message"}}
+	told := map[[4]string]bool{}
+	for _, well := range []bool{false, true} {
+		for _, op := range v.Operators {
+			for _, o := range op.Objects {
+				key := [4]string{o.APIVersion, o.Kind, o.Namespace, o.Name}
+				if (o.Health == v1alpha1.Current) == well && !told[key] {
+					told[key] = true
+					t.add(o.Name, dash(o.Namespace), o.Kind, string(o.Health), o.Message)
+					if color := healthColor(o.Health); color != "" {
+						t.paint(color)
+					}
+				}
+			}
+		}
+	}
+	return t
+}
+
+func (v *statusView) images() *table {
+	t := &table{uncut: true, head: []string{"operator", "workload", "container", "image", "running"}}
+	for _, op := range v.Operators {
+		for _, im := range op.Images {
+			var digests []string
+			for _, d := range im.Digests {
+				digests = append(digests, catalog.Digest(d).Short())
+			}
+			running := cmp.Or(im.Have, strings.Join(digests, ","))
+			t.add(op.Operator, im.Kind+"/"+im.Name, im.Container, im.Want, dash(running))
+		}
+	}
+	return t
+}
+
+// custom lists the operators' own kinds, each with the resources that are
+// worth naming.
+func (v *statusView) custom() *table {
+	t := &table{uncut: true, head: []string{"kind", "name", "namespace", "status", "message"}}
+	told := map[[2]string]bool{}
+	for _, op := range v.Operators {
+		for _, k := range op.CustomResources {
+			key := [2]string{k.APIVersion, k.Kind}
+			if told[key] || k.Count == 0 && k.Message == "" {
+				continue
+			}
+			told[key] = true
+			number := diag.Count(k.Count, "resource")
+			if k.AtLeast {
+				number = "at least " + number
+			}
+			if k.NotReady > 0 {
+				number += fmt.Sprintf(", %d not ready", k.NotReady)
+			}
+			t.add(k.Kind, number, "", "", k.Message)
+			for _, r := range k.Resources {
+				t.add(k.Kind, r.Name, dash(r.Namespace), string(r.Health), r.Message)
+				if color := healthColor(r.Health); color != "" {
+					t.paint(color)
+				}
+			}
+		}
+	}
+	return t
+}
+
+// stateColor returns the colour of an operator that is not Ready.
+func stateColor(s report.State) string {
+	switch s {
+	case report.StateReady:
+		return ""
+	case report.StateFailed, report.StateMissing:
+		return red
+	default:
+		return yellow
+	}
+}
+
+// healthColor returns the colour of an object that is not well.
+func healthColor(h v1alpha1.HealthStatus) string {
+	switch h {
+	case v1alpha1.Current:
+		return ""
+	case v1alpha1.Failed, v1alpha1.NotFound:
+		return red
+	default:
+		return yellow
+	}
+}
+
+// dash stands for nothing in a column.
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

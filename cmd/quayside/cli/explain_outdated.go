@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/resolve"
+)
+
+type outdatedOptions struct {
+	explainOptions
+	all      bool
+	observed string
+}
+
+func newOutdated(a *app) *cobra.Command {
+	o := &outdatedOptions{explainOptions: explainOptions{app: a}}
+	cmd := &cobra.Command{
+		Use:   "outdated",
+		Short: "List the operators for which the catalogs have something newer",
+		Long: doc(`
+			List the operators in the lock that are not at the head of their channel: where
+			one hop leads, where all of them lead, and what holds the operator back. Catalog
+			tags are looked up again. Nothing is written.`),
+		Example: examples(`
+			quayside outdated
+			quayside outdated --all -o json
+
+			# with what a cluster holds back
+			quayside status --output observed.yaml
+			quayside outdated --observed observed.yaml`),
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	cmd.Flags().BoolVar(&o.all, "all", false, "also list the operators at the head of their channel")
+	cmd.Flags().StringVar(&o.observed, "observed", "", "say what `FILE`, written by 'quayside status --output', has against moving")
+	addOutput(cmd, &o.output)
+	addOffline(cmd, o.app)
+	return cmd
+}
+
+func (o *outdatedOptions) run(cmd *cobra.Command) error {
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	observed, err := o.readObserved(o.observed)
+	if err != nil {
+		return err
+	}
+	in, err := o.freshInputs(cmd.Context(), s)
+	if err != nil {
+		return err
+	}
+	if err := in.Hold(observed); err != nil {
+		return err
+	}
+	ages := []resolve.Age{}
+	for _, a := range in.Outdated() {
+		if o.all || !a.Current() {
+			ages = append(ages, a)
+		}
+	}
+	v := struct {
+		Operators []resolve.Age `json:"operators"`
+	}{ages}
+	return o.print(o.output, v, func(io.Writer) error { return ageTable(ages).write(o.out) })
+}
+
+// freshInputs reads what resolving reads, with the tags of catalogs looked up
+// again, and demands a lock.
+func (a *app) freshInputs(ctx context.Context, p *project.Project) (*project.Inputs, error) {
+	if _, err := p.NeedLock(); err != nil {
+		return nil, err
+	}
+	in, err := p.Inputs(ctx, p.ResolveOptions(), true)
+	if err != nil {
+		return nil, err
+	}
+	return in, a.warnBroken(in.Index)
+}
+
+// ageTable lists ages, with what is worth knowing in the last column.
+func ageTable(ages []resolve.Age) *table {
+	t := &table{head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
+	for _, a := range ages {
+		notes := a.Deprecated
+		if a.Stays != "" {
+			notes = append([]string{a.Stays}, notes...)
+		}
+		t.add(a.Namespace+"/"+a.Package, a.Pinned, a.Next, a.Reachable, a.Head, a.Channel, strings.Join(notes, "; "))
+	}
+	return t
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/resolve"
+)
+
+func newWhyNot(a *app) *cobra.Command {
+	o := &explainOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "why-not <[namespace/]package[@version]>",
+		Short: "Explain what rules out a version",
+		Long: doc(`
+			Show what stands against installing a version of a package in a namespace, and
+			the smallest change that would allow it. Without a version it is the head of
+			the channel. The namespace may be left out where only one has the package or asks
+			for it.`),
+		Example: examples(`
+			quayside why-not memcached-operator@0.0.2
+			quayside why-not my-etcd/vault`),
+		Args:              oneArg("an operator ([namespace/]package[@version])"),
+		ValidArgsFunction: first(a.versions),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.whyNot(cmd, args[0]) },
+	}
+	addOutput(cmd, &o.output)
+	addOffline(cmd, o.app)
+	return cmd
+}
+
+func (o *explainOptions) whyNot(cmd *cobra.Command, arg string) error {
+	target, err := operatorArg(cmd, arg, true)
+	if err != nil {
+		return err
+	}
+	s, err := o.open()
+	if err != nil {
+		return err
+	}
+	opt := s.ResolveOptions()
+	opt.Named = []resolve.Target{target}
+	in, err := s.Inputs(cmd.Context(), opt, false)
+	if err != nil {
+		return err
+	}
+	if target, err = placed(target, in.Lock, in.Declared); err != nil {
+		return err
+	}
+	obstacles, err := resolve.WhyNot(in.Index, in.Declared, in.Lock, s.ResolveOptions(), target)
+	if err != nil {
+		return err
+	}
+	return o.printText(obstacles, obstacles.Text())
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/registry"
+)
+
+// addOffline gives cmd the flag --offline.
+func addOffline(cmd *cobra.Command, a *app) {
+	cmd.Flags().BoolVar(&a.offline, "offline", false, "never open a socket; name what is missing")
+}
+
+// open opens the workspace: the directory of -C, else the nearest one upwards
+// that holds quayside.yaml, else the current one.
+func (a *app) open() (*project.Project, error) {
+	dir, err := a.dir, error(nil)
+	if dir == "" {
+		dir, err = project.Find()
+	} else if info, statErr := os.Stat(dir); statErr != nil {
+		err = statErr
+	} else if !info.IsDir() {
+		err = fmt.Errorf("%q is not a directory", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Talk: a.talk})
+}
+
+// here opens the workspace as it is seen from the directory that paths in
+// arguments are relative to: that of -C, else the current one.
+func (a *app) here() (p, here *project.Project, err error) {
+	if p, err = a.open(); err != nil {
+		return nil, nil, err
+	}
+	return p, p.At(project.Dir(a.argPath("."))), nil
+}
+
+// argPath returns where a path that was given as an argument lies: relative to
+// the directory of -C, else to the current one.
+func (a *app) argPath(name string) string {
+	name = filepath.FromSlash(name)
+	if a.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(a.dir, name)
+}
+
+// readArg reads a file that was given as an argument.
+func (a *app) readArg(name string) ([]byte, error) {
+	f, err := source.Below(a.dir)(name)
+	if err != nil {
+		return nil, err
+	}
+	return project.ReadFile(f)
+}
+
+// layoutTarget reads the destination of a build: oci:path or oci:path:tag.
+func (a *app) layoutTarget(text string) (dir, tag string, err error) {
+	src, err := registry.ParseSource(text)
+	if err == nil && (src.Kind != registry.Layout || src.Digest != "") {
+		err = fmt.Errorf("%q: want oci:path or oci:path:tag", text)
+	}
+	return a.argPath(src.Name), src.Tag, err
+}

@@ -1,0 +1,321 @@
+// Package state makes the two sides of a diff: what a revision of a repository
+// holds, the work tree, a lock, a directory of manifests, or what an upgrade
+// would bring.
+//
+// A side has a tree: the committed one where it is what the side's lock says,
+// else the lock, rendered from the files of that side. Nothing is written, and
+// nothing is taken out of a repository to be read. What two states differ in is
+// for package diff to say.
+//
+// Start from [Revisions], [Upgrade] and [Comparison.Report].
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// From says where the tree of a side comes from.
+type From string
+
+// Where the tree of a side comes from.
+const (
+	Auto From = "auto" // as it is committed where that is what the lock says, else from the lock
+	Tree From = "tree" // as it is committed
+	Lock From = "lock" // from the lock
+)
+
+// Side is one of the two states that are compared.
+type Side struct {
+	Name    string            // "work tree", "main"
+	project *project.Project  // its settings, and what its lock is rendered from
+	rev     *gitrepo.Revision // nil where it is on disk
+	lock    *lockfile.File    // nil where there is none
+	tree    []diff.File       // the base of its tree
+	own     []diff.File       // what else lies in the repository
+	read    bool              // the tree is what there is: nothing can be rendered
+}
+
+// named returns err with the side that it is about.
+func (s *Side) named(err error) error {
+	if err == nil || s.rev == nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", s.Name, err)
+}
+
+// Comparison is two sides, and what they have in common.
+type Comparison struct {
+	Before, After Side
+
+	project *project.Project
+	from    From
+	repo    *gitrepo.Repo // nil where there is none
+	prefix  string        // of the workspace in the repository: "."
+	root    string        // of the repository on disk, else of the workspace
+	files   fs.FS         // below root
+	pool    pool
+	notes   []string
+}
+
+// newComparison returns a comparison without sides. Outside of a repository,
+// paths are relative to the workspace.
+func newComparison(p *project.Project, from From) (*Comparison, error) {
+	c := &Comparison{project: p, from: from, prefix: ".", root: p.Name(), files: p.FS(), pool: pool{}}
+	if !p.OnDisk() {
+		return c, nil
+	}
+	repo, err := gitrepo.Open(p.Name())
+	if errors.Is(err, gitrepo.ErrNone) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.repo = repo
+	if repo.Root() != "" {
+		c.root, c.files = repo.Root(), os.DirFS(repo.Root())
+	}
+	c.prefix, err = repo.Path(p.Name())
+	return c, err
+}
+
+// InRepo returns a path of the workspace as seen from the repository.
+func (c *Comparison) InRepo(name string) string { return path.Join(c.prefix, name) }
+
+// Revisions compares what a user calls two revisions of the repository: "A..B",
+// "A...B" for the merge base of both and B, or "A" and the work tree, "" being
+// the merge base with the branch that work is merged into, which is base or the
+// default one.
+func Revisions(p *project.Project, from From, base, revisions string) (*Comparison, error) {
+	c, err := newComparison(p, from)
+	if err != nil {
+		return nil, err
+	}
+	if c.repo == nil {
+		return nil, fmt.Errorf("%s is in no Git repository: compare with --upgrade, --locks or --trees", p.Name())
+	}
+	before, after, err := c.chosen(base, revisions)
+	if err != nil {
+		return nil, err
+	}
+	if after != nil {
+		c.After, err = c.revision(after)
+	} else {
+		c.After, err = c.workTree()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Before, err = c.revision(before)
+	return c, err
+}
+
+// chosen returns the revisions that are meant; after is nil for the work tree.
+func (c *Comparison) chosen(base, revisions string) (before, after *gitrepo.Revision, err error) {
+	a, b, two := strings.Cut(revisions, "..")
+	b, fork := strings.CutPrefix(b, ".")
+	if two && b == "" {
+		b = "HEAD"
+	}
+	if two && a == "" {
+		a = "HEAD"
+	}
+	if c.repo.Root() == "" && !two {
+		return nil, nil, errors.New("a bare repository has no work tree: name two revisions, as in main..branch")
+	}
+	if two {
+		if after, err = c.repo.Revision(b); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case fork:
+		before, err = c.mergeBase(a, after)
+	case revisions == "":
+		before, err = c.defaultBase(base)
+	default:
+		before, err = c.repo.Revision(a)
+	}
+	return before, after, err
+}
+
+// defaultBase returns the merge base of HEAD and the branch that work is
+// merged into.
+func (c *Comparison) defaultBase(base string) (*gitrepo.Revision, error) {
+	if base == "" {
+		var err error
+		if base, err = c.repo.DefaultBranch(); err != nil {
+			return nil, err
+		}
+	}
+	head, err := c.repo.Revision("HEAD")
+	if err != nil {
+		return nil, err
+	}
+	return c.mergeBase(base, head)
+}
+
+// mergeBase returns where b left a. A shallow clone, as in CI, may not hold
+// that commit: the tip of a stands in for it then, and that is said.
+func (c *Comparison) mergeBase(a string, b *gitrepo.Revision) (*gitrepo.Revision, error) {
+	tip, err := c.repo.Revision(a)
+	if err != nil {
+		return nil, err
+	}
+	fork, err := c.repo.MergeBase(tip, b)
+	if errors.Is(err, gitrepo.ErrNoBase) && c.repo.Shallow() {
+		c.project.Talk.Warn([]diag.Warning{{Msg: fmt.Sprintf("the clone is shallow and does not hold the merge base of %s and %s: comparing with the tip of %s", a, b.Name(), a)}})
+		return tip, nil
+	}
+	return fork, err
+}
+
+// workTree returns what lies on disk.
+func (c *Comparison) workTree() (Side, error) {
+	s := Side{Name: "work tree", project: c.project}
+	lock, err := c.project.LockIfAny()
+	if err != nil {
+		return s, err
+	}
+	s.lock = c.placed(lock)
+	if s.tree, err = c.manifests(c.files, c.InRepo(c.project.Settings.Output), ""); err != nil {
+		return s, err
+	}
+	s.own, err = c.ownFiles()
+	return s, err
+}
+
+// revision returns what a commit holds.
+func (c *Comparison) revision(rev *gitrepo.Revision) (Side, error) {
+	s := Side{Name: rev.Name(), rev: rev}
+	p, err := project.Open(project.Revision(rev, c.prefix), c.project.Env)
+	if err != nil {
+		return s, err
+	}
+	s.project = p
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return s, err
+	}
+	s.lock = c.placed(lock)
+	s.tree, s.own, err = c.committed(rev, c.InRepo(p.Settings.Output))
+	return s, err
+}
+
+// placed returns a lock whose pins point at the committed one.
+func (c *Comparison) placed(lock *lockfile.File) *lockfile.File {
+	if lock == nil {
+		return nil
+	}
+	out := *lock
+	out.Pins = slices.Clone(lock.Pins)
+	for i := range out.Pins {
+		out.Pins[i].Pos.File = c.InRepo(project.LockFile)
+	}
+	return &out
+}
+
+// Trees compares two directories of manifests.
+func Trees(p *project.Project, before, after string) (*Comparison, error) {
+	c := &Comparison{project: p, pool: pool{}}
+	for _, side := range []struct {
+		name string
+		to   *Side
+	}{{before, &c.Before}, {after, &c.After}} {
+		name := side.name
+		info, err := os.Stat(name)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		*side.to = Side{Name: name, project: p, read: true}
+		if side.to.tree, err = c.manifests(os.DirFS(name), ".", path.Clean(filepath.ToSlash(name))); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Locks compares two locks, both rendered with the settings of the workspace.
+func Locks(p *project.Project, from From, before, after string) (*Comparison, error) {
+	var locks [2]*lockfile.File
+	for i, name := range []string{before, after} {
+		file, err := source.Below("")(name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := project.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if locks[i], err = lockfile.Parse(filepath.ToSlash(name), data); err != nil {
+			return nil, err
+		}
+	}
+	return compare(p, from, Side{Name: before, lock: locks[0]}, Side{Name: after, lock: locks[1]})
+}
+
+// compare compares two locks of a workspace.
+func compare(p *project.Project, from From, before, after Side) (*Comparison, error) {
+	c, err := newComparison(p, from)
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.ownFiles()
+	if err != nil {
+		return nil, err
+	}
+	before.project, before.own, after.project, after.own = p, own, p, own
+	c.Before, c.After = before, after
+	return c, nil
+}
+
+// Upgrade compares the lock with what an upgrade makes of it.
+func Upgrade(ctx context.Context, p *project.Project, from From, in *project.Inputs) (*Comparison, error) {
+	if in.Lock == nil {
+		_, err := p.NeedLock()
+		return nil, err
+	}
+	res, err := in.Resolve(ctx)
+	if res != nil && res.Failed != nil {
+		return nil, res.Failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := Moved(p, from, project.LockFile, in.Lock, res.Lock)
+	if err != nil {
+		return nil, err
+	}
+	// Read back as it would be written, the lock knows its lines.
+	if c.After.lock, err = lockfile.Parse(project.LockFile, lockfile.Format(res.Lock)); err != nil {
+		return nil, err
+	}
+	c.Before.lock, c.After.lock = c.placed(c.Before.lock), c.placed(c.After.lock)
+	return c, nil
+}
+
+// Moved compares two locks, the first of which, called name, may be nil.
+func Moved(p *project.Project, from From, name string, before, after *lockfile.File) (*Comparison, error) {
+	if before == nil {
+		before = lockfile.New(nil, nil)
+	}
+	return compare(p, from, Side{Name: name, lock: before}, Side{Name: "upgrade", lock: after})
+}

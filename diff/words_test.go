@@ -1,0 +1,169 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestCut holds that a text that fits stays, and any other ends in "…" after as
+// many whole runes as there is room for.
+func TestCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, n := rapid.StringN(0, 40, -1).Draw(t, "s"), rapid.IntRange(3, 40).Draw(t, "n")
+		got := cut(s, n)
+		if len(s) <= n {
+			if got != s {
+				t.Fatalf("%q fits into %d bytes and became %q", s, n, got)
+			}
+			return
+		}
+		head := strings.TrimSuffix(got, "…")
+		if len(got) > n || !utf8.ValidString(got) || !strings.HasPrefix(s, head) || head == got {
+			t.Fatalf("%q cut to %d bytes is %q", s, n, got)
+		}
+		if _, next := utf8.DecodeRuneInString(s[len(head):]); len(got)+next <= n {
+			t.Fatalf("%q cut to %d bytes is %q: one more rune fits", s, n, got)
+		}
+	})
+}
+
+// TestSafe holds which runes a terminal never gets: C0 and C1 controls and what
+// changes the direction of text.
+func TestSafe(t *testing.T) {
+	for r, want := range map[rune]string{
+		'\n': " ", '\t': " ", '\r': " ", 0x1f: "�", ' ': " ", '~': "~", 0x7f: "�", 0x80: "�", 0x9f: "�", 0xa0: "\u00a0",
+		0x2029: "\u2029", 0x202a: "�", 0x202e: "�", 0x202f: "\u202f", 0x2065: "\u2065", 0x2066: "�", 0x2069: "�", 0x206a: "\u206a",
+	} {
+		if got := safe(string(r)); got != want {
+			t.Errorf("%U becomes %q, want %q", r, got, want)
+		}
+	}
+}
+
+// TestWords holds small words of messages at the ends of their ranges.
+func TestWords(t *testing.T) {
+	minors := func(s string) string {
+		m, ok := parseMinor(s)
+		return fmt.Sprint(m, ok)
+	}
+	for _, c := range []struct{ what, got, want string }{
+		{"as many as there is room for", some([]string{"a", "b", "c"}, 3), "a, b, c"},
+		{"one more", some([]string{"a", "b", "c", "d"}, 3), "a, b, c and 1 more"},
+		{"nothing", quoted(nil), "nothing"},
+		{"a text", quoted("x"), `"x"`},
+		{"a number", quoted(int64(7)), "7"},
+		{"no severity below off", Severity(-1).String(), "severity(-1)"},
+		{"off", Off.String(), "off"},
+		{"critical", Critical.String(), "critical"},
+		{"no severity above critical", (Critical + 1).String(), "severity(6)"},
+		{"the first minor", minors("v1.0"), fmt.Sprint(minor{1, 0}, true)},
+		{"a patch and a plus", minors("1.34+") + minors("v1.34.2"), strings.Repeat(fmt.Sprint(minor{1, 34}, true), 2)},
+		{"no major 0", minors("0.9"), fmt.Sprint(minor{0, 9}, false)},
+		{"every letter at the end of its range", uri("/azAZ09-._~"), "/azAZ09-._~"},
+		{"their neighbours", uri("`{@[:"), "%60%7B%40%5B%3A"},
+		{"other bytes", uri("é "), "%C3%A9%20"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %q, want %q", c.what, c.got, c.want)
+		}
+	}
+}
+
+// TestImageWords holds what is said of an image whose tag comes, goes or stays.
+func TestImageWords(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{"q.io/a:1@sha256:1", "q.io/a:2@sha256:2", "q.io/a moves from 1 to 2"},
+		{"q.io/a:1@sha256:1", "q.io/a@sha256:2", "another build of q.io/a"},
+		{"q.io/a@sha256:1", "q.io/a:2@sha256:2", "another build of q.io/a"},
+		{"q.io/a@sha256:1", "q.io/a@sha256:2", "another build of q.io/a"},
+	} {
+		if got := moved(imageref.Split(c.before), imageref.Split(c.after)); got != c.want {
+			t.Errorf("%s → %s: got %q, want %q", c.before, c.after, got, c.want)
+		}
+	}
+	for s, want := range map[string]bool{
+		"q.io/a:1": true, "q.io/a@sha256:" + strings.Repeat("0", 64): true, "q.io/a": false, "a:1": false, "local/a:1": false, "some words": false,
+	} {
+		if got := looksLikeImage(s); got != want {
+			t.Errorf("%q is an image: %v", s, got)
+		}
+	}
+}
+
+// TestFieldsOfTheAPIServer reads the fields that the API server names in its
+// faults.
+func TestFieldsOfTheAPIServer(t *testing.T) {
+	content := map[string]any{"spec": map[string]any{
+		"list":   []any{"first", map[string]any{"x": "deep"}},
+		"labels": map[string]any{"app": "web", "a.b/c": "dotted"},
+	}}
+	for field, want := range map[string]string{
+		"spec.list[0]": "first", "spec.list[1].x": "deep", "spec.list[2]": "", "spec.list[x]": "", "spec.labels[app]": "web",
+		`spec.labels["a.b/c"]`: "dotted", ".spec.labels.app": "web", "spec.labels.app.x": "",
+	} {
+		if got := show(valueAt(content, field)); got != want {
+			t.Errorf("%s is %q, want %q", field, got, want)
+		}
+	}
+}
+
+// TestHoldLifted compares pins that were held, are held, or both.
+func TestHoldLifted(t *testing.T) {
+	for _, c := range []struct {
+		was, is string
+		want    bool
+	}{{"", "", false}, {"broken", "", true}, {"", "broken", false}, {"broken", "slow", false}} {
+		of := func(hold string) State {
+			return State{Pins: []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1.0.0", Bundle: "demo.v1.0.0", Hold: hold}}}
+		}
+		found := false
+		for _, f := range compare(t, of(c.was), of(c.is)).Findings {
+			found = found || f.Rule == "upgrade.hold-lifted"
+		}
+		if found != c.want {
+			t.Errorf("hold %q becomes %q: lifted is %v", c.was, c.is, found)
+		}
+	}
+}
+
+// TestKindMoves holds that the definition of a kind that goes is told where a
+// definition of the same kind in another group comes.
+func TestKindMoves(t *testing.T) {
+	other := strings.ReplaceAll(widget("{type: string}"), "demo.io", "new.io")
+	for after, want := range map[string]bool{
+		other: true,
+		strings.NewReplacer("Widget", "Gadget", "widget", "gadget").Replace(other): false,
+	} {
+		r := between(t, widget("{type: string}"), after)
+		if got := strings.Contains(fmt.Sprint(r.Findings), "exists in group new.io now"); got != want {
+			t.Errorf("after\n%s\nsaid is %v", after, got)
+		}
+	}
+}
+
+// TestWhatIsOpen holds which operators a page shows open: all where they are
+// few, else those with a finding at high or above.
+func TestWhatIsOpen(t *testing.T) {
+	for n, want := range map[int]int{3: 3, 4: 1} {
+		r := &Report{}
+		for i := range n {
+			name := fmt.Sprintf("ops/o%d", i)
+			r.Operators = append(r.Operators, Operator{Name: name})
+			r.Findings = append(r.Findings, Finding{Rule: "pods.replicas", Operator: name, Severity: []Severity{High, Medium, Low, Info}[i]})
+		}
+		page, err := HTML(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(page), "<details open>"); got != want {
+			t.Errorf("%d of %d operators are open, want %d", got, n, want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package filetree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile puts data where name says and reports whether that changed
+// anything. The new file is written beside the old one and takes its place in
+// one step, with its mode; after an error the old one stands as it was.
+func WriteFile(name string, data []byte) (written bool, err error) {
+	mode := fs.FileMode(0o644)
+	switch info, err := os.Lstat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return false, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return false, err
+		}
+		return WriteFile(name, data)
+	case !info.Mode().IsRegular():
+		return false, fmt.Errorf("%s is not a regular file", name)
+	default:
+		mode = info.Mode().Perm()
+		if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, data) {
+			return false, nil
+		}
+	}
+	if err := replaceFile(name, data, mode); err != nil {
+		return false, fmt.Errorf("writing %s: %w", name, err)
+	}
+	return true, nil
+}
+
+func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := errors.Join(f.Chmod(mode), f.Sync()); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

@@ -1,0 +1,54 @@
+package filetree
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWriteFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	put := func(data string, want bool) {
+		t.Helper()
+		got, err := WriteFile(name, []byte(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("writing %q: changed %v, want %v", data, got, want)
+		}
+		if on, err := os.ReadFile(name); err != nil || string(on) != data {
+			t.Errorf("on disk: %q, %v; want %q", on, err, data)
+		}
+	}
+	put("one", true)
+	put("one", false)
+	if err := os.Chmod(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put("two", true)
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+
+	// A symbolic link stays one; what it points to is replaced.
+	link := filepath.Join(filepath.Dir(name), "link")
+	if err := os.Symlink("lock", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := WriteFile(link, []byte("three")); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "lock" {
+		t.Errorf("link: %q, %v", to, err)
+	}
+	put("three", false)
+
+	if _, err := WriteFile(filepath.Dir(name), nil); err == nil {
+		t.Error("a directory was written to")
+	}
+	entries, err := os.ReadDir(filepath.Dir(name))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,178 @@
+// Package kobj reads and changes Kubernetes objects that nobody has given a Go
+// type: decoded YAML or JSON, in which any field may be missing or be something
+// else than it should.
+//
+// A reader never fails: what is not there, and what has another type, is the
+// zero value. What changes an object changes a copy, so that objects can share
+// what they have in common. The package knows no kind and validates nothing.
+//
+// Start from [Map], [Text], [Items] and [Object].
+package kobj
+
+import (
+	"maps"
+	"slices"
+)
+
+// At returns the value at a path of keys, nil where a step is missing.
+func At(m map[string]any, path ...string) any {
+	if len(path) == 0 {
+		return m
+	}
+	return Map(m, path[:len(path)-1]...)[path[len(path)-1]]
+}
+
+// Map returns the mapping at a path of keys, nil where there is none.
+func Map(m map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		m, _ = m[key].(map[string]any)
+	}
+	return m
+}
+
+// Text returns the string at a path of keys, "" where there is none.
+func Text(m map[string]any, path ...string) string {
+	s, _ := At(m, path...).(string)
+	return s
+}
+
+// True reports whether the value at a path of keys is true.
+func True(m map[string]any, path ...string) bool { return At(m, path...) == true }
+
+// List returns the list at a path of keys, nil where there is none.
+func List(m map[string]any, path ...string) []any {
+	list, _ := At(m, path...).([]any)
+	return list
+}
+
+// Items returns the mappings of the list at a path of keys, without the
+// elements that are something else.
+func Items(m map[string]any, path ...string) []map[string]any {
+	return only[map[string]any](List(m, path...))
+}
+
+// Texts returns the strings of the list at a path of keys, without the elements
+// that are something else.
+func Texts(m map[string]any, path ...string) []string { return only[string](List(m, path...)) }
+
+func only[T any](list []any) []T {
+	out := make([]T, 0, len(list))
+	for _, v := range list {
+		if t, ok := v.(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// TextMap returns the mapping at a path of keys with its strings; what is
+// something else is "".
+func TextMap(m map[string]any, path ...string) map[string]string {
+	in := Map(m, path...)
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		out[k], _ = v.(string)
+	}
+	return out
+}
+
+// Ensure returns the mapping at a path of keys, made where it is missing. It
+// changes m.
+func Ensure(m map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[key] = next
+		}
+		m = next
+	}
+	return m
+}
+
+// With returns a copy of m in which the value at the path of keys is v. Only
+// the mappings on the path are copied.
+func With[M ~map[string]any](m M, v any, path ...string) M {
+	out := maps.Clone(m)
+	if out == nil {
+		out = M{}
+	}
+	if len(path) > 1 {
+		v = With(Map(m, path[0]), v, path[1:]...)
+	}
+	out[path[0]] = v
+	return out
+}
+
+// Without returns a copy of m without the value at the path of keys; m itself
+// where there is none.
+func Without[M ~map[string]any](m M, path ...string) M {
+	above, last := path[:len(path)-1], path[len(path)-1]
+	parent := Map(m, above...)
+	if _, ok := parent[last]; !ok {
+		return m
+	}
+	parent = maps.Clone(parent)
+	delete(parent, last)
+	if len(above) == 0 {
+		return parent
+	}
+	return With(m, any(parent), above...)
+}
+
+// Copy returns a copy of a value that shares no mapping and no list with it.
+func Copy[T any](v T) T { return copied(v).(T) }
+
+func copied(v any) any {
+	switch v := v.(type) {
+	case Object:
+		return Object(copied(map[string]any(v)).(map[string]any))
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = copied(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = copied(e)
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// Equal reports whether two values are the same. Numbers of two types never
+// are.
+func Equal(a, b any) bool {
+	if o, ok := a.(Object); ok {
+		a = map[string]any(o)
+	}
+	if o, ok := b.(Object); ok {
+		b = map[string]any(o)
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, Equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, Equal)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
+}
+
+// Values returns strings as a list of values.
+func Values(in ...string) []any {
+	out := make([]any, len(in))
+	for i, s := range in {
+		out[i] = s
+	}
+	return out
+}

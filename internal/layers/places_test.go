@@ -1,0 +1,147 @@
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// most is how many places one may have to touch to add something, by the
+// heading of docs/developing.md.
+func most() map[string]int {
+	return map[string]int{
+		"The life of one command: resolve": 10,
+		"Adding a rule to diff":            3,
+		"Adding a catalog source":          2,
+		"Adding a GitOps profile":          2,
+		"Adding a kind of declaration":     3,
+		"Adding a command":                 2,
+	}
+}
+
+// TestPlacesExist looks up what docs/developing.md names, and counts its steps.
+func TestPlacesExist(t *testing.T) {
+	page, err := os.ReadFile("../../docs/developing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, faults := places(os.DirFS("../.."), string(page))
+	for _, f := range faults {
+		t.Errorf("docs/developing.md: %s", f)
+	}
+	for heading, limit := range most() {
+		if n := steps[heading]; n == 0 || n > limit {
+			t.Errorf("docs/developing.md: %q has %d steps, want at most %d and one", heading, n, limit)
+		}
+	}
+	if len(steps) != len(most()) {
+		t.Errorf("docs/developing.md has steps below %d headings, want %d", len(steps), len(most()))
+	}
+}
+
+func TestPlacesFindsFaults(t *testing.T) {
+	tree := fstest.MapFS{
+		"a/x.go":  {Data: []byte("package a\n\nconst C = 1\n\ntype T struct{}\n\nfunc (T) M() {}\n\nfunc F() { g := 1; _ = g }\n")},
+		"b/y.txt": {},
+	}
+	page := "# Page\n\n`no/such` in a text, but `make test` is none.\n\n## One\n\n1. `a/x.go`: `C`, `T`, `M`, `F`, `nope` and `any`, `a/`.\n2. `b/y.txt`, `a/x.go`: `g`\n\n## Two\n\n1. `b/z.txt`: here.\n"
+	steps, faults := places(tree, page)
+	if d := cmp.Diff(map[string]int{"One": 2, "Two": 1}, steps); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	want := []string{"no/such does not exist", "nope is not declared in a/x.go", "g is not declared in a/x.go", "b/z.txt does not exist"}
+	if d := cmp.Diff(want, faults); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// places reads a page. It returns the number of its numbered steps by heading,
+// and what of the things named in backquotes is not there: paths, and the names
+// that follow the path of a Go file and a colon.
+func places(root fs.FS, page string) (steps map[string]int, faults []string) {
+	steps = map[string]int{}
+	heading := ""
+	for line := range strings.Lines(page) {
+		if h, ok := strings.CutPrefix(line, "## "); ok {
+			heading = strings.TrimSpace(h)
+		}
+		if regexp.MustCompile(`^[0-9]+\. `).MatchString(line) {
+			steps[heading]++
+		}
+		for _, quoted := range regexp.MustCompile("`([^` :<]+/[^` :<]*)`(:(?:,? `\\w+`)+)?").FindAllStringSubmatch(line, -1) {
+			file := path.Clean(quoted[1])
+			if _, err := fs.Stat(root, file); err != nil {
+				faults = append(faults, file+" does not exist")
+				continue
+			}
+			have := declared(root, file)
+			for _, name := range regexp.MustCompile(`\w+`).FindAllString(quoted[2], -1) {
+				if !slices.Contains(have, name) {
+					faults = append(faults, name+" is not declared in "+file)
+				}
+			}
+		}
+	}
+	return steps, faults
+}
+
+// declared returns the names that a Go file declares at its top, methods too.
+func declared(root fs.FS, file string) []string {
+	data, err := fs.ReadFile(root, file)
+	if err != nil {
+		return nil
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, data, parser.SkipObjectResolution)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, d := range parsed.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			names = append(names, d.Name.Name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					names = append(names, spec.Name.Name)
+				case *ast.ValueSpec:
+					for _, n := range spec.Names {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestTopLevelIsExplained wants each directory at the top in
+// docs/architecture.md, with the reason for it.
+func TestTopLevelIsExplained(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## The top level\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); e.IsDir() && !strings.HasPrefix(name, ".") && name != "bin" && !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("docs/architecture.md does not say why there is %s", name)
+		}
+	}
+}

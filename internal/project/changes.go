@@ -1,0 +1,104 @@
+package project
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Change is one difference between the lock before and the one that resolving
+// made.
+type Change struct {
+	Change        lockfile.ChangeKind `json:"change"`
+	Operator      string              `json:"operator,omitempty"`
+	Catalog       string              `json:"catalog,omitempty"`   // instead of Operator
+	Namespace     string              `json:"namespace,omitempty"` // likewise: one that is declared
+	From          string              `json:"from,omitempty"`
+	To            string              `json:"to,omitempty"`
+	Fields        []string            `json:"fields,omitempty"`
+	Why           string              `json:"why,omitempty"`
+	RemainingHops []string            `json:"remainingHops,omitempty"`
+}
+
+// changes returns how after differs from before, which may be nil, and why.
+func changes(before, after *lockfile.File, moves []resolve.Move) []Change {
+	why := map[string]string{}
+	for _, m := range moves {
+		why[m.Namespace+"/"+m.Package] = m.Why
+	}
+	var out []Change
+	for _, c := range lockfile.Diff(before, after) {
+		v := Change{Change: c.Kind, From: c.From, To: c.To, Fields: c.Fields}
+		if c.Catalog != nil {
+			v.Catalog = c.Catalog.String()
+			out = append(out, v)
+			continue
+		}
+		if c.Package == "" {
+			v.Namespace = c.Namespace
+			out = append(out, v)
+			continue
+		}
+		v.Operator = c.Namespace + "/" + c.Package
+		if c.Kind == lockfile.Moved {
+			v.Fields = nil // a moved pin differs in nearly all of them
+		}
+		if c.Kind != lockfile.Changed {
+			v.Why = why[v.Operator]
+		}
+		if pin, ok := after.Pin(c.Namespace, c.Package); ok {
+			v.RemainingHops = pin.RemainingHops
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// Sign returns "+", "-" or "~".
+func (c Change) Sign() string {
+	switch c.Change {
+	case lockfile.Added:
+		return "+"
+	case lockfile.Removed:
+		return "-"
+	default:
+		return "~"
+	}
+}
+
+// String describes the change in words: "my-etcd/etcd 0.9.2 → 0.9.4".
+func (c Change) String() string {
+	var b strings.Builder
+	switch {
+	case c.Catalog != "":
+		b.WriteString("catalog " + c.Catalog)
+	case c.Namespace != "":
+		b.WriteString("Namespace " + c.Namespace)
+	default:
+		b.WriteString(c.Operator)
+	}
+	switch {
+	case c.Catalog != "" && c.From != c.To:
+		b.WriteString(" " + strings.Trim(catalog.Digest(c.From).Short()+" → "+catalog.Digest(c.To).Short(), " →"))
+	case c.From != "" && c.To != "" && c.From != c.To:
+		b.WriteString(" " + c.From + " → " + c.To)
+	case c.To != "":
+		b.WriteString(" " + c.To)
+	case c.From != "":
+		b.WriteString(" " + c.From)
+	}
+	if len(c.Fields) > 0 {
+		b.WriteString(" (" + strings.Join(c.Fields, ", ") + ")")
+	}
+	if c.Why != "" {
+		b.WriteString(", " + c.Why)
+	}
+	if n := len(c.RemainingHops); n > 0 {
+		fmt.Fprintf(&b, "; %s to go: %s", diag.Count(n, "hop"), strings.Join(c.RemainingHops, ", "))
+	}
+	return b.String()
+}

@@ -1,0 +1,84 @@
+package project
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/report"
+	"github.com/quayside/quayside/resolve"
+)
+
+// hold is an operator of the lock that a cluster says is not to be moved.
+type hold struct {
+	resolve.Hold
+	pos diag.Pos // in the file with what was observed
+}
+
+// Hold keeps the operators in their place that a cluster was seen to have and
+// that must not move: see [report.ObservedFile], which may be nil. An operator
+// that the file does not name may move. An upgrade that was asked for by name
+// and is held is a [PolicyError], and held all the same.
+func (in *Inputs) Hold(file *report.ObservedFile) error {
+	if file == nil || in.Read == nil {
+		return nil
+	}
+	var refused []string
+	for _, p := range in.Read.Pins {
+		o, ok := file.Operator(p.Namespace, p.Package)
+		if !ok {
+			continue
+		}
+		why := against(o, p)
+		if why == "" {
+			continue
+		}
+		h := hold{resolve.Hold{Namespace: p.Namespace, Package: p.Package, Reason: why}, o.Pos}
+		in.holds = append(in.holds, h)
+		in.Options.Held = append(in.Options.Held, h.Hold)
+		if names(in.Options, p) {
+			refused = append(refused, fmt.Sprintf("%s: %s must not be moved: %s", o.Pos, p.Key(), why))
+		}
+	}
+	if len(refused) > 0 {
+		return &PolicyError{strings.Join(refused, "\n")}
+	}
+	return nil
+}
+
+// against says why an operator must not move from its pin, or "". What it says
+// of itself comes first; then whether what was seen is what the lock says, for
+// an operator that is still on its way to the pin is not there yet, however
+// healthy the version is that runs meanwhile.
+func against(o report.ObservedOperator, pin lockfile.Pin) string {
+	switch {
+	case o.Upgradeable != "" && o.Upgradeable != metav1.ConditionTrue:
+		return fmt.Sprintf("it says Upgradeable=%s: %s", o.Upgradeable, cmp.Or(o.UpgradeMessage, "and nothing more"))
+	case o.State == report.StateUnpinned || o.State != report.StateReady && o.Pin == pin.Checksum():
+		return fmt.Sprintf("it is not healthy yet: %s", strings.TrimSuffix(fmt.Sprintf("%s: %s", o.State, o.Message), ": "))
+	case o.Pin != pin.Checksum():
+		if have := strings.Join(o.Applied, " and "); have != pin.Version {
+			return fmt.Sprintf("it is not healthy yet: the cluster was last seen with %s, the lock has %s", cmp.Or(have, "nothing of it"), pin.Version)
+		}
+		return "it is not healthy yet: the cluster was last seen with another pin of " + pin.Version
+	default:
+		return ""
+	}
+}
+
+// heldBack returns a warning for each operator that stays for what was
+// observed, where resolving did not say so itself.
+func (in *Inputs) heldBack(said []diag.Warning) []diag.Warning {
+	var out []diag.Warning
+	for _, h := range in.holds {
+		if !slices.ContainsFunc(said, func(w diag.Warning) bool { return w.Code == "held" && strings.HasSuffix(w.Msg, "held: "+h.Reason) }) {
+			out = append(out, diag.Warning{Pos: h.pos, Code: "held", Msg: fmt.Sprintf("%s/%s is not moved: %s", h.Namespace, h.Package, h.Reason)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,247 @@
+// Package project is an opened workspace: its settings, its declarations and
+// its lock, its catalogs and the content of its bundles, each read when it is
+// first asked for, and once. Everything that is done with a workspace begins
+// here, whoever asks for it; a command line adds flags and words.
+//
+// A workspace is a directory, a revision of a Git repository or any other file
+// system: see [Dir], [Revision] and [Files]. The package prints nothing and writes nothing
+// but the store: what goes on is told to a [Talk], and what there is to say is
+// returned as values.
+//
+// Start from [Open], [Project.Inputs] and [Project.Render].
+package project
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/trust"
+	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/workspace"
+)
+
+// The files of a workspace that quayside writes, beside quayside.yaml.
+const (
+	LockFile  = "quayside.lock"
+	VendorDir = workspace.VendorDir // an OCI layout that is looked into before a registry is asked
+)
+
+// Env is what a project is given from outside, beside its files.
+type Env struct {
+	Getenv  func(key string) string // where the store and the credentials are
+	Version string                  // of this program
+	Offline bool                    // never open a socket
+	Talk    Talk
+}
+
+// Talk is told what goes on while something takes its time.
+type Talk interface {
+	Progress(format string, args ...any) // what goes on now
+	Pull(registry.Progress)              // likewise, of an image that is fetched
+	Done()                               // it is over
+	Note(format string, args ...any)     // what is not as one would think
+	Warn(ws []diag.Warning)              // what a person should know
+}
+
+// Project is an opened workspace. Its functions read what they return when they
+// are first called, and return the same from then on: nobody changes it.
+type Project struct {
+	Env
+	Root
+	Settings *workspace.Workspace
+
+	// Declarations returns what quayside.yaml names as declarations. The error is
+	// an ErrNoDeclarations where it names none and the usual place is not there.
+	Declarations func() (*subscription.Set, error)
+	// Lock returns the lock. Where there is none the error wraps fs.ErrNotExist.
+	Lock func() (*lockfile.File, error)
+	// Client returns the client for images; paths of layouts and archives are
+	// relative to the workspace.
+	Client func() (*registry.Client, error)
+	// Mirrors returns where images are fetched from.
+	Mirrors func() (registry.Mirrors, error)
+
+	trusted func() (*trust.Policy, error)
+	signed  *signatures
+}
+
+// Open opens a workspace. Only its settings are read.
+func Open(root Root, env Env) (*Project, error) {
+	settings := workspace.Default()
+	data, err := root.Read(workspace.FileName)
+	if err == nil {
+		settings, err = workspace.Parse(root.name+workspace.FileName, data)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Project{Env: env, Root: root, Settings: settings, signed: &signatures{}}
+	p.Declarations = sync.OnceValues(p.declarations)
+	p.Lock = sync.OnceValues(func() (*lockfile.File, error) { return p.ReadLock(LockFile) })
+	p.Client = sync.OnceValues(func() (*registry.Client, error) { return p.NewClient(p.Offline) })
+	p.Mirrors = sync.OnceValues(p.mirrors)
+	p.trusted = sync.OnceValues(p.policy)
+	return p, nil
+}
+
+// At returns the workspace as it is seen from another directory: with the same
+// settings, but with catalogs and images relative to that directory.
+func (p *Project) At(root Root) *Project {
+	there := *p
+	there.Root = root
+	there.Client = sync.OnceValues(func() (*registry.Client, error) {
+		c, err := p.NewClient(p.Offline)
+		if err == nil {
+			c.Dir = root.dir
+		}
+		return c, err
+	})
+	return &there
+}
+
+// Path returns where a file of the workspace lies on disk. Absolute names stay.
+func (p *Project) Path(name string) string {
+	name = filepath.FromSlash(name)
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// Name returns the directory as the user would name it.
+func (p *Project) Name() string { return cmp.Or(p.dir, p.name) }
+
+// FS returns the files of the workspace.
+func (p *Project) FS() fs.FS { return p.files }
+
+// OnDisk reports whether they lie in the directory Name.
+func (p *Project) OnDisk() bool { return p.dir != "" }
+
+// ErrNoDeclarations is for a workspace that neither names its declarations nor
+// has any in the usual place.
+var ErrNoDeclarations = errors.New("no declarations here")
+
+func (p *Project) declarations() (*subscription.Set, error) {
+	w := p.Settings
+	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0]) {
+		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or name their place in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0], workspace.FileName)
+	}
+	opt := subscription.LoadOptions{Paths: w.Declarations, Output: w.Output}
+	if g := w.GitOps; g != nil {
+		applied, inside := w.Output, true
+		if g.Path != "" {
+			applied, inside = p.below(g.Path)
+		}
+		if inside {
+			opt.Applied = []string{applied}
+		}
+	}
+	return subscription.LoadFS(p.files, opt)
+}
+
+// DeclarationsIfAny is Declarations, but empty where there are none: for what
+// can be done before anything is asked for.
+func (p *Project) DeclarationsIfAny() (*subscription.Set, error) {
+	set, err := p.Declarations()
+	if errors.Is(err, ErrNoDeclarations) {
+		return &subscription.Set{}, nil
+	}
+	return set, err
+}
+
+// ReadLock reads a lock, given relative to the workspace. Where there is none
+// the error wraps fs.ErrNotExist.
+func (p *Project) ReadLock(name string) (*lockfile.File, error) {
+	data, err := p.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
+}
+
+// LockIfAny is Lock, but nil where there is none.
+func (p *Project) LockIfAny() (*lockfile.File, error) {
+	lock, err := p.Lock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return lock, err
+}
+
+// NeedLock is Lock, and says what to do where there is none.
+func (p *Project) NeedLock() (*lockfile.File, error) {
+	lock, err := p.LockIfAny()
+	if lock == nil && err == nil {
+		err = fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Name())
+	}
+	return lock, err
+}
+
+// NewClient returns a client of its own, for callers that change it.
+func (p *Project) NewClient(offline bool) (*registry.Client, error) {
+	cache, err := p.store()
+	if err != nil {
+		return nil, err
+	}
+	mirrors, err := p.Mirrors()
+	if err != nil {
+		return nil, err
+	}
+	c := &registry.Client{
+		Store:       cache,
+		Offline:     offline,
+		Mirrors:     mirrors,
+		Dir:         p.dir,
+		Credentials: registry.DefaultCredentials(p.Getenv),
+		CertDirs:    registry.DefaultCertDirs(p.Getenv),
+		UserAgent:   "quayside/" + p.Version,
+		Progress:    p.Talk.Pull,
+	}
+	if p.dir == "" {
+		c.Files, c.Vendored = p.files, VendorDir
+		return c, nil
+	}
+	c.Vendored, err = filepath.Abs(p.Path(VendorDir))
+	return c, err
+}
+
+// store opens the content-addressed store: $XDG_CACHE_HOME/quayside, else
+// ~/.cache/quayside.
+func (p *Project) store() (*store.Store, error) {
+	base := p.Getenv("XDG_CACHE_HOME")
+	if !filepath.IsAbs(base) {
+		home := cmp.Or(p.Getenv("HOME"), p.Getenv("USERPROFILE"))
+		if home == "" {
+			return nil, errors.New("no cache directory: set XDG_CACHE_HOME or HOME")
+		}
+		base = filepath.Join(home, ".cache")
+	}
+	return store.Open(filepath.Join(base, "quayside"))
+}
+
+// mirrors reads the files that say where images are fetched from.
+func (p *Project) mirrors() (registry.Mirrors, error) {
+	var all registry.Mirrors
+	for i, name := range p.Settings.Mirrors {
+		data, err := p.Read(name)
+		if err != nil {
+			return all, diag.Errorf(p.Settings.At(fmt.Sprintf("spec.mirrors[%d]", i)), "%w", err)
+		}
+		m, err := registry.ParseMirrors(filepath.ToSlash(name), data)
+		if err != nil {
+			return all, err
+		}
+		all = all.Join(m)
+	}
+	return all, nil
+}

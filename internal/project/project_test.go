@@ -1,0 +1,234 @@
+package project_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry"
+)
+
+// silent is told what goes on, and fails the test where somebody warns.
+type silent struct{ testing.TB }
+
+func (silent) Progress(string, ...any) {}
+func (silent) Pull(registry.Progress)  {}
+func (silent) Done()                   {}
+func (s silent) Note(f string, args ...any) {
+	s.Errorf(f, args...)
+}
+
+func (s silent) Warn(ws []diag.Warning) {
+	if len(ws) > 0 {
+		s.Errorf("warnings: %v", ws)
+	}
+}
+
+// env returns an environment with a store of its own, and in which nobody can
+// make a temporary directory.
+func env(t testing.TB) project.Env {
+	cache := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(cache, "no", "such", "directory"))
+	getenv := func(key string) string {
+		if key == "XDG_CACHE_HOME" {
+			return cache
+		}
+		return ""
+	}
+	return project.Env{Getenv: getenv, Version: "test", Offline: true, Talk: silent{t}}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const quickstart = "../../examples/quickstart"
+
+// copyOf returns the files of the quickstart, some replaced.
+func copyOf(t testing.TB, replaced map[string]string) fstest.MapFS {
+	t.Helper()
+	out := fstest.MapFS{}
+	check(t, fs.WalkDir(os.DirFS(quickstart), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(filepath.Join(quickstart, name))
+		out[name] = &fstest.MapFile{Data: data}
+		return err
+	}))
+	for name, text := range replaced {
+		if text == "" {
+			delete(out, name)
+		} else {
+			out[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+	}
+	return out
+}
+
+// git runs git.
+func git(t testing.TB, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v\n%s", args, err, out)
+	}
+}
+
+// committed returns the files as the directory ops of a revision, whose work
+// tree is empty.
+func committed(t testing.TB, files fs.FS) *gitrepo.Revision {
+	t.Helper()
+	dir := t.TempDir()
+	check(t, os.CopyFS(filepath.Join(dir, "ops"), files))
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-qm", "all")
+	check(t, os.RemoveAll(filepath.Join(dir, "ops")))
+	repo, err := gitrepo.Open(dir)
+	check(t, err)
+	rev, err := repo.Revision("main")
+	check(t, err)
+	return rev
+}
+
+// roots opens the same files in every way there is.
+func roots(t *testing.T, files fstest.MapFS, run func(t *testing.T, p *project.Project)) {
+	rev := committed(t, files)
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, files))
+	for name, open := range map[string]func(project.Env) (*project.Project, error){
+		"directory": func(e project.Env) (*project.Project, error) { return project.Open(project.Dir(dir), e) },
+		"map": func(e project.Env) (*project.Project, error) {
+			return project.Open(project.Files(files, "map:", "."), e)
+		},
+		"revision": func(e project.Env) (*project.Project, error) { return project.Open(project.Revision(rev, "ops"), e) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := open(env(t))
+			check(t, err)
+			run(t, p)
+		})
+	}
+}
+
+// TestRoots resolves and renders a workspace, whatever it lies in: the lock and
+// the tree are those that are committed.
+func TestRoots(t *testing.T) {
+	for name, replaced := range map[string]map[string]string{
+		"with its lock":    nil,
+		"without its lock": {"quayside.lock": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, err := os.ReadFile(filepath.Join(quickstart, project.LockFile))
+			check(t, err)
+			roots(t, copyOf(t, replaced), func(t *testing.T, p *project.Project) {
+				ctx := context.Background()
+				in, err := p.Inputs(ctx, p.ResolveOptions(), false)
+				check(t, err)
+				res, err := in.Resolve(ctx)
+				check(t, errors.Join(err, res.Failed))
+				if got := lockfile.Format(res.Lock); string(got) != string(want) {
+					t.Errorf("the lock differs:\n%s", got)
+				}
+				rendered, err := p.Render(ctx, res.Lock)
+				check(t, err)
+				have, err := p.Rendered()
+				check(t, err)
+				if d := filetree.Diff(have, rendered.Tree); have.Len() < 10 || len(d) > 0 {
+					t.Errorf("of %d files in the tree there differ: %v", have.Len(), d)
+				}
+			})
+		})
+	}
+}
+
+// TestCatalogForms reads catalogs of every kind of file, whatever they lie in.
+func TestCatalogForms(t *testing.T) {
+	settings := func(source string) map[string]string {
+		data, err := os.ReadFile(filepath.Join(quickstart, "quayside.yaml"))
+		check(t, err)
+		return map[string]string{
+			"quayside.lock": "", "quayside.yaml": strings.ReplaceAll(string(data), "oci:catalog", source),
+		}
+	}
+	for _, source := range []string{"oci:catalog", "bundles:catalog-src"} {
+		t.Run(source, func(t *testing.T) {
+			roots(t, copyOf(t, settings(source)), func(t *testing.T, p *project.Project) {
+				in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+				check(t, err)
+				if got := len(in.Index.Having("etcd")); got != 1 {
+					t.Errorf("%d catalogs have etcd: %v", got, in.Index.Broken())
+				}
+			})
+		})
+	}
+}
+
+// TestFaultsNameTheFile opens what is wrong: the fault names the file as the
+// user does, once.
+func TestFaultsNameTheFile(t *testing.T) {
+	t.Run("settings", func(t *testing.T) {
+		rev := committed(t, fstest.MapFS{"quayside.yaml": {Data: []byte("nonsense: true\n")}})
+		if _, err := project.Open(project.Revision(rev, "ops"), env(t)); err == nil || !strings.HasPrefix(err.Error(), "main:ops/quayside.yaml:1") {
+			t.Errorf("error %v", err)
+		}
+	})
+	for name, c := range map[string]struct {
+		files map[string]string
+		read  func(p *project.Project) error
+		want  string
+	}{
+		"lock": {map[string]string{"quayside.lock": "x: y\n"}, func(p *project.Project) error { _, err := p.Lock(); return err }, "quayside.lock:"},
+		"no lock": {
+			map[string]string{"quayside.lock": ""},
+			func(p *project.Project) error { _, err := p.NeedLock(); return err },
+			"no quayside.lock in ",
+		},
+		"declarations": {
+			map[string]string{"subscriptions/etcd.yaml": "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nspec: {nam: x}\n"},
+			func(p *project.Project) error { _, err := p.Declarations(); return err }, "subscriptions/etcd.yaml:",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			roots(t, copyOf(t, c.files), func(t *testing.T, p *project.Project) {
+				err := c.read(p)
+				if err == nil || strings.Count(err.Error(), c.want) == 0 {
+					t.Errorf("error %v, want %q", err, c.want)
+				}
+				if again := c.read(p); again == nil || again.Error() != err.Error() {
+					t.Errorf("the second time: %v", again)
+				}
+			})
+		})
+	}
+}
+
+// TestOutside names a file that only a directory on disk can reach.
+func TestOutside(t *testing.T) {
+	files := copyOf(t, nil)
+	settings := string(files["quayside.yaml"].Data) + "  mirrors: [../mirrors.yaml]\n"
+	files["quayside.yaml"] = &fstest.MapFile{Data: []byte(settings)}
+	p, err := project.Open(project.Files(files, "map:", "."), project.Env{Talk: silent{t}})
+	check(t, err)
+	want := "map:quayside.yaml:10:13: ../mirrors.yaml lies outside the workspace"
+	if _, err := p.Mirrors(); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

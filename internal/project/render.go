@@ -1,0 +1,251 @@
+package project
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle/fetch"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+	"github.com/quayside/quayside/report/look"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/workspace"
+)
+
+// contents returns the content of what a lock pins.
+func (p *Project) contents(lock *lockfile.File) (*fetch.Contents, error) {
+	indexes, err := p.indexes()
+	if err != nil {
+		return nil, err
+	}
+	client, err := p.Client()
+	return fetch.New(lock, client, indexes), err
+}
+
+// Render renders a lock.
+func (p *Project) Render(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+	opt, err := p.renderOptions()
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.contents(lock)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	res, err := render.All(lock, opt, func(pin lockfile.Pin) (fs.FS, error) {
+		p.Talk.Progress("reading bundle %s", pin.Bundle)
+		return c.Open(ctx, pin)
+	})
+	p.Talk.Done()
+	return res, err
+}
+
+// Rendered reads the tree as it stands, empty where there is none.
+func (p *Project) Rendered() (*filetree.Tree, error) { return p.Tree(p.Settings.Output) }
+
+// Tree reads a directory of the workspace, which may be absent.
+func (p *Project) Tree(name string) (*filetree.Tree, error) {
+	dir, err := p.lookup(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return filetree.New(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return filetree.Read(dir.FS)
+}
+
+// renderOptions returns what quayside.yaml says about rendering.
+func (p *Project) renderOptions() (render.Options, error) {
+	w := p.Settings
+	mirrors, err := p.Mirrors()
+	if err != nil {
+		return render.Options{}, err
+	}
+	opt := render.Options{
+		Profile:           w.Profile,
+		Certificates:      w.Certificates,
+		KubernetesVersion: w.KubernetesVersion,
+		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},
+		ImagePullSecrets:  w.ImagePullSecrets,
+		CSVAnnotations:    w.CSVAnnotations,
+		HealthChecks:      w.HealthChecks,
+		CertificateSecret: w.CertificateSecret.Name,
+		CASecret:          w.CertificateSecret.CASecret,
+	}
+	if g := w.GitOps; g != nil {
+		told := g.Tree()
+		opt.GitOps = &told
+	}
+	if name := w.CertificateSecret.CAFile; name != "" {
+		if opt.CABundle, err = p.certificates(name); err != nil {
+			return render.Options{}, diag.Errorf(w.At("spec.certificateSecret.caFile"), "%w", err)
+		}
+	}
+	for _, m := range mirrors.Rewrites() {
+		opt.Mirrors = append(opt.Mirrors, render.Mirror{Source: m.Prefix, Mirror: m.Mirror, DigestOnly: !m.Tags, TagOnly: !m.Digests})
+	}
+	for _, c := range w.Clusters {
+		opt.Clusters = append(opt.Clusters, render.Cluster{
+			Name: c.Name, Server: c.Server, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
+		})
+	}
+	if r := w.Reporter; r.Enabled {
+		opt.Reporter = &render.Reporter{Image: r.Image, Namespace: r.Namespace, LeaderElection: r.LeaderElection}
+	}
+	return opt, nil
+}
+
+// certificates reads a file with certificates, and with nothing that is
+// secret: its content goes into the tree.
+func (p *Project) certificates(name string) ([]byte, error) {
+	data, err := p.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("%s holds a %s: only certificates belong there", name, strings.ToLower(block.Type))
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		found = true
+	}
+	if !found {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
+	}
+	return data, nil
+}
+
+// Clusters returns the names of the clusters, as quayside.yaml has them.
+func (p *Project) Clusters() []string {
+	var names []string
+	for _, c := range p.Settings.Clusters {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Cluster returns the cluster of that name, or the only one for "". flag is
+// what a user names one with.
+func (p *Project) Cluster(name, flag string) (string, error) {
+	have := p.Clusters()
+	switch {
+	case name == "" && len(have) > 1:
+		return "", fmt.Errorf("there are several clusters: name one with %s (have %s)", flag, strings.Join(have, ", "))
+	case name == "":
+		return have[0], nil
+	case !slices.Contains(have, name):
+		return "", fmt.Errorf("no cluster %q (have %s)%s", name, strings.Join(have, ", "), diag.DidYouMean(name, have))
+	default:
+		return name, nil
+	}
+}
+
+// Expected renders the lock and returns what a cluster should have of the
+// operators named, of all where none is.
+func (p *Project) Expected(ctx context.Context, cluster string, names []string) (*look.Expected, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	want := &look.Expected{All: len(names) == 0, Reporter: p.Settings.Reporter.Enabled}
+	if want.Cluster, err = p.Cluster(cluster, "--cluster"); err != nil {
+		return nil, err
+	}
+	part, err := chosen(lock, names)
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	here, err := res.Installations(want.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	var pins []lockfile.Pin
+	for _, in := range here {
+		if pin, ok := part.Pin(in.Namespace, in.Spec.Package); ok {
+			want.Installations = append(want.Installations, in)
+			pins = append(pins, pin)
+		}
+	}
+	if len(pins) < len(names) {
+		return nil, fmt.Errorf("cluster %q does not get all of %s: see spec.clusters of %s", want.Cluster, strings.Join(names, ", "), workspace.FileName)
+	}
+	want.Lock = lock.With(lock.Catalogs, pins)
+	return want, nil
+}
+
+// chosen returns the part of a lock that has the operators named, all where
+// none is.
+func chosen(lock *lockfile.File, names []string) (*lockfile.File, error) {
+	if len(names) == 0 {
+		return lock, nil
+	}
+	var pins []lockfile.Pin
+	var have []string
+	for _, p := range lock.Pins {
+		have = append(have, p.Key())
+		if slices.Contains(names, p.Key()) {
+			pins = append(pins, p)
+		}
+	}
+	var errs []error
+	for _, name := range names {
+		if !slices.Contains(have, name) {
+			errs = append(errs, fmt.Errorf("no operator %q in %s (want namespace/package)%s", name, LockFile, diag.DidYouMean(name, have)))
+		}
+	}
+	return lock.With(lock.Catalogs, pins), errors.Join(errs...)
+}
+
+// Accept writes into lock, as accepted, what its operators may do and which
+// APIs they bring: of all, or of those that are named.
+func (p *Project) Accept(ctx context.Context, lock *lockfile.File, all bool, named []resolve.Target) error {
+	var keys []string
+	for _, t := range named {
+		keys = append(keys, t.Namespace+"/"+t.Package)
+		if _, ok := lock.Pin(t.Namespace, t.Package); !ok {
+			return fmt.Errorf("--accept=%s/%s: no such operator in %s", t.Namespace, t.Package, LockFile)
+		}
+	}
+	res, err := p.Render(ctx, lock)
+	if err != nil {
+		return err
+	}
+	var files []diff.File
+	for name, data := range res.Tree.All() {
+		files = append(files, diff.File{Path: name, Data: data})
+	}
+	objects, err := diff.Objects(diff.Base(".", files), lock.Pins)
+	if err != nil {
+		return err
+	}
+	budget, err := diff.Budget(diff.State{Name: LockFile, Pins: lock.Pins, Objects: objects})
+	if err != nil {
+		return err
+	}
+	taken := func(operator string) bool { return all || slices.Contains(keys, operator) }
+	lock.Accepted = slices.DeleteFunc(lock.Accepted, func(a lockfile.Accepted) bool { return taken(a.Operator) })
+	for _, b := range budget {
+		if taken(b.Operator) && b.Operator != "" {
+			lock.Accepted = append(lock.Accepted, lockfile.Accepted{Operator: b.Operator, Permissions: b.Permissions, APIs: b.APIs})
+		}
+	}
+	return nil
+}

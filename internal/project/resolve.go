@@ -1,0 +1,215 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// ResolveOptions returns what quayside.yaml says about resolving.
+func (p *Project) ResolveOptions() resolve.Options {
+	w := p.Settings
+	return resolve.Options{
+		KubernetesVersion:  w.KubernetesVersion,
+		OpenShiftVersion:   w.OpenShiftVersion,
+		Requirements:       w.Requirements,
+		AllowOverlap:       w.AllowOverlap,
+		SharedDependencies: w.SharedDependencies,
+	}
+}
+
+// Inputs is everything that resolving reads.
+type Inputs struct {
+	Options  resolve.Options
+	Declared *subscription.Set
+	Index    *catalog.Index
+	Lock     *lockfile.File // as resolving sees it; nil where there is none
+	Read     *lockfile.File // as it was read: bundles that are declared themselves may have changed since
+
+	project *Project
+	stale   []resolve.Reason // what of Lock is not as it was read
+	holds   []hold           // what a cluster holds back
+}
+
+// Inputs reads the declarations, the lock, and of the catalogs what resolving
+// with opt can look at. A catalog that the lock pins by tag is read at its
+// digest, unless fresh is asked for.
+func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (*Inputs, error) {
+	set, err := p.Declarations()
+	if err != nil {
+		return nil, err
+	}
+	in := &Inputs{project: p, Options: opt}
+	if in.Read, err = p.LockIfAny(); err != nil {
+		return nil, err
+	}
+	at := in.Read
+	if fresh {
+		at = nil
+	}
+	catalogs := p.Catalogs(set)
+	bundles, err := p.directs(ctx, set, in.Read, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if in.Declared, err = withDirects(set, bundles); err != nil {
+		return nil, err
+	}
+	in.Lock, in.stale = refreshed(in.Read, bundles, opt)
+	sh, err := p.Shelf(ctx, catalogs, at, true)
+	if err != nil {
+		return nil, err
+	}
+	defer sh.Close()
+	if err := putDirects(sh, bundles); err != nil {
+		return nil, err
+	}
+	in.Index, err = sh.Pick(ctx, cache.Closure(resolve.Scope(in.Declared, in.Lock, opt)))
+	return in, err
+}
+
+// Check says whether the lock answers the declarations, and whether what it
+// pins is signed by whom it says.
+func (in *Inputs) Check(ctx context.Context) error {
+	if in.Lock == nil {
+		return &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
+	}
+	if err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options); err != nil {
+		return in.blame(err)
+	}
+	if len(in.stale) > 0 {
+		return &resolve.StaleError{Reasons: in.stale}
+	}
+	return in.project.checkSigned(ctx, in.Lock)
+}
+
+// Outdated returns how far behind every pin of the lock is.
+func (in *Inputs) Outdated() []resolve.Age {
+	return resolve.Outdated(in.Index, in.Declared, in.Read, in.Options)
+}
+
+// Resolution is what resolving came to.
+type Resolution struct {
+	Lock      *lockfile.File // with every pin tied to its content; nil where there is no solution
+	Conflicts []*resolve.Conflict
+	Failed    error // the conflicts, or the catalogs that are waited for; nil where all could be resolved
+	Changes   []Change
+	Warnings  []diag.Warning // of the resolution; those of the declarations are theirs
+}
+
+// Resolve makes the lock that answers the inputs. With an error there may be a
+// resolution without a lock, for its warnings.
+func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
+	res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
+	if res == nil {
+		return nil, err
+	}
+	out := &Resolution{Conflicts: res.Conflicts, Warnings: res.Warnings}
+	if len(res.Conflicts) > 0 {
+		out.Failed = in.blame(resolve.Conflicts(res.Conflicts))
+	}
+	if input := new(InputError); errors.As(out.Failed, &input) {
+		out.Warnings = slices.DeleteFunc(out.Warnings, func(w diag.Warning) bool { return w.Code == "broken-catalog" })
+	}
+	out.Warnings = diag.SortWarnings(append(out.Warnings, in.heldBack(out.Warnings)...))
+	if res.Lock == nil {
+		return out, nil
+	}
+	if out.Lock, err = in.complete(ctx, res.Lock); err != nil {
+		return out, err
+	}
+	out.Changes = changes(in.Read, out.Lock, res.Moves)
+	return out, nil
+}
+
+// complete returns lock with every pin tied to its content. What the lock
+// before already says of the same bundle is kept.
+func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.File, error) {
+	p := in.project
+	c, err := p.contents(lock)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	pins := make([]lockfile.Pin, len(lock.Pins))
+	for i, pin := range lock.Pins {
+		p.Talk.Progress("pinning bundle %s", pin.Bundle)
+		if pins[i], err = c.Tie(ctx, pin, in.Lock); err != nil {
+			return nil, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+		}
+	}
+	out := lock.With(lock.Catalogs, pins)
+	if in.Lock != nil { // what is accepted of the operators that stay
+		out.Accepted = slices.DeleteFunc(slices.Clone(in.Lock.Accepted), func(a lockfile.Accepted) bool {
+			namespace, pkg, pinned := strings.Cut(a.Operator, "/")
+			_, stays := out.Pin(namespace, pkg)
+			return pinned && !stays
+		})
+	}
+	return p.sign(ctx, out, in.Lock)
+}
+
+// blame returns err with the conflicts that only a catalog which cannot be
+// read causes replaced by what is wrong with the catalog.
+func (in *Inputs) blame(err error) error {
+	var conflicts resolve.Conflicts
+	if len(in.Index.Broken()) == 0 || !errors.As(err, &conflicts) {
+		return err
+	}
+	waiting, needed := in.waiting()
+	others := slices.DeleteFunc(slices.Clone(conflicts), func(c *resolve.Conflict) bool {
+		return slices.ContainsFunc(c.Subscriptions, func(key string) bool { return waiting[key] })
+	})
+	if len(needed) == 0 || len(others) == len(conflicts) {
+		return err
+	}
+	faults := broken(in.Index, func(id catalog.ID) bool { return needed[id] })
+	input := &InputError{fmt.Errorf("%w\nwaiting for it: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
+	if len(others) == 0 {
+		return input
+	}
+	return errors.Join(input, others)
+}
+
+// waiting returns the subscriptions that need a catalog which could not be
+// read, and those catalogs. A subscription that names no catalog may need any
+// of them where its package is in no other; one that a dependency got is known
+// by its pin.
+func (in *Inputs) waiting() (subscriptions map[string]bool, catalogs map[catalog.ID]bool) {
+	subscriptions, catalogs = map[string]bool{}, map[catalog.ID]bool{}
+	broken := in.Index.Broken()
+	need := func(key string, id catalog.ID) {
+		if broken[id] != nil {
+			subscriptions[key] = true
+			catalogs[id] = true
+		}
+	}
+	for _, sub := range in.Declared.Subscriptions {
+		if sub.Catalog != nil {
+			need(sub.Key(), *sub.Catalog)
+			continue
+		}
+		if len(in.Index.Having(sub.Package)) == 0 {
+			for id := range broken {
+				need(sub.Key(), id)
+			}
+		}
+	}
+	if in.Lock != nil {
+		for _, p := range in.Lock.Pins {
+			if p.Generated {
+				need(p.Namespace+"/"+p.Subscription, p.Catalog)
+			}
+		}
+	}
+	return subscriptions, catalogs
+}

@@ -1,0 +1,150 @@
+package project
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/workspace"
+)
+
+// maxFile bounds what is read of one file that a person may have written.
+const maxFile = 64 << 20
+
+// Root is where a workspace lies: a directory on disk, one of a revision, or any
+// file system.
+type Root struct {
+	files  fs.FS
+	lookup func(path string) (source.File, error)
+	dir    string        // on disk, as the user would name it; empty for files that are not there
+	name   string        // put before the names of the settings and the lock: "main:ops/"
+	repo   func() string // the path of the workspace in its repository: "."
+}
+
+// Dir returns the directory dir, as the user would name it. Files that
+// quayside.yaml names may lie outside of it.
+func Dir(dir string) Root {
+	return Root{files: os.DirFS(dir), lookup: source.Below(dir), dir: dir, repo: func() string { return inRepository(dir) }}
+}
+
+// Files returns a file system, out of which no name leads. name, which tells
+// it from all others, stands before the names of the settings and of the lock
+// in positions; in is the path of the workspace in its repository.
+func Files(fsys fs.FS, name, in string) Root {
+	r := Root{files: fsys, name: name, repo: func() string { return in }}
+	r.lookup = func(name string) (source.File, error) {
+		f := source.File{Path: r.name + path.Clean(filepath.ToSlash(name)), Shown: name}
+		at := path.Clean(filepath.ToSlash(name))
+		if !fs.ValidPath(at) {
+			return f, fmt.Errorf("%s lies outside the workspace", name)
+		}
+		info, err := fs.Stat(fsys, at)
+		if err != nil {
+			return f, err
+		}
+		if !info.IsDir() {
+			at, f.Name = path.Dir(at), path.Base(at)
+		}
+		f.FS, err = fs.Sub(fsys, at)
+		return f, err
+	}
+	return r
+}
+
+// Revision returns the directory dir of a revision.
+func Revision(rev *gitrepo.Revision, dir string) Root {
+	return Files(rev.FS(dir), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
+}
+
+// Find returns the directory of the workspace that the current directory is
+// in: the nearest one upwards that holds quayside.yaml, else the current one.
+func Find() (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir, up := here, "."; ; dir, up = filepath.Dir(dir), filepath.Join(up, "..") {
+		if _, err := os.Stat(filepath.Join(dir, workspace.FileName)); err == nil {
+			return up, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return ".", nil
+		}
+	}
+}
+
+// inRepository returns the path of dir in the repository around it: below where
+// .git is, else ".".
+func inRepository(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "."
+	}
+	for top := abs; top != filepath.Dir(top); top = filepath.Dir(top) {
+		if _, err := os.Stat(filepath.Join(top, ".git")); err == nil {
+			rel, _ := filepath.Rel(top, abs)
+			return filepath.ToSlash(rel)
+		}
+	}
+	return "."
+}
+
+// Read reads a regular file of at most maxFile bytes.
+func (r Root) Read(name string) ([]byte, error) {
+	f, err := r.lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	return ReadFile(f)
+}
+
+// ReadFile reads a regular file that a person may have written, and that is not
+// too large for that.
+func ReadFile(f source.File) ([]byte, error) {
+	if f.Name == "" {
+		return nil, fmt.Errorf("%s is not a regular file", f.Shown)
+	}
+	info, err := fs.Stat(f.FS, f.Name)
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", f.Shown)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%s: %d bytes, more than the %d that are read", f.Shown, info.Size(), maxFile)
+	}
+	var data []byte
+	if err == nil {
+		data, err = fs.ReadFile(f.FS, f.Name)
+	}
+	if at := new(fs.PathError); errors.As(err, &at) {
+		err = &fs.PathError{Op: at.Op, Path: f.Shown, Err: at.Err}
+	}
+	return data, err
+}
+
+// exists reports whether there is a file or directory of that name.
+func (r Root) exists(name string) bool {
+	_, err := r.lookup(name)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// below returns name, which is relative to the repository, relative to the
+// workspace: "." where it lies at or above it. It is false where it lies
+// elsewhere.
+func (r Root) below(name string) (string, bool) {
+	rel, err := filepath.Rel(filepath.FromSlash(r.repo()), filepath.FromSlash(path.Clean(name)))
+	if err != nil {
+		return "", false
+	}
+	rel = filepath.ToSlash(rel)
+	if strings.Trim(rel, "./") == "" {
+		return ".", true
+	}
+	return rel, !strings.HasPrefix(rel, "../")
+}

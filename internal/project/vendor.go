@@ -1,0 +1,117 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/mirror"
+	"github.com/quayside/quayside/registry/trust"
+)
+
+// VendorOptions says which images are kept beside the lock.
+type VendorOptions struct {
+	LockedOnly bool // leave out the catalogs that no pin of the lock comes from
+	Refresh    bool // look up the tags of these catalogs again
+	Check      bool // fetch nothing
+}
+
+// Vendored returns the images that resolving and rendering read: those that
+// the lock names, and the catalogs that it does not, with their signatures
+// where these are demanded. A catalog of the latter kind that cannot be had is
+// warned of, as resolve does.
+func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]registry.VendoredImage, []diag.Warning, error) {
+	var out []registry.VendoredImage
+	for _, im := range mirror.Images(lock) {
+		if !slices.Contains(im.Roles, mirror.Catalog) && !slices.Contains(im.Roles, mirror.Bundle) {
+			continue
+		}
+		src, err := registry.ParseSource("image:" + im.Image)
+		if err != nil {
+			return nil, nil, err
+		}
+		images, err := p.withSignatures(ctx, src, cmp.Or(src.Digest, im.Digest))
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, images...)
+	}
+	if opt.LockedOnly {
+		return out, nil, nil
+	}
+	set, err := p.DeclarationsIfAny()
+	if err != nil {
+		return nil, nil, err
+	}
+	var warnings []diag.Warning
+	for _, c := range p.Catalogs(set) {
+		_, remote := c.Source.Remote()
+		if locked, ok := lock.Catalog(c.ID); !remote || ok && locked.Source == string(c.Source) {
+			continue
+		}
+		images, err := p.spare(ctx, c.Source, opt)
+		var unsigned *trust.Error
+		if errors.As(err, &unsigned) || ctx.Err() != nil {
+			return nil, warnings, diag.Errorf(c.Pos, "catalog %q: %w", c.ID, err)
+		}
+		if err != nil {
+			warnings = append(warnings, diag.Warning{Pos: c.Pos, Msg: fmt.Sprintf("catalog %q is left out: %v", c.ID, err)})
+			continue
+		}
+		out = append(out, images...)
+	}
+	return out, warnings, nil
+}
+
+// withSignatures returns an image, and what it is signed with where it has to
+// be.
+func (p *Project) withSignatures(ctx context.Context, src registry.Source, digest string) ([]registry.VendoredImage, error) {
+	out := []registry.VendoredImage{{Name: src.String(), Digest: digest}}
+	got, err := p.Verified(ctx, "image:"+src.String(), catalog.Digest(digest))
+	if err != nil || got == nil {
+		return out, err
+	}
+	for _, sig := range got.Signatures {
+		out = append(out, registry.VendoredImage{Name: sig.Name, Digest: sig.Manifest})
+	}
+	return out, nil
+}
+
+// spare finds out what the reference of a catalog stands for that no pin of
+// the lock came from: a pin may come from it the next time. The image is brought
+// near, so that what fails fails here.
+func (p *Project) spare(ctx context.Context, ref source.Ref, opt VendorOptions) ([]registry.VendoredImage, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	src, err := registry.ParseSource(string(ref))
+	if err != nil {
+		return nil, err
+	}
+	digest := src.Digest
+	if digest == "" && !opt.Refresh {
+		digest = client.VendoredDigest(string(ref))
+	}
+	at := ref
+	if digest != "" {
+		at = ref.AtDigest(catalog.Digest(digest))
+	}
+	im, err := client.Open(ctx, string(at))
+	if err != nil {
+		return nil, err
+	}
+	defer im.Close()
+	images, err := p.withSignatures(ctx, src, im.Digest())
+	if err != nil || opt.Check {
+		return images, err
+	}
+	return images, im.Fetch(ctx)
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// LockDir keeps other processes, and other callers in this one, from locking a
+// directory until unlock is called or the process dies. It waits for them so
+// long, and then says so. No file is made. Where the file system has no locks
+// the directory is not locked.
+func LockDir(dir string, wait time.Duration) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	unlock = func() { _ = f.Close() } // it was only read
+	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+		switch err := tryLock(f); {
+		case !errors.Is(err, errBusyLock):
+			return unlock, nil
+		case time.Now().After(until):
+			unlock()
+			return nil, fmt.Errorf("another process has been writing to %s for %s: try again when it is done", dir, wait)
+		}
+	}
+}
+
+// ShareDir says that a directory is in use until release is called or the
+// process dies. Where nobody else says so, tidy is called first: what is left
+// in the directory then is of no use to anybody.
+func ShareDir(dir string, tidy func() error) (release func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if tryLock(f) == nil {
+		err = tidy()
+	}
+	if err == nil {
+		err = share(f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,50 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/store"
+)
+
+func TestLockDir(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := store.LockDir(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.LockDir(dir, 1); err == nil || !strings.Contains(err.Error(), "another process has been writing to "+dir) {
+		t.Errorf("locked twice: %v", err)
+	}
+	unlock()
+	again, err := store.LockDir(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+}
+
+// TestShareDir tidies a directory where nobody else uses it.
+func TestShareDir(t *testing.T) {
+	dir, tidied := t.TempDir(), 0
+	use := func() func() {
+		release, err := store.ShareDir(dir, func() error { tidied++; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return release
+	}
+	first := use()
+	second := use()
+	if tidied != 1 {
+		t.Errorf("tidied %d times while it is in use", tidied)
+	}
+	first()
+	second()
+	use()()
+	if tidied != 2 {
+		t.Errorf("tidied %d times", tidied)
+	}
+}

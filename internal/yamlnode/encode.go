@@ -1,0 +1,230 @@
+package yamlnode
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// Encode returns v, a [kobj.Object] or what one may hold, as block YAML: keys
+// sorted, lists as deep as their key, no line folded. Strings that a YAML 1.1 or
+// 1.2 reader could take for something else are quoted. The same value gives the
+// same bytes, and both kinds of reader give the value back.
+func Encode(v any) []byte {
+	e := encoder{out: make([]byte, 0, 4<<10)}
+	if o, ok := v.(kobj.Object); ok {
+		v = map[string]any(o)
+	}
+	e.node(v, 0)
+	return e.out
+}
+
+// encoder appends YAML to out. A node is written where the cursor stands; one
+// of several lines continues at indent and ends with a line break.
+type encoder struct{ out []byte }
+
+func (e *encoder) node(v any, indent int) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 {
+			e.mapping(v, indent)
+			return
+		}
+		e.raw("{}\n")
+	case []any:
+		if len(v) > 0 {
+			e.sequence(v, indent)
+			return
+		}
+		e.raw("[]\n")
+	case string:
+		e.text(v, indent)
+	default:
+		e.raw(valueText(v) + "\n")
+	}
+}
+
+func (e *encoder) raw(s string) { e.out = append(e.out, s...) }
+
+func (e *encoder) indent(n int) {
+	for range n {
+		e.out = append(e.out, ' ')
+	}
+}
+
+func (e *encoder) mapping(m map[string]any, indent int) {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for i, key := range keys {
+		if i > 0 {
+			e.indent(indent)
+		}
+		e.raw(loose(key))
+		e.raw(":")
+		switch v := m[key].(type) {
+		case map[string]any:
+			if len(v) > 0 {
+				e.raw("\n")
+				e.indent(indent + 2)
+				e.mapping(v, indent+2)
+				continue
+			}
+		case []any:
+			if len(v) > 0 {
+				e.raw("\n")
+				e.indent(indent)
+				e.sequence(v, indent)
+				continue
+			}
+		}
+		e.raw(" ")
+		e.node(m[key], indent+2)
+	}
+}
+
+func (e *encoder) sequence(items []any, indent int) {
+	for i, item := range items {
+		if i > 0 {
+			e.indent(indent)
+		}
+		e.raw("- ")
+		e.node(item, indent+2)
+	}
+}
+
+// text writes a string: lines as a literal block where that is exact.
+func (e *encoder) text(s string, indent int) {
+	if !strings.Contains(s, "\n") || !literal(s) {
+		e.raw(loose(s) + "\n")
+		return
+	}
+	body := strings.TrimRight(s, "\n")
+	switch trailing := len(s) - len(body); trailing {
+	case 0:
+		e.raw("|-\n")
+	case 1:
+		e.raw("|\n")
+	default:
+		e.raw("|+\n")
+		body = s[:len(s)-1]
+	}
+	for line := range strings.SplitSeq(body, "\n") {
+		if line != "" {
+			e.indent(max(indent, 2))
+			e.raw(line)
+		}
+		e.raw("\n")
+	}
+}
+
+// literal reports whether a string of several lines can stand as a block: it
+// begins with neither blank nor break, and holds only what readers keep.
+func literal(s string) bool {
+	if first := s[0]; first == ' ' || first == '\t' || first == '\n' {
+		return false
+	}
+	if strings.Contains(s, "\n\t") {
+		return false
+	}
+	for _, r := range s {
+		if r != '\n' && r != '\t' && !printable(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+// printable leaves out what some reader takes for a line break or drops.
+func printable(r rune) bool {
+	return r >= ' ' && r < 0x7f || r > 0xa0 && r != 0xfeff && r != '\u2028' && r != '\u2029' && r != utf8.RuneError && unicode.IsPrint(r)
+}
+
+// loose returns s as it is where that is safe in a block, else in double quotes.
+// It quotes less than [Quote]: the tree is for people to read, and no checksum
+// is taken of it.
+func loose(s string) string {
+	if unquoted(s) {
+		return s
+	}
+	return doubleQuoted(s, printable, true)
+}
+
+// unquoted reports whether s can stand without quotes and stays a string for
+// every reader.
+func unquoted(s string) bool {
+	if s == "" || len(s) > 1024 && strings.ContainsAny(s, "\"'") || !unquotedStart(s) || reserved(s) || numeric(s) {
+		return false
+	}
+	previous := rune(0)
+	for _, r := range s {
+		if !printable(r) || r == '#' && previous == ' ' || r == ' ' && previous == ':' {
+			return false
+		}
+		previous = r
+	}
+	return previous != ' ' && previous != ':'
+}
+
+func unquotedStart(s string) bool {
+	switch c := s[0]; {
+	case strings.IndexByte(" ,[]{}#&*!|>'\"%@`=~<?:", c) >= 0:
+		return false
+	case c == '-':
+		return len(s) > 1 && (s[1] == '-' || isWordByte(s[1])) && !strings.HasPrefix(s, "---")
+	default:
+		return true
+	}
+}
+
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+}
+
+// reserved reports whether some reader takes s for a boolean or null.
+func reserved(s string) bool {
+	if len(s) > 5 {
+		return false
+	}
+	switch strings.ToLower(s) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return true
+	}
+	return false
+}
+
+// numeric reports whether s might be a number, a time or a date in YAML 1.1
+// or 1.2: it begins as one and holds nothing that none of them can.
+func numeric(s string) bool {
+	if c := s[0]; c != '+' && c != '-' && c != '.' && (c < '0' || c > '9') {
+		return false
+	}
+	return strings.Trim(s, "0123456789abcdefABCDEFxXoO+-.:_ tTzZinIN") == ""
+}
+
+func valueText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case int:
+		return strconv.Itoa(v)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case json.Number:
+		return v.String()
+	default:
+		panic(fmt.Sprintf("yamlnode: cannot encode %T", v))
+	}
+}

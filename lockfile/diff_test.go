@@ -1,0 +1,26 @@
+package lockfile_test
+
+import (
+	"testing"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestMoves shows that a pin has moved when its bundle has another name, and when
+// the name stands for another version; nothing else makes a move.
+func TestMoves(t *testing.T) {
+	was := lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.0"}
+	for name, tt := range map[string]struct {
+		now  lockfile.Pin
+		want lockfile.ChangeKind
+	}{
+		"bundle":  {lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a-v1", Version: "1.0.0"}, lockfile.Moved},
+		"version": {lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.1"}, lockfile.Moved},
+		"image":   {lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.0", Image: "quay.io/a:1"}, lockfile.Changed},
+	} {
+		got := lockfile.Diff(lockfile.New(nil, []lockfile.Pin{was}), lockfile.New(nil, []lockfile.Pin{tt.now}))
+		if len(got) != 1 || got[0].Kind != tt.want || got[0].From != "1.0.0" || got[0].To != tt.now.Version {
+			t.Errorf("%s: %+v, want one that is %s", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package lockfile_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+)
+
+func declared() *lockfile.File {
+	f := sample()
+	f.Namespaces = []lockfile.Namespace{
+		{Name: "my-etcd", Labels: map[string]string{"openshift.io/cluster-monitoring": "true", "a": ""}, Annotations: map[string]string{"note": "a: b # c\nd"}},
+		{Name: "apps"},
+	}
+	return f
+}
+
+// TestNamespaces fixes the text of declared Namespaces, and that what stands
+// before and after them is as it was without.
+func TestNamespaces(t *testing.T) {
+	text := string(lockfile.Format(declared()))
+	const want = `namespaces:
+
+- name: apps
+  checksum: sha256:296fdc3f13f0ad880bfff34c9f225269167880c1c4f42d31c0f37bbef07efa5d
+
+- name: my-etcd
+  labels:
+    a: ""
+    openshift.io/cluster-monitoring: "true"
+  annotations:
+    note: "a: b # c\nd"
+  checksum: sha256:edaedc015491b86900c2f9291c11abe2c2e2ad2bdf2c3260dbfeae57b68ae170
+
+`
+	before, after, _ := strings.Cut(string(lockfile.Format(sample())), "pins:\n")
+	if d := cmp.Diff(before+want+"pins:\n"+after, text); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	got, err := lockfile.Parse("quayside.lock", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(lockfile.Format(declared()), lockfile.Format(got)); d != "" || len(got.Namespaces) != 2 || got.Namespaces[1].Annotations["note"] != "a: b # c\nd" {
+		t.Errorf("got %v %s", got.Namespaces, d)
+	}
+	if rest := got.With(nil, nil); len(rest.Namespaces) != 2 || len(rest.Pins) != 0 {
+		t.Errorf("With loses the Namespaces: %v", rest)
+	}
+}
+
+func TestNamespaceFaults(t *testing.T) {
+	text := string(lockfile.Format(declared()))
+	block := text[strings.Index(text, "- name: apps"):strings.Index(text, "- name: my-etcd")]
+	for name, c := range map[string]struct{ old, new, want string }{
+		"edited":      {`monitoring: "true"`, `monitoring: "false"`, `quayside.lock:23:3: Namespace "my-etcd" was edited by hand: it does not match its checksum on line 29: undo the edit, or delete the block and run quayside resolve`},
+		"no name":     {"- name: apps\n  checksum", "- checksum", `quayside.lock:20:3: Namespace: no name`},
+		"not a text":  {`monitoring: "true"`, `monitoring: true`, `quayside.lock:26:38: labels.openshift.io/cluster-monitoring: want a string, got the boolean true (put it in quotes)`},
+		"twice":       {block, block + block, `quayside.lock:23:3: Namespace "apps" appears twice, first on line 20: delete one block and run quayside resolve`},
+		"no checksum": {"- name: apps\n  checksum: ", "- name: apps\n  # ", `quayside.lock:20:3: Namespace "apps" has no checksum: undo the edit, or delete the block and run quayside resolve`},
+	} {
+		in := strings.Replace(text, c.old, c.new, 1)
+		if in == text {
+			t.Fatalf("%s: %q is not in the lock", name, c.old)
+		}
+		_, err := lockfile.Parse("quayside.lock", []byte(in))
+		if got := fmt.Sprint(err); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// TestEveryEditOfANamespaceIsFound changes each byte of the blocks in turn.
+func TestEveryEditOfANamespaceIsFound(t *testing.T) {
+	text := lockfile.Format(declared())
+	want, err := lockfile.Parse("quayside.lock", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := strings.Index(string(text), "namespaces:"); i < strings.Index(string(text), "pins:"); i++ {
+		edited := append([]byte(nil), text...)
+		edited[i] ^= 1
+		got, err := lockfile.Parse("quayside.lock", edited)
+		if err == nil && !cmp.Equal(want, got, ignorePos(), cmpopts.EquateEmpty()) {
+			t.Errorf("byte %d (%q to %q) changed the lock unseen: %s", i, text[i], edited[i], cmp.Diff(want, got, ignorePos()))
+		}
+	}
+}
+
+func TestDiffOfNamespaces(t *testing.T) {
+	next := declared()
+	next.Namespaces[0].Labels = map[string]string{"a": ""}
+	next.Namespaces[1].Name = "web"
+	want := []lockfile.Change{
+		{Kind: lockfile.Removed, Namespace: "apps"},
+		{Kind: lockfile.Changed, Namespace: "my-etcd", Fields: []string{"labels"}},
+		{Kind: lockfile.Added, Namespace: "web"},
+	}
+	if d := cmp.Diff(want, lockfile.Diff(declared(), next)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	changes := lockfile.Diff(nil, declared())
+	if len(changes) != 6 || changes[1].Catalog == nil || changes[2].Namespace != "apps" || changes[2].Catalog != nil || changes[4].Package == "" {
+		t.Errorf("want catalogs, then Namespaces, then pins: %v", changes)
+	}
+}
+
+// TestNamespacesMerge lets git merge two branches that each declare another
+// Namespace and label one.
+func TestNamespacesMerge(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed: nothing to merge with")
+	}
+	lock := func(labels map[string]string, names ...string) *lockfile.File {
+		f := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "b", Package: "p", Version: "1.0.0", Bundle: "p.v1.0.0", Catalog: catalog.ID{Name: "c"}}}}
+		for _, name := range names {
+			n := lockfile.Namespace{Name: name}
+			if name == "d" {
+				n.Labels = labels
+			}
+			f.Namespaces = append(f.Namespaces, n)
+		}
+		return f
+	}
+	label := map[string]string{"x": "y"}
+	dir := t.TempDir()
+	var files []string
+	for i, f := range []*lockfile.File{lock(nil, "a", "b", "d", "f"), lock(nil, "b", "d", "f"), lock(label, "b", "d", "f", "g")} {
+		name := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.WriteFile(name, lockfile.Format(f), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, name)
+	}
+	out, err := exec.Command(git, append([]string{"merge-file", "-p"}, files...)...).Output()
+	if err != nil {
+		t.Fatalf("git could not merge: %v\n%s", err, out)
+	}
+	if d := cmp.Diff(string(lockfile.Format(lock(label, "a", "b", "d", "f", "g"))), string(out)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}

@@ -1,0 +1,53 @@
+package lockfile_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestNoNoise wants a block that cannot be read to be told of once: its
+// checksum says nothing then.
+func TestNoNoise(t *testing.T) {
+	text := string(lockfile.Format(declared()))
+	for what, edit := range map[string][2]string{
+		"catalog":   {"  source: oci:catalogs/hub\n", "  source: oci:catalogs/hub\n  sauce: x\n"},
+		"Namespace": {"  labels:\n    a: \"\"\n", "  lables:\n    a: \"\"\n"},
+		"pin":       {"  installMode: OwnNamespace\n", "  installMode: Nowhere\n"},
+	} {
+		in := strings.Replace(text, edit[0], edit[1], 1)
+		if in == text {
+			t.Fatalf("%q is not in the lock", edit[0])
+		}
+		_, err := lockfile.Parse("quayside.lock", []byte(in))
+		if got := fmt.Sprint(err); err == nil || strings.Contains(got, "\n") || strings.Contains(got, "by hand") {
+			t.Errorf("%s: got %s", what, got)
+		}
+	}
+}
+
+func TestAcceptedTwice(t *testing.T) {
+	f := sample()
+	f.Accepted = []lockfile.Accepted{{Operator: "a/b", APIs: []string{"x"}}, {Operator: "a/b", APIs: []string{"y"}}}
+	_, err := lockfile.Parse("quayside.lock", lockfile.Format(f))
+	if got := fmt.Sprint(err); !strings.HasSuffix(got, `what is accepted of "a/b" appears twice, first on line 83: delete one block`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestMoved calls a pin moved by its bundle or by its version alone.
+func TestMoved(t *testing.T) {
+	for what, change := range map[string]func(*lockfile.Pin){
+		"version": func(p *lockfile.Pin) { p.Version = "9.9.9" },
+		"bundle":  func(p *lockfile.Pin) { p.Bundle = "other" },
+	} {
+		next := sample()
+		change(&next.Pins[1])
+		got := lockfile.Diff(sample(), next)
+		if len(got) != 1 || got[0].Kind != lockfile.Moved || fmt.Sprint(got[0].Fields) != "["+what+"]" {
+			t.Errorf("%s: got %v", what, got)
+		}
+	}
+}

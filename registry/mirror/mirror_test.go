@@ -1,0 +1,106 @@
+package mirror_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry/mirror"
+)
+
+const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+func lock() *lockfile.File {
+	id := catalog.ID{Namespace: "olm", Name: "all"}
+	return lockfile.New(
+		[]lockfile.Catalog{{ID: id, Source: "image:quay.io/org/catalog:v1", Digest: digest}, {ID: catalog.ID{Namespace: "olm", Name: "dir"}, Source: "dir:here"}},
+		[]lockfile.Pin{
+			{Namespace: "a", Package: "one", Catalog: id, Image: "quay.io/org/one@" + digest, RelatedImages: []catalog.RelatedImage{
+				{Image: "quay.io/org/one@" + digest}, {Image: "quay.io/org/app:v1"},
+			}},
+			{Namespace: "b", Package: "two", Catalog: id, RelatedImages: []catalog.RelatedImage{{Image: "quay.io/org/app:v1"}}},
+		})
+}
+
+func TestImages(t *testing.T) {
+	got := mirror.Images(lock())
+	want := []mirror.Image{
+		{Image: "quay.io/org/app:v1", Roles: []string{"related"}, Operators: []string{"a/one", "b/two"}},
+		{Image: "quay.io/org/catalog:v1", Digest: digest, Roles: []string{"catalog"}},
+		{Image: "quay.io/org/one@" + digest, Digest: digest, Roles: []string{"bundle"}, Operators: []string{"a/one"}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	type way struct{ From, To string }
+	for _, c := range []struct {
+		name, to string
+		want     []way
+	}{
+		{"ok/registry", "registry.example.com/mirror", []way{
+			{"quay.io/org/app:v1", "registry.example.com/mirror/org/app:v1"},
+			{"quay.io/org/catalog@" + digest, "registry.example.com/mirror/org/catalog:v1"},
+			{"quay.io/org/one@" + digest, "registry.example.com/mirror/org/one:image-" + digest[len("sha256:"):]},
+		}},
+		{"ok/layout", "oci:stick", []way{
+			{"quay.io/org/app:v1", "oci:stick:quay.io/org/app:v1"},
+			{"quay.io/org/catalog@" + digest, "oci:stick:quay.io/org/catalog:v1"},
+			{"quay.io/org/one@" + digest, "oci:stick:quay.io/org/one@" + digest},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			copies, err := mirror.Plan(mirror.Images(lock()), c.to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []way
+			for _, p := range copies {
+				got = append(got, way{p.From, p.To})
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		images []mirror.Image
+		to     string
+		want   string
+	}{
+		"error/no registry": {nil, "registry.example.com/a@b", "is not a registry"},
+		"error/no image":    {[]mirror.Image{{Image: "UPPER", Operators: []string{"a/one"}}}, "r.example.com", "needed by a/one"},
+		"error/one name": {
+			[]mirror.Image{{Image: "a.example.com/op:1"}, {Image: "b.example.com/op:1"}},
+			"r.example.com",
+			"a.example.com/op:1 and b.example.com/op:1 would both become r.example.com/op:1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := mirror.Plan(c.images, c.to); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSets(t *testing.T) {
+	copies, err := mirror.Plan(mirror.Images(lock()), "r.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := mirror.Sets(copies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string]int{"kind: ImageDigestMirrorSet": 1, "kind: ImageTagMirrorSet": 1, "source: quay.io/org/one": 1, "source: quay.io/org/app": 2} {
+		if n := strings.Count(string(got), kind+"\n"); n != want {
+			t.Errorf("%d times %q, want %d:\n%s", n, kind, want, got)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// Package certificates is who makes the serving certificates of webhooks and
+// API services, and how what calls these learns of the CA.
+//
+// A provider is a file here and a line in the table. None of them puts a private
+// key into the tree.
+//
+// Start from [Of] and [Provider].
+package certificates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// Name is the name of a provider, as in quayside.yaml.
+type Name string
+
+// Provider makes the certificates of the Services that bundles need.
+type Provider interface {
+	// Check refuses settings with which no certificate can be had.
+	Check() error
+
+	// Secret returns the name of the Secret with a Service's certificate.
+	Secret(service string) string
+
+	// Serve returns a Service with what has a certificate made for it.
+	Serve(service kobj.Object) kobj.Object
+
+	// Issue returns the objects that make the certificate of a Service.
+	Issue(namespace, service string) []kobj.Object
+
+	// Trust says on a webhook configuration, CRD or APIService where the CA of
+	// a Service's certificate comes from.
+	Trust(o kobj.Object, namespace, service string) kobj.Object
+
+	// Injects returns the annotations by which a controller is asked to fill
+	// in a CA.
+	Injects() []string
+}
+
+// Settings are what the providers may be told. Those who need none read none.
+type Settings struct {
+	Secret   string // name of the Secret with tls.crt and tls.key; %s stands for the Service's name; "": "%s-cert"
+	CABundle []byte // the CA's certificates in PEM …
+	CASecret string // … or "namespace/name" of a Secret that cert-manager's injector reads
+}
+
+// line is one line of the table.
+type line struct {
+	name     Name
+	provider func(Settings) Provider
+}
+
+// table lists the providers; the first one is the default.
+func table() []line {
+	return []line{
+		{CertManager, func(Settings) Provider { return certManager{} }},
+		{OpenShiftServiceCA, func(Settings) Provider { return serviceCA{} }},
+		{Secret, func(s Settings) Provider { return secret{s} }},
+	}
+}
+
+// Names returns the names of all providers.
+func Names() []string {
+	var out []string
+	for _, l := range table() {
+		out = append(out, string(l.name))
+	}
+	return out
+}
+
+// Of returns the provider of a name. An empty one is the first of the table.
+func Of(name Name, s Settings) (Provider, error) {
+	for _, l := range table() {
+		if l.name == name || name == "" {
+			return l.provider(s), nil
+		}
+	}
+	return nil, fmt.Errorf("certificates: %q is none of %s", name, strings.Join(Names(), ", "))
+}
+
+// Enum returns the names that a Name may be, for the schema.
+func (Name) Enum() []string { return Names() }
+
+// Injected reports whether a controller of any provider fills in a CA.
+func Injected(o kobj.Object) bool {
+	annotations := kobj.Map(o, "metadata", "annotations")
+	return slices.ContainsFunc(table(), func(l line) bool {
+		return slices.ContainsFunc(l.provider(Settings{}).Injects(), func(key string) bool { return annotations[key] != nil })
+	})
+}
+
+// of returns the name of a Service's certificate, and of its Secret where the
+// provider makes that.
+func of(service string) string { return kobj.Suffixed(service, "cert") }
+
+func annotated(o kobj.Object, key, value string) kobj.Object {
+	return kobj.With(o, value, "metadata", "annotations", key)
+}

@@ -1,0 +1,206 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// namespaces writes the Namespaces that are declared and those that something
+// is installed in, each once, and returns their names. What the cluster makes
+// stays out. Where a bundle ships one itself, that has the place.
+func (t *tree) namespaces() ([]string, error) {
+	installs := map[string][]opened{}
+	for _, in := range t.installs {
+		installs[in.pin.Namespace] = append(installs[in.pin.Namespace], in)
+	}
+	t.expectNamespaces(installs)
+	all := map[string]bool{}
+	for name := range installs {
+		all[name] = true
+	}
+	for name := range t.declared {
+		all[name] = true
+	}
+	var names, files []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		d, declared := t.declared[name]
+		switch {
+		case everywhere(name):
+			if declared {
+				t.warnings = append(t.warnings, diag.Warning{Code: "namespace-reserved", Msg: fmt.Sprintf(
+					"Namespace %q is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster", name)})
+			}
+			continue
+		case !declared && reservedNamespace(name), t.shipped(name, d):
+			continue
+		}
+		file := fileName("namespace-"+name) + ".yaml"
+		if err := t.add("namespaces", file, Rendered{Object: t.namespace(name, installs[name])}); err != nil {
+			return nil, err
+		}
+		names, files = append(names, name), append(files, file)
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return names, t.kustomization("namespaces", files)
+}
+
+// shipped reports whether a bundle brings the Namespace itself, and puts on it
+// what is declared of it.
+func (t *tree) shipped(name string, d lockfile.Namespace) bool {
+	found := false
+	for _, in := range t.installs {
+		for _, objects := range [][]Object{in.objects, in.others} {
+			for i, o := range objects {
+				if o.Is("", "Namespace") && o.Name() == name {
+					objects[i], found = declared(o, d), true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// everywhere reports whether every cluster has the namespace from the start.
+func everywhere(name string) bool { return name == "default" || strings.HasPrefix(name, "kube-") }
+
+// reservedNamespace reports whether the cluster or its vendor makes it, as far
+// as nobody declares it.
+func reservedNamespace(name string) bool {
+	return everywhere(name) || strings.HasPrefix(name, "openshift")
+}
+
+// namespace returns a Namespace with the labels and annotations that are
+// declared of it; of one that is not declared, with those of the templates that
+// the operators in it suggest.
+func (t *tree) namespace(name string, installs []opened) Object {
+	o := kobj.New("v1", "Namespace", "", name)
+	d, isDeclared := t.declared[name]
+	if !isDeclared {
+		o = t.suggested(o, installs)
+	}
+	if len(installs) != 1 {
+		return declared(shared(o, name), d)
+	}
+	pin := installs[0].pin
+	owner := map[string]any{labelNamespace: name, labelPackage: labelValue(pin.Package), labelVersion: labelValue(pin.Version)}
+	return declared(withVersion(owned(o, owner), pin.Version), d)
+}
+
+// declared returns a Namespace with the labels and annotations that are
+// declared of it, over those that it has.
+func declared(o Object, d lockfile.Namespace) Object {
+	for field, more := range map[string]map[string]string{"labels": d.Labels, "annotations": d.Annotations} {
+		for key, value := range more {
+			o = kobj.With(o, value, "metadata", field, key)
+		}
+	}
+	return o
+}
+
+// suggested returns a Namespace with the labels and annotations of the templates
+// of the operators in it, the first one's before the others'.
+func (t *tree) suggested(o Object, installs []opened) Object {
+	const annotation = "operatorframework.io/suggested-namespace-template"
+	for _, in := range installs {
+		text := in.b.CSV.Annotations[annotation]
+		if text == "" {
+			continue
+		}
+		var template struct {
+			Metadata struct{ Labels, Annotations map[string]string }
+		}
+		if err := json.Unmarshal([]byte(text), &template); err != nil {
+			t.warnings = append(t.warnings, in.placed([]diag.Warning{{
+				Pos: diag.Pos{File: in.b.CSV.File}, Code: "namespace-template",
+				Msg: fmt.Sprintf("annotation %s is passed over, it cannot be read: %v", annotation, err),
+			}})...)
+			continue
+		}
+		t.templateDirectives(in, annotation, template.Metadata.Labels)
+		t.templateDirectives(in, annotation, template.Metadata.Annotations)
+		t.templateConflicts(in, kobj.Map(o, "metadata", "labels"), template.Metadata.Labels)
+		t.templateConflicts(in, kobj.Map(o, "metadata", "annotations"), template.Metadata.Annotations)
+		o = kobj.Annotate(kobj.Label(o, template.Metadata.Labels), template.Metadata.Annotations)
+	}
+	return o
+}
+
+// templateDirectives takes out of keys what steers the tool that applies the
+// Namespace.
+func (t *tree) templateDirectives(in opened, annotation string, keys map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if tool := bundle.Steers(key); tool != "" {
+			delete(keys, key)
+			t.warnings = append(t.warnings, in.placed([]diag.Warning{{
+				Pos: diag.Pos{File: in.b.CSV.File}, Code: "tool-directive",
+				Msg: fmt.Sprintf("annotation %s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say", annotation, key, tool),
+			}})...)
+		}
+	}
+}
+
+func (t *tree) templateConflicts(in opened, have map[string]any, want map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if got, ok := have[key]; ok && got != want[key] {
+			t.warnings = append(t.warnings, diag.Warning{Code: "namespace-template", Msg: fmt.Sprintf(
+				"%s suggests %s=%q for its namespace, another operator there has set %q", in.name(), key, want[key], got)})
+		}
+	}
+}
+
+// expectNamespaces says which watched namespaces nobody renders.
+func (t *tree) expectNamespaces(rendered map[string][]opened) {
+	for _, in := range t.installs {
+		for _, ns := range in.pin.WatchNamespaces {
+			_, declared := t.declared[ns]
+			if _, ok := rendered[ns]; !ok && ns != "" && !declared {
+				t.warnings = append(t.warnings, diag.Warning{Code: "namespace-expected", Msg: fmt.Sprintf(
+					"%s watches namespace %q, which is expected to exist", in.name(), ns)})
+			}
+		}
+	}
+}
+
+// clusterNamespaces returns the resources that hold the Namespaces of a
+// cluster: the base's directory where those are all of them, else files of the
+// overlay's own. They are those of the operators that the cluster gets, and the
+// declared ones that these watch, that the reporter is in or that no operator is
+// in.
+func (t *tree) clusterNamespaces(dir string, all []string, chosen []*opened) ([]string, error) {
+	need := slices.DeleteFunc(slices.Clone(all), func(ns string) bool {
+		_, declared := t.declared[ns]
+		here := func(in *opened) bool {
+			return in.pin.Namespace == ns || declared && slices.Contains(in.pin.WatchNamespaces, ns)
+		}
+		free := declared && !slices.ContainsFunc(t.installs, func(in opened) bool { return in.pin.Namespace == ns })
+		reporter := declared && t.opt.Reporter != nil && t.opt.Reporter.Namespace == ns
+		return !free && !reporter && !slices.ContainsFunc(chosen, here)
+	})
+	if len(need) == 0 {
+		return nil, nil
+	}
+	if len(need) == len(all) {
+		return []string{"../../../namespaces"}, nil
+	}
+	var files []string
+	for _, ns := range need {
+		file := fileName("namespace-"+ns) + ".yaml"
+		data, _ := t.files.Get(path.Join("namespaces", file))
+		if err := t.files.Add(path.Join(dir, file), data); err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}

@@ -1,0 +1,230 @@
+package render
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
+)
+
+// renderedNamespaces returns the Namespaces of the base by path, and the warnings.
+func renderedNamespaces(res *Result) (map[string]Object, []string) {
+	out := map[string]Object{}
+	for _, r := range res.Objects {
+		if r.Object.Is("", "Namespace") {
+			out[r.Path] = r.Object
+		}
+	}
+	var warnings []string
+	for _, w := range res.Warnings {
+		warnings = append(warnings, w.Code+": "+w.Msg)
+	}
+	return out, warnings
+}
+
+// beside returns a small bundle that shares a namespace with another.
+func beside(pkg string) fstest.MapFS {
+	b := small(pkg, "1.0.0", "v1")
+	csv := string(b["manifests/csv.yaml"].Data)
+	b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(csv, "deployments: [{name: d,", "deployments: [{name: "+pkg+"-d,", 1))}
+	return b
+}
+
+func TestNamespacesThatAreNotOurs(t *testing.T) {
+	bundles := map[string]fstest.MapFS{}
+	for i, ns := range []string{"default", "kube-public", "openshift-monitoring", "declared", "mine"} {
+		pkg := fmt.Sprintf("p%d", i)
+		bundles[ns+"/"+pkg] = small(pkg, "1.0.0", "v1")
+	}
+	bundles["shipped/p9"] = small("p9", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: shipped}}")
+	res, err := renderSmall(bundles, map[string][]string{"mine/p4": {"mine", "outside"}}, Options{}, lockfile.Namespace{Name: "declared"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, warnings := renderedNamespaces(res)
+	var paths []string
+	for p := range got {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	if want := []string{"namespaces/namespace-declared.yaml", "namespaces/namespace-mine.yaml", "operators/shipped/p9/namespace-shipped.yaml"}; !slices.Equal(paths, want) {
+		t.Errorf("got %v, want %v", paths, want)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], `"outside"`) {
+		t.Errorf("got warnings %v", warnings)
+	}
+}
+
+// TestDeclaredNamespaces wants each declared Namespace with what is declared of
+// it, whoever else has something to say about it.
+func TestDeclaredNamespaces(t *testing.T) {
+	template := func(text string) fstest.MapFS {
+		b := small("x", "1.0.0", "v1")
+		csv := string(b["manifests/csv.yaml"].Data)
+		b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(csv, "metadata: {name: x.v1.0.0}",
+			"metadata: {name: x.v1.0.0, annotations: {operatorframework.io/suggested-namespace-template: '"+text+"'}}", 1))}
+		return b
+	}
+	labelled := lockfile.Namespace{Name: "a", Labels: map[string]string{"team": "one", labelManagedBy: "us"}, Annotations: map[string]string{"note": "n", labelVersion: "ours"}}
+	suggestion := template(`{"metadata":{"labels":{"team":"two","more":"x"},"annotations":{"note":"m"}}}`)
+	for name, c := range map[string]struct {
+		bundles  map[string]fstest.MapFS
+		declared []lockfile.Namespace
+		at       string
+		labels   map[string]any
+		notes    map[string]any
+		warning  string
+	}{
+		"ok/one operator": {
+			map[string]fstest.MapFS{"a/x": suggestion},
+			[]lockfile.Namespace{labelled},
+			"namespaces/namespace-a.yaml",
+			map[string]any{"team": "one", labelManagedBy: "us", labelPackage: "x", labelNamespace: "a", labelVersion: "1.0.0"},
+			map[string]any{"note": "n", labelVersion: "ours"},
+			"",
+		},
+		"ok/not declared": {
+			map[string]fstest.MapFS{"a/x": suggestion},
+			nil, "namespaces/namespace-a.yaml",
+			map[string]any{"team": "two", "more": "x", labelManagedBy: "quayside", labelPackage: "x", labelNamespace: "a", labelVersion: "1.0.0"},
+			map[string]any{"note": "m", labelVersion: "1.0.0"},
+			"",
+		},
+		"ok/template that cannot be read": {
+			map[string]fstest.MapFS{"a/x": template("{")},
+			nil, "namespaces/namespace-a.yaml",
+			map[string]any{labelManagedBy: "quayside", labelPackage: "x", labelNamespace: "a", labelVersion: "1.0.0"},
+			map[string]any{labelVersion: "1.0.0"},
+			"namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it cannot be read: unexpected end of JSON input",
+		},
+		"ok/two operators": {
+			map[string]fstest.MapFS{"a/x": suggestion, "a/y": beside("y")},
+			[]lockfile.Namespace{labelled},
+			"namespaces/namespace-a.yaml",
+			map[string]any{"team": "one", labelManagedBy: "us", labelPackage: sharedPackage, labelNamespace: "a", labelVersion: sharedVersion},
+			map[string]any{"note": "n", labelVersion: "ours"},
+			"",
+		},
+		"ok/no operator": {
+			nil,
+			[]lockfile.Namespace{{Name: "free"}},
+			"namespaces/namespace-free.yaml",
+			map[string]any{labelManagedBy: "quayside", labelPackage: sharedPackage, labelNamespace: "free", labelVersion: sharedVersion},
+			map[string]any{labelVersion: sharedVersion},
+			"",
+		},
+		"ok/the vendor's": {
+			nil,
+			[]lockfile.Namespace{{Name: "openshift-logging", Labels: map[string]string{"openshift.io/cluster-monitoring": "true"}}},
+			"namespaces/namespace-openshift-logging.yaml",
+			map[string]any{"openshift.io/cluster-monitoring": "true", labelManagedBy: "quayside", labelPackage: sharedPackage, labelNamespace: "openshift-logging", labelVersion: sharedVersion},
+			map[string]any{labelVersion: sharedVersion},
+			"",
+		},
+		"ok/shipped": {
+			map[string]fstest.MapFS{"b/x": small("x", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: a, labels: {team: two, more: x}}}")},
+			[]lockfile.Namespace{labelled},
+			"operators/b/x/namespace-a.yaml",
+			map[string]any{"team": "one", "more": "x", labelManagedBy: "us", labelPackage: "x", labelNamespace: "b", labelVersion: "1.0.0"},
+			map[string]any{"note": "n", labelVersion: "ours"},
+			"",
+		},
+		"ok/the cluster's": {
+			nil,
+			[]lockfile.Namespace{{Name: "kube-system", Labels: map[string]string{"team": "one"}}},
+			"", nil, nil,
+			`namespace-reserved: Namespace "kube-system" is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res, err := renderSmall(c.bundles, nil, Options{}, c.declared...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, warnings := renderedNamespaces(res)
+			if o := got[c.at]; c.at != "" {
+				if d := cmp.Diff([]any{c.labels, c.notes}, []any{kobj.Map(o, "metadata", "labels"), kobj.Map(o, "metadata", "annotations")}); d != "" {
+					t.Errorf("-want +got\n%s", d)
+				}
+			} else if len(got) > 0 {
+				t.Errorf("got %v", got)
+			}
+			if strings.Join(warnings, "\n") != c.warning {
+				t.Errorf("got warnings %q, want %q", warnings, c.warning)
+			}
+		})
+	}
+}
+
+// TestDeclaringChangesNoPlace declares, one after the other, every Namespace that
+// is rendered: none leaves its place in the base or in a cluster.
+func TestDeclaringChangesNoPlace(t *testing.T) {
+	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/y": small("y", "1.0.0", "v1"), "b/z": beside("z")}
+	for _, name := range []profile.Name{profile.Plain, profile.ArgoCD, profile.Flux} {
+		opt := Options{Profile: name, Clusters: []Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}}}
+		before, err := renderSmall(bundles, nil, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ns := range []string{"a", "b"} {
+			after, err := renderSmall(bundles, nil, opt, lockfile.Namespace{Name: ns, Labels: map[string]string{"team": "one"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, data := range before.Tree.All() {
+				now, there := after.Tree.Get(name)
+				if !there {
+					t.Errorf("%s: declaring %s takes %s away", name, ns, name)
+				}
+				if path.Base(name) == "namespace-"+ns+".yaml" {
+					now = []byte(strings.Replace(string(now), "    team: one\n", "", 1))
+				}
+				if d := cmp.Diff(string(data), string(now)); d != "" {
+					t.Errorf("%s: declaring %s changes %s: %s", name, ns, name, d)
+				}
+			}
+			if before.Tree.Len() != after.Tree.Len() {
+				t.Errorf("%s: declaring %s adds files", name, ns)
+			}
+		}
+	}
+}
+
+// TestDeclaredNamespacesOfClusters wants a cluster to have those that its
+// operators work in, and those that belong to no operator.
+func TestDeclaredNamespacesOfClusters(t *testing.T) {
+	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1"), "b/y": small("y", "1.0.0", "v1"), "c/z": small("z", "1.0.0", "v1"), "ops/w": small("w", "1.0.0", "v1")}
+	opt := Options{
+		Clusters: []Cluster{{Name: "all"}, {Name: "some", Operators: []string{"b/y"}}, {Name: "none", Operators: []string{"q/q"}}},
+		Reporter: &Reporter{Image: "i@sha256:0", Namespace: "ops"},
+	}
+	res, err := renderSmall(bundles, map[string][]string{"b/y": {"a", "b", "c"}}, opt,
+		lockfile.Namespace{Name: "a"}, lockfile.Namespace{Name: "free"}, lockfile.Namespace{Name: "ops"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cluster, want := range map[string][]string{"all": {"a", "b", "c", "free", "ops"}, "some": {"a", "b", "free", "ops"}, "none": {"free", "ops"}} {
+		docs, err := build(withUserFiles(res.Tree, nil), path.Join("clusters", cluster))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range docs {
+			if d.head.Is("", "Namespace") {
+				got = append(got, d.head.Name())
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", cluster, got, want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package render
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// TestPortsAreMerged takes a port without a protocol for one of TCP.
+func TestPortsAreMerged(t *testing.T) {
+	plain, tcp, udp := map[string]any{"port": int64(53)}, map[string]any{"port": int64(53), "protocol": "TCP"}, map[string]any{"port": int64(53), "protocol": "UDP"}
+	got := unionPorts([]map[string]any{plain}, []map[string]any{tcp, udp})
+	if d := cmp.Diff([]any{plain, udp}, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// TestAffinityOfNull leaves a kind of affinity alone that the config gives as
+// null, and the others too.
+func TestAffinityOfNull(t *testing.T) {
+	c, err := parseConfig([]byte(`{"affinity":{"nodeAffinity":null}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := map[string]any{"affinity": map[string]any{"nodeAffinity": map[string]any{"a": "b"}, "podAffinity": map[string]any{"c": "d"}}}
+	want := kobj.Copy(pod)
+	c.applyAffinity(pod)
+	if d := cmp.Diff(want, pod); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// TestProxyOfTheConfig leaves out the workspace's proxy where a config speaks of
+// any of its variables.
+func TestProxyOfTheConfig(t *testing.T) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
+		in := &install{opt: Options{Proxy: Proxy{HTTP: "h", HTTPS: "s", None: "n"}}, config: config{env: []map[string]any{{"name": name, "value": ""}}}}
+		pod := map[string]any{"containers": []any{map[string]any{"name": "c"}}}
+		in.addEnvironment(pod)
+		env := kobj.Items(kobj.Items(pod, "containers")[0], "env")
+		if len(env) != 1 || kobj.Text(env[0], "name") != conditionVariable {
+			t.Errorf("%s: got %v", name, env)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package profile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// phases lists what can be applied together, in order; each line needs those
+// above. What no line names belongs to "workloads", custom resources to the
+// end.
+func phases() [][]string {
+	return [][]string{
+		{"Namespace"},
+		{"NetworkPolicy", "PodDisruptionBudget", "PriorityClass", "ResourceQuota", "LimitRange"},
+		{"ServiceAccount"},
+		{"Secret", "ConfigMap"},
+		{"PersistentVolume", "PersistentVolumeClaim", "StorageClass"},
+		{"CustomResourceDefinition"},
+		{"ClusterRole", "Role"},
+		{"ClusterRoleBinding", "RoleBinding"},
+		{"Service", "Issuer", "Certificate", "OperatorCondition"},
+		{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"},
+		{"VerticalPodAutoscaler", "HorizontalPodAutoscaler"},
+		{"PrometheusRule", "ServiceMonitor", "PodMonitor", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin"},
+		{"APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"},
+	}
+}
+
+const workloadPhase = 9
+
+// Phase returns the place of o in the order of application.
+func Phase(o kobj.Object) int {
+	for i, kinds := range phases() {
+		if slices.Contains(kinds, o.Kind()) && knownGroup(o.Group()) {
+			return i
+		}
+	}
+	if BuiltinGroup(o.Group()) {
+		return workloadPhase
+	}
+	return len(phases())
+}
+
+// BuiltinGroup reports whether the API server itself serves the group.
+func BuiltinGroup(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && slices.Contains([]string{
+		"rbac.authorization.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "admissionregistration.k8s.io", "scheduling.k8s.io",
+		"storage.k8s.io", "networking.k8s.io", "node.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "coordination.k8s.io",
+		"discovery.k8s.io", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "resource.k8s.io",
+	}, group)
+}
+
+// knownGroup leaves out groups in which a kind of a familiar name means
+// something else.
+func knownGroup(group string) bool {
+	return BuiltinGroup(group) || slices.Contains([]string{
+		"cert-manager.io", "monitoring.coreos.com", "console.openshift.io", "operators.coreos.com", "autoscaling.k8s.io",
+	}, group)
+}

@@ -1,0 +1,45 @@
+package look
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// Reporter is what the reporter in the cluster says of an operator.
+type Reporter struct {
+	State   string `json:"state"` // absent, pending, stale, current
+	Ready   string `json:"ready,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// says returns what the reporter says of an installation, nil where there is no
+// reporter and none is wanted. judged is what was found now.
+func (r *reported) says(inst *v1alpha1.Installation, judged v1alpha1.InstallationStatus) *Reporter {
+	switch {
+	case inst == nil && r.absent != "" && r.wanted:
+		return &Reporter{State: "absent", Message: r.absent}
+	case inst == nil && (r.wanted || len(r.objects) > 0):
+		return &Reporter{State: "absent", Message: "there is no Installation"}
+	case inst == nil:
+		return nil
+	}
+	v := &Reporter{State: "current"}
+	ready := meta.FindStatusCondition(inst.Status.Conditions, v1alpha1.Ready)
+	if ready != nil {
+		v.Ready = string(ready.Status)
+	}
+	switch {
+	case ready == nil:
+		v.State, v.Message = "pending", "it has not looked yet"
+	case inst.Status.ObservedGeneration != inst.Generation || inst.Status.Pin != inst.Spec.Pin:
+		v.State, v.Message = "stale", fmt.Sprintf("what it says is about version %s, generation %d of %d", inst.Status.Version, inst.Status.ObservedGeneration, inst.Generation)
+	default:
+		if !meta.IsStatusConditionPresentAndEqual(judged.Conditions, v1alpha1.Ready, ready.Status) {
+			v.Message = fmt.Sprintf("it says Ready=%s: %s", ready.Status, ready.Message)
+		}
+	}
+	return v
+}

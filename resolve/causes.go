@@ -1,0 +1,257 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/subscription"
+)
+
+// cause is what a tag of the solver's problem stands for, in terms of operators.
+// Constraints of equal causes share a tag: they hold or are given up together.
+// Rule 2.
+type cause interface {
+	order() causeOrder
+	about() fact
+	where() string                                         // the place in a file that it points at, or ""
+	tell(t *teller, of []int) string                       // of: the atoms that can meet it, or that it holds apart
+	change(t *teller, of []int, add func(at, text string)) // adds what could be changed
+}
+
+// fact is what a cause is about, and what most causes are: true, whoever asks for
+// what.
+type fact struct {
+	ns     string
+	bundle string // empty: of the namespace
+}
+
+func (f fact) order() causeOrder                            { return whatForbids }
+func (f fact) about() fact                                  { return f }
+func (f fact) where() string                                { return "" }
+func (f fact) change(*teller, []int, func(at, text string)) {}
+
+// causeOrder is the order in which causes are told.
+type causeOrder int
+
+const (
+	whoAsks causeOrder = iota
+	whatIsThere
+	whatIsNeeded
+	whatForbids
+)
+
+// asking: a subscription must be answered.
+type asking struct {
+	fact
+	want  *want
+	fault *fault // why nothing answers it
+}
+
+func (c asking) order() causeOrder { return whoAsks }
+
+func (c asking) where() string {
+	switch {
+	case c.fault != nil && !c.fault.pos.IsZero():
+		return c.fault.pos.String()
+	case c.want.decl != nil:
+		return c.want.asked().String()
+	}
+	return ""
+}
+
+func (c asking) tell(t *teller, of []int) string {
+	s := c.want
+	if c.fault != nil {
+		return "subscription " + s.key() + ": " + c.fault.msg
+	}
+	text := "subscription " + s.key() + " asks for package " + s.pkg
+	if len(s.channels) > 0 {
+		text += ", channel " + strings.Join(s.channels, " or ")
+	}
+	if s.cat != nil {
+		text += ", from catalog " + s.cat.String()
+	}
+	if s.generated {
+		text = "generated " + text
+	}
+	switch names := t.names(of); len(names) {
+	case 0:
+		return text + ": nothing answers it"
+	case 1:
+		return text + ": only " + names[0] + " answers it"
+	default:
+		return text + ": " + list(names) + " answer it"
+	}
+}
+
+// staying: what is installed and no subscription asks for stays.
+type staying struct {
+	fact
+	inst *installed
+}
+
+func (c staying) order() causeOrder { return whatIsThere }
+func (c staying) where() string     { return c.inst.where() }
+
+func (c staying) tell(*teller, []int) string {
+	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription asks for it, so it stays"
+}
+
+func (c staying) change(_ *teller, _ []int, add func(at, text string)) {
+	add(c.where(), "delete "+c.inst.bundle+", or let a subscription take it over by status.installedCSV: "+c.inst.bundle)
+}
+
+// where returns the place of what says that i is installed, or "".
+func (i *installed) where() string {
+	switch {
+	case i.csv != nil:
+		return i.csv.Pos.String()
+	case i.pin != nil:
+		return i.pin.Pos.String()
+	}
+	return ""
+}
+
+// needing: a bundle requires something.
+type needing struct {
+	fact
+	req *requirement
+}
+
+func (c needing) order() causeOrder { return whatIsNeeded }
+
+func (c needing) tell(t *teller, of []int) string { return t.requires([]string{c.bundle}, c.req, of) }
+
+// change looks for what would meet the requirement elsewhere: in another channel
+// of a package that a subscription asks for, or in a catalog that the namespace
+// does not see, or may not have been read.
+func (c needing) change(t *teller, of []int, add func(at, text string)) {
+	w := t.b.w
+	for _, by := range t.asking() {
+		if by.fault != nil || len(by.want.channels) == 0 {
+			continue
+		}
+		if e := t.meetingIn(by.want, c.req); e != nil {
+			add(by.where(), fmt.Sprintf("channel %q holds %s, which meets it", e.Channel().Name(), e.Name()))
+		}
+	}
+	if len(of) > 0 {
+		return
+	}
+	for _, cat := range w.x.Catalogs() {
+		if es := w.providers(cat, c.req); len(es) > 0 && !w.sees(c.ns, cat.ID()) {
+			add("", fmt.Sprintf("make catalog %s visible in namespace %s: its %s meets the requirement", cat.ID(), c.ns, es[0].Name()))
+		}
+	}
+	var broken []string
+	for id := range w.x.Broken() {
+		if w.sees(c.ns, id) {
+			broken = append(broken, id.String())
+		}
+	}
+	slices.Sort(broken)
+	for _, id := range broken {
+		add("", "repair catalog "+id+", which cannot be used and may offer it")
+	}
+	add("", "add a catalog that offers "+c.req.words)
+	for _, by := range t.asking() {
+		add(by.where(), "ask for another version of package "+by.want.pkg+", or remove subscription "+by.want.key())
+	}
+}
+
+// banning: a bundle cannot be chosen.
+type banning struct {
+	fact
+	pkg string
+	why ban
+}
+
+// ban is why a bundle cannot be chosen; the zero value is no ban.
+type ban struct {
+	kind banKind
+	text string // "is deprecated (olm.deprecated)"
+}
+
+type banKind int
+
+const (
+	banUnusable    banKind = iota + 1 // its properties cannot be read (rule 4)
+	banDeprecated                     // olm.deprecated
+	banInstallMode                    // it does not support what its OperatorGroup wants (rule 7)
+	banCluster                        // the cluster's version is too low or too high (rule 7)
+	banOtherLock                      // the lock to follow pins another
+	banUnanswered                     // its subscription could not be answered (rule 4)
+)
+
+func (c banning) tell(*teller, []int) string { return c.bundle + " " + c.why.text }
+
+func (c banning) change(t *teller, _ []int, add func(at, text string)) {
+	switch c.why.kind {
+	case banInstallMode, banCluster:
+		if e := t.runnable(c); e != nil {
+			add("", fmt.Sprintf("%s (channel %q) would run", e.Name(), e.Channel().Name()))
+		}
+		if g := t.b.w.space(c.ns).group; g != nil && c.why.kind == banInstallMode {
+			add(g.At("spec.targetNamespaces").String(), "let the OperatorGroup of namespace "+c.ns+" watch what the bundle can")
+		}
+		add("", "set requirements: warn in quayside.yaml to install it nevertheless")
+	case banOtherLock:
+		add("", "bring the catalogs in step with the ones that the lock to follow was made from")
+	default: // what could be changed is said with the subscription
+	}
+}
+
+// onePackage: a namespace holds one bundle of a package.
+type onePackage struct {
+	fact
+	pkg string
+}
+
+func (c onePackage) tell(t *teller, of []int) string {
+	return fmt.Sprintf("namespace %s holds at most one bundle of package %s, not %s", c.ns, c.pkg, t.both(of))
+}
+
+func (c onePackage) change(t *teller, _ []int, add func(at, text string)) {
+	t.oneOf(add, func(s *want) bool { return s.pkg == c.pkg && s.approval == subscription.Manual })
+}
+
+// oneProvider: a namespace holds one provider of an API.
+type oneProvider struct {
+	fact
+	api catalog.GVK
+}
+
+func (c oneProvider) tell(t *teller, of []int) string {
+	return fmt.Sprintf("namespace %s holds at most one provider of the API %s, not %s", c.ns, c.api, t.both(of))
+}
+
+func (c oneProvider) change(t *teller, _ []int, add func(at, text string)) {
+	t.oneOf(add, func(*want) bool { return false })
+}
+
+// succeeding: an upgrade takes the place of what is installed.
+type succeeding struct {
+	fact
+	inst *installed
+}
+
+func (c succeeding) tell(*teller, []int) string {
+	return fmt.Sprintf("%s replaces %s: only one of them can be installed", c.bundle, c.inst.bundle)
+}
+
+// bothProvide: one API from two installs that watch a common namespace (rule 10).
+type bothProvide struct {
+	fact
+	other string
+	api   catalog.GVK
+}
+
+func (c bothProvide) tell(*teller, []int) string {
+	return fmt.Sprintf("the API %s would be provided in namespaces %s and %s, which watch the same namespaces", c.api, c.ns, c.other)
+}
+
+func (c bothProvide) change(_ *teller, _ []int, add func(at, text string)) {
+	add("", fmt.Sprintf("give namespaces %s and %s OperatorGroups that watch different namespaces, or set allowOverlap: true in quayside.yaml", c.ns, c.other))
+}

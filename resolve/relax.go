@@ -1,0 +1,67 @@
+package resolve
+
+import "slices"
+
+// relaxation says how much of what asks for something is given up so that the
+// rest can be resolved (rule 4).
+type relaxation int
+
+const (
+	demanded relaxation = iota // it is answered as it asks
+	kept                       // only what is installed answers it; where nothing is, it is left out
+	unheeded                   // what is installed stays, whatever it needs
+	ignored                    // what is installed stands in nobody's way either
+)
+
+// party is who takes part in a conflict: a subscription, or something installed
+// that nothing asks for.
+type party struct {
+	want *want
+	inst *installed
+}
+
+// relaxed is what has been given up so far in a round. Rule 4.
+type relaxed map[party]relaxation
+
+// of returns how much of p is given up. What nothing asks for never asked for
+// more than to be kept.
+func (r relaxed) of(p party) relaxation {
+	if p.inst != nil {
+		return max(r[p], kept)
+	}
+	return r[p]
+}
+
+// relax gives up one level of those parties to a conflict of which the least is
+// given up. What is installed is thereby kept, with all that it needs, as long
+// as leaving out what is new is enough: a lock that was sound stays so.
+func (r relaxed) relax(parties []party) {
+	least := ignored
+	for _, p := range parties {
+		least = min(least, r.of(p))
+	}
+	for _, p := range parties {
+		if r.of(p) == least {
+			r[p] = least + 1
+		}
+	}
+}
+
+// parties returns who takes part in a conflict.
+func (b *builder) parties(core []int) []party {
+	var out []party
+	for _, tag := range core {
+		switch c := b.causes[tag].(type) {
+		case asking:
+			out = append(out, party{want: c.want})
+		case staying:
+			out = append(out, party{inst: c.inst})
+		}
+	}
+	return out
+}
+
+// within reports whether all of some are among others.
+func within(some, others []party) bool {
+	return !slices.ContainsFunc(some, func(p party) bool { return !slices.Contains(others, p) })
+}
