@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,9 +26,10 @@ const faultsFile = "faults"
 //	cluster put file...                 add or replace objects, as they stand there
 //	cluster stop
 func cluster(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
-	servers := map[string]*livetest.Server{} // by address
+	var servers sync.Map // *livetest.Server by address; scripts run in parallel
 	return func(ts *testscript.TestScript, _ bool, args []string) {
-		s := servers[ts.Getenv("CLUSTER")]
+		running, _ := servers.Load(ts.Getenv("CLUSTER"))
+		s, _ := running.(*livetest.Server)
 		switch {
 		case args[0] == "delete":
 			s.Delete(args[1], strings.Trim(args[2], "-"), args[3])
@@ -47,7 +49,7 @@ func cluster(t *testing.T) func(ts *testscript.TestScript, neg bool, args []stri
 				}
 				next.ServeHTTP(w, r)
 			})
-			servers[s.URL] = s
+			servers.Store(s.URL, s)
 			ts.Setenv("CLUSTER", s.URL)
 			ts.Setenv("KUBECONFIG", ts.MkAbs("kubeconfig"))
 			ts.Check(os.WriteFile(ts.MkAbs("kubeconfig"), []byte(s.Kubeconfig()), 0o600))
