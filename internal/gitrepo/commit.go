@@ -61,18 +61,28 @@ func firstOf(values ...string) string {
 }
 
 // Branch makes a branch with one commit on top of parent, and nothing else: the
-// work tree, the index and HEAD stay as they are.
+// work tree, the index and HEAD stay as they are. Whatever interrupts it, the
+// branch is the old one or the new one. A branch that is this commit already is
+// left alone. A branch that is checked out anywhere is refused.
 func (r *Repo) Branch(name string, parent *Revision, c Commit) (*Revision, error) {
-	ref := plumbing.NewBranchReferenceName(name)
-	if err := ref.Validate(); err != nil {
+	made, err := r.branch(name, parent, c)
+	if err != nil {
 		return nil, fmt.Errorf("branch %q: %w", name, err)
 	}
-	if err := r.vacant(ref, name, c.Force); err != nil {
+	return made, nil
+}
+
+func (r *Repo) branch(name string, parent *Revision, c Commit) (*Revision, error) {
+	ref, err := branchName(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.vacant(ref); err != nil {
 		return nil, err
 	}
 	tree, err := r.apply(parent.commit.TreeHash, sortedChanges(c.Changes))
 	if err != nil {
-		return nil, fmt.Errorf("branch %q: %w", name, err)
+		return nil, err
 	}
 	if tree == plumbing.ZeroHash { // everything was removed
 		if tree, err = r.store(&object.Tree{}); err != nil {
@@ -82,29 +92,47 @@ func (r *Repo) Branch(name string, parent *Revision, c Commit) (*Revision, error
 	who := object.Signature{Name: c.Author.Name, Email: c.Author.Email, When: c.When}
 	hash, err := r.store(&object.Commit{Author: who, Committer: who, Message: c.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{parent.commit.Hash}})
 	if err != nil {
-		return nil, fmt.Errorf("branch %q: %w", name, err)
+		return nil, err
 	}
-	if err := r.git.Storer.SetReference(plumbing.NewHashReference(ref, hash)); err != nil {
-		return nil, fmt.Errorf("branch %q: %w", name, err)
+	if err := r.point(ref, hash, who, c); err != nil {
+		return nil, err
 	}
 	return r.revision(name, hash)
 }
 
-// vacant reports why a branch cannot be made, nil where it can.
-func (r *Repo) vacant(ref plumbing.ReferenceName, name string, force bool) error {
-	if head, err := r.git.Reference(plumbing.HEAD, false); err == nil && head.Target() == ref {
-		return fmt.Errorf("branch %q is checked out: choose another name", name)
+// point makes ref stand for a commit.
+func (r *Repo) point(ref plumbing.ReferenceName, hash plumbing.Hash, who object.Signature, c Commit) error {
+	u := refUpdate{ref: ref, hash: hash, who: who}
+	u.old = func() (plumbing.Hash, error) { return r.replaced(ref, hash, c.Force) }
+	if old, err := u.old(); err != nil || old == hash {
+		return err
 	}
-	_, err := r.git.Reference(ref, false)
+	set, err := r.settings()
+	if err != nil {
+		return err
+	}
+	_, u.common = r.dirs()
+	u.logged, u.who.When = set.logsBranches(), time.Now()
+	subject, _, _ := strings.Cut(c.Message, "\n")
+	u.why = "quayside: " + subject
+	return u.run()
+}
+
+// replaced returns what ref stands for before it stands for hash, zero where it
+// is new. What may not be replaced is an error.
+func (r *Repo) replaced(ref plumbing.ReferenceName, hash plumbing.Hash, force bool) (plumbing.Hash, error) {
+	is, err := r.git.Storer.Reference(ref)
 	switch {
 	case errors.Is(err, plumbing.ErrReferenceNotFound):
-		return nil
+		return plumbing.ZeroHash, nil
 	case err != nil:
-		return err
-	case !force:
-		return fmt.Errorf("branch %q exists already: choose another name, or replace it with --force", name)
+		return plumbing.ZeroHash, err
+	case is.Type() == plumbing.SymbolicReference:
+		return plumbing.ZeroHash, fmt.Errorf("it stands for %s: choose another name", is.Target())
+	case !force && is.Hash() != hash:
+		return plumbing.ZeroHash, errors.New("it exists already: choose another name, or replace it with --force")
 	}
-	return nil
+	return is.Hash(), nil
 }
 
 func sortedChanges(in []Change) []Change {
@@ -177,19 +205,12 @@ func (r *Repo) tree(entries map[string]object.TreeEntry) (plumbing.Hash, error) 
 }
 
 func (r *Repo) blob(data []byte) (plumbing.Hash, error) {
-	o := r.git.Storer.NewEncodedObject()
+	o := &plumbing.MemoryObject{}
 	o.SetType(plumbing.BlobObject)
-	w, err := o.Writer()
-	if err != nil {
+	if _, err := o.Write(data); err != nil {
 		return plumbing.ZeroHash, err
 	}
-	if _, err := w.Write(data); err != nil {
-		return plumbing.ZeroHash, errors.Join(err, w.Close())
-	}
-	if err := w.Close(); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	return r.git.Storer.SetEncodedObject(o)
+	return r.put(o)
 }
 
 // encoder is a commit or a tree.
@@ -198,9 +219,9 @@ type encoder interface {
 }
 
 func (r *Repo) store(what encoder) (plumbing.Hash, error) {
-	o := r.git.Storer.NewEncodedObject()
+	o := &plumbing.MemoryObject{}
 	if err := what.Encode(o); err != nil {
 		return plumbing.ZeroHash, err
 	}
-	return r.git.Storer.SetEncodedObject(o)
+	return r.put(o)
 }

@@ -19,13 +19,14 @@ import (
 )
 
 // Push sends a branch to a remote, given by its name or by a URL (https, ssh,
-// or a path). force replaces what is there. Over https the credentials are
+// or a path), and reports whether the remote did not hold it yet. force replaces
+// what is there. Over https the credentials are
 // those of the URL, else token, where that is not empty; over ssh those of the
 // agent. Over plain http none are sent, but to a loopback address.
-func (r *Repo) Push(ctx context.Context, remote, branch, token string, force bool) error {
+func (r *Repo) Push(ctx context.Context, remote, branch, token string, force bool) (moved bool, err error) {
 	target, err := r.remote(remote)
 	if err != nil {
-		return err
+		return false, err
 	}
 	spec := fmt.Sprintf("refs/heads/%s:refs/heads/%s", branch, branch)
 	if force {
@@ -35,7 +36,7 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	to := urls[len(urls)-1]
 	credentials, err := auth(to, token)
 	if err != nil {
-		return fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
+		return false, fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
 	}
 	opt := &git.PushOptions{RemoteName: target.Config().Name, RemoteURL: to, Auth: credentials, RefSpecs: []config.RefSpec{config.RefSpec(spec)}, Force: force}
 	err = target.PushContext(ctx, opt)
@@ -44,17 +45,17 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	}
 	switch {
 	case errors.Is(err, git.NoErrAlreadyUpToDate):
-		return nil
+		return false, nil
 	case errors.Is(err, git.ErrNonFastForwardUpdate):
-		return fmt.Errorf("pushing %s to %s: it holds another branch of this name: choose another, or replace it with --force", branch, remote)
+		return false, fmt.Errorf("pushing %s to %s: it holds another branch of this name: choose another, or replace it with --force", branch, remote)
 	case (errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed)) && strings.HasPrefix(to, "http:"):
-		return fmt.Errorf("pushing %s to %s: %w: GIT_TOKEN is sent over https only", branch, remote, err)
+		return false, fmt.Errorf("pushing %s to %s: %w: GIT_TOKEN is sent over https only", branch, remote, err)
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
-		return fmt.Errorf("pushing %s to %s: %w: set GIT_TOKEN", branch, remote, err)
+		return false, fmt.Errorf("pushing %s to %s: %w: set GIT_TOKEN", branch, remote, err)
 	case err != nil:
-		return fmt.Errorf("pushing %s to %s: %w", branch, remote, err)
+		return false, fmt.Errorf("pushing %s to %s: %w", branch, remote, err)
 	}
-	return nil
+	return true, nil
 }
 
 func (r *Repo) remote(name string) (*git.Remote, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -21,6 +22,9 @@ func (v *Revision) Name() string { return v.name }
 
 // Hash returns the commit's name in full, in hexadecimal digits.
 func (v *Revision) Hash() string { return v.commit.Hash.String() }
+
+// Time returns when it was committed.
+func (v *Revision) Time() time.Time { return v.commit.Committer.When }
 
 // Revision returns the commit that name means: a branch, a tag, "HEAD~1", the
 // first digits of a commit.

@@ -64,10 +64,11 @@ func New(ctx context.Context, p *project.Project, lock *lockfile.File, moved []p
 }
 
 // Commit makes the branch, with force in the place of one that is there, and
-// returns the name of the commit.
-func (b *Proposal) Commit(branch string, now time.Time, force bool) (hash string, err error) {
+// returns the name of the commit. It bears the time of HEAD, so that the same
+// upgrade of the same HEAD is the same commit.
+func (b *Proposal) Commit(branch string, force bool) (hash string, err error) {
 	made, err := b.repo.Branch(branch, b.head, gitrepo.Commit{
-		Message: b.message(), Changes: b.changes, Author: b.author, When: now, Force: force,
+		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: force,
 	})
 	if err != nil {
 		return "", err
@@ -75,9 +76,9 @@ func (b *Proposal) Commit(branch string, now time.Time, force bool) (hash string
 	return made.Hash(), nil
 }
 
-// Push pushes the branch to a remote, a name or a URL. token is the password
-// for https.
-func (b *Proposal) Push(ctx context.Context, remote, branch, token string, force bool) error {
+// Push pushes the branch to a remote, a name or a URL, and reports whether the
+// remote did not hold it yet. token is the password for https.
+func (b *Proposal) Push(ctx context.Context, remote, branch, token string, force bool) (moved bool, err error) {
 	return b.repo.Push(ctx, remote, branch, token, force)
 }
 

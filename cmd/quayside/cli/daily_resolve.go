@@ -316,17 +316,22 @@ func (o *resolveOptions) propose(ctx context.Context, p *project.Project, in *pr
 		}
 	}
 	out := &proposed{Branch: request.branch}
-	if out.Commit, err = made.Commit(out.Branch, time.Now(), request.force); err != nil {
+	if out.Commit, err = made.Commit(out.Branch, request.force); err != nil {
 		return nil, err
 	}
 	o.talk.Note("committed %.12s to branch %s", out.Commit, out.Branch)
 	if request.push == "" {
 		return out, nil
 	}
-	if err := made.Push(ctx, request.push, out.Branch, o.env["GIT_TOKEN"], request.force); err != nil {
+	moved, err := made.Push(ctx, request.push, out.Branch, o.env["GIT_TOKEN"], request.force)
+	if err != nil {
 		return nil, err
 	}
 	out.Pushed = diag.Redact(request.push)
-	o.talk.Note("pushed %s", out.Branch)
+	if moved {
+		o.talk.Note("pushed %s", out.Branch)
+	} else {
+		o.talk.Note("%s holds this commit of %s already", out.Pushed, out.Branch)
+	}
 	return out, nil
 }
