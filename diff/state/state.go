@@ -11,6 +11,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/workspace"
 )
 
 // From says where the tree of a side comes from.
@@ -121,8 +123,21 @@ func Revisions(p *project.Project, from From, base, revisions string) (*Comparis
 	if err != nil {
 		return nil, err
 	}
-	c.Before, err = c.revision(before)
-	return c, err
+	if c.Before, err = c.revision(before); err != nil {
+		return nil, err
+	}
+	return c, c.empty()
+}
+
+// empty returns an error where neither side holds a workspace: nothing can
+// differ there, whatever is committed, and a check that says so is green for ever.
+func (c *Comparison) empty() error {
+	for _, s := range []Side{c.Before, c.After} {
+		if s.lock != nil || len(s.tree) > 0 || s.project.Configured() {
+			return nil
+		}
+	}
+	return cmp.Or(c.After.project.Absent(), fmt.Errorf("no workspace in %s: neither %s nor %s, before or after", c.project.Name(), workspace.FileName, project.LockFile))
 }
 
 // chosen returns the revisions that are meant; after is nil for the work tree.

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -134,6 +135,9 @@ var ErrNoDeclarations = errors.New("no declarations here")
 func (p *Project) declarations() (*subscription.Set, error) {
 	w := p.Settings
 	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0]) {
+		if err := p.Absent(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoDeclarations, err)
+		}
 		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or name their place in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0], workspace.FileName)
 	}
 	opt := subscription.LoadOptions{Paths: w.Declarations, Output: w.Output}
@@ -147,6 +151,28 @@ func (p *Project) declarations() (*subscription.Set, error) {
 		}
 	}
 	return subscription.LoadFS(p.files, opt)
+}
+
+// Configured reports whether there is a quayside.yaml.
+func (p *Project) Configured() bool { return p.exists(workspace.FileName) }
+
+// Absent returns an error that names the workspaces below this directory where
+// it holds none itself, neither settings nor a lock nor declarations; nil where
+// it does, and where there are none below either.
+func (p *Project) Absent() error {
+	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0]) {
+		return nil
+	}
+	below := p.Below()
+	if len(below) == 0 {
+		return nil
+	}
+	const shown = 10
+	more := ""
+	if n := len(below) - shown; n > 0 {
+		below, more = below[:shown], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("no workspace in %s, but in %s%s below it: choose one with -C", p.Name(), strings.Join(below, ", "), more)
 }
 
 // DeclarationsIfAny is Declarations, but empty where there are none: for what
@@ -182,7 +208,7 @@ func (p *Project) LockIfAny() (*lockfile.File, error) {
 func (p *Project) NeedLock() (*lockfile.File, error) {
 	lock, err := p.LockIfAny()
 	if lock == nil && err == nil {
-		err = fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Name())
+		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside resolve' first", LockFile, p.Name()))
 	}
 	return lock, err
 }

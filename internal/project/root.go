@@ -79,6 +79,38 @@ func Find() (string, error) {
 	}
 }
 
+// Bounds on the search for workspaces below a directory.
+const (
+	maxSearchDepth = 8
+	maxSearched    = 50_000 // files and directories
+)
+
+// Below returns the directories below the root that hold a workspace, sorted.
+// What begins with a dot is passed over, and so is what lies below a workspace.
+// The search has bounds; past them it returns what it has found.
+func (r Root) Below() []string {
+	var found []string
+	seen := 0
+	// A directory that cannot be read holds no workspace that can.
+	_ = fs.WalkDir(r.files, ".", func(name string, d fs.DirEntry, err error) error {
+		if seen++; seen > maxSearched {
+			return fs.SkipAll
+		}
+		if err != nil || !d.IsDir() || name == "." {
+			return nil
+		}
+		if strings.HasPrefix(d.Name(), ".") || strings.Count(name, "/") >= maxSearchDepth {
+			return fs.SkipDir
+		}
+		if _, err := fs.Stat(r.files, path.Join(name, workspace.FileName)); err == nil {
+			found = append(found, name)
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found
+}
+
 // inRepository returns the path of dir in the repository around it: below where
 // .git is, else ".".
 func inRepository(dir string) string {
