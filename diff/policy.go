@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quayside/quayside/diff/internal/celrule"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/ext"
+
+	"github.com/quayside/quayside/internal/celrule"
 )
 
 // Policy says what a diff may bring without a person's word.
@@ -84,7 +87,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 			v.Faults = append(v.Faults, f.fault("failOn", fmt.Sprintf("%s: %s", f.Severity, f.Message)))
 		}
 		for _, rule := range rules {
-			holds, err := rule.program.Holds(f.fields())
+			holds, err := rule.program.Holds(map[string]any{"finding": f.fields()})
 			if err != nil {
 				return nil, fmt.Errorf("policy rule %q: %w", rule.Name, err)
 			}
@@ -109,7 +112,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 // compiled is a rule, ready to run.
 type compiled struct {
 	CELRule
-	program *celrule.Program
+	program *celrule.Rule
 }
 
 // check returns the rules, compiled, or all faults of the policy.
@@ -129,9 +132,14 @@ func (p Policy) check(today string) ([]compiled, error) {
 			faults = append(faults, fmt.Sprintf("waiver of %q: there is no such rule", w.Rule))
 		}
 	}
+	env, err := cel.NewEnv(cel.Variable("finding", cel.MapType(cel.StringType, cel.DynType)), ext.Strings())
+	if err != nil {
+		return nil, err
+	}
 	var out []compiled
+	budget := celrule.NewBudget()
 	for _, r := range p.Rules {
-		program, err := celrule.Compile(r.Expression)
+		program, err := budget.Compile(env, r.Expression)
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("policy rule %q: %v", r.Name, err))
 			continue

@@ -11,53 +11,79 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/celrule"
 )
 
-// celCost bounds the evaluation of one rule on one bundle: rules come from
-// strangers.
-const celCost = 1_000_000
-
-// celRules compiles the rules of cel constraints. The environment is made when
-// the first rule is met; most catalogs hold none.
+// celRules holds what rules of cel constraints need: the environment, made when
+// the first one is met (most catalogs hold none), and what all of them may cost
+// together.
 type celRules struct {
-	env *cel.Env
+	env    *cel.Env
+	budget *celrule.Budget
+	over   int // rules that were found to cost too much when bundles had been asked already
 }
 
-// compile returns the test that rule makes. Its variable is properties, a list
-// of {type, value}; semver_compare(a, b) is -1, 0 or 1. A rule that fails while
-// it runs matches nothing.
-func (c *celRules) compile(rule string) (*requirement, error) {
+// celRule is one rule and what it answered.
+type celRule struct {
+	rules   *celRules
+	text    string
+	program *celrule.Rule // nil: not compiled yet
+	err     error         // why it cannot be used
+	answers map[*facts]bool
+}
+
+// requirement returns the test that the rule makes. Its variable is properties,
+// a list of {type, value}; semver_compare(a, b) is -1, 0 or 1. It is compiled
+// when a bundle that demands it could be chosen.
+func (c *celRules) requirement(rule string) *requirement {
+	r := &celRule{rules: c, text: rule, answers: map[*facts]bool{}}
+	return &requirement{
+		label: "olm.constraint cel(" + rule + ")",
+		words: "a bundle for which " + rule,
+		match: r.match,
+		fault: r.fault,
+		where: hint{anywhere: true},
+	}
+}
+
+// fault returns why the rule cannot be used, as far as is known, or nil.
+func (r *celRule) fault() error {
+	if r.program == nil && r.err == nil {
+		r.program, r.err = r.rules.compile(r.text)
+	}
+	if r.err != nil {
+		return fmt.Errorf("cel rule %q: %w", r.text, r.err)
+	}
+	return nil
+}
+
+// match reports whether the rule holds for a bundle. One that fails while it
+// runs matches nothing.
+func (r *celRule) match(f *facts) bool {
+	if yes, ok := r.answers[f]; ok {
+		return yes
+	}
+	if r.fault() != nil {
+		return false
+	}
+	yes, err := r.program.Holds(map[string]any{"properties": f.celProperties()})
+	if errors.Is(err, celrule.ErrCost) {
+		r.err = err
+		r.rules.over++
+	}
+	r.answers[f] = yes
+	return yes
+}
+
+func (c *celRules) compile(rule string) (*celrule.Rule, error) {
 	if c.env == nil {
 		env, err := newCELEnv()
 		if err != nil {
 			return nil, err
 		}
-		c.env = env
+		c.env, c.budget = env, celrule.NewBudget()
 	}
-	ast, issues := c.env.Compile(rule)
-	if issues != nil && issues.Err() != nil {
-		return nil, fmt.Errorf("cel rule %q: %w", rule, issues.Err())
-	}
-	if !ast.OutputType().IsExactType(cel.BoolType) {
-		return nil, fmt.Errorf("cel rule %q: want a bool, not %s", rule, ast.OutputType())
-	}
-	program, err := c.env.Program(ast, cel.CostLimit(celCost))
-	if err != nil {
-		return nil, fmt.Errorf("cel rule %q: %w", rule, err)
-	}
-	return &requirement{
-		label: "olm.constraint cel(" + rule + ")",
-		words: "a bundle for which " + rule,
-		match: func(f *facts) bool {
-			out, _, err := program.Eval(map[string]any{"properties": f.celProperties()})
-			if err != nil {
-				return false
-			}
-			yes, ok := out.Value().(bool)
-			return ok && yes
-		},
-		where: hint{anywhere: true},
-	}, nil
+	return c.budget.Compile(c.env, rule)
 }
 
 func newCELEnv() (*cel.Env, error) {
@@ -81,11 +107,11 @@ func semverCompare(a, b ref.Val) ref.Val {
 }
 
 func celVersion(v ref.Val) (catalog.Version, error) {
-	s, ok := v.Value().(string)
+	s, ok := v.(types.String)
 	if !ok {
 		return catalog.Version{}, errors.New("semver_compare: want strings")
 	}
-	return semver.ParseTolerant(s)
+	return semver.ParseTolerant(string(s))
 }
 
 // celProperties returns the bundle's properties as plain values.

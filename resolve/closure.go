@@ -18,9 +18,10 @@ func (b *builder) close() {
 		if a.skipped {
 			continue
 		}
-		a.needs = make([][]int, len(a.facts.needs))
-		for i, r := range a.facts.needs {
-			a.needs[i] = b.candidates(a, r)
+		for _, r := range a.facts.needs {
+			if r.unknown() == nil {
+				a.needs = append(a.needs, need{r, b.candidates(a, r)})
+			}
 		}
 	}
 }
@@ -72,8 +73,8 @@ func (b *builder) finish() {
 	shared := b.sharing()
 	for id := 1; id < len(b.atoms); id++ {
 		a := b.atoms[id]
-		for i, of := range a.needs {
-			r := a.facts.needs[i]
+		for _, n := range a.needs {
+			r, of := n.req, n.of
 			choice := solve.Choice{Of: of, Tag: b.needTag(needing{fact{a.ns, a.bundle()}, r}, of)}
 			if shared != nil {
 				choice = shared.extend(a, r, choice)

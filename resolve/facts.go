@@ -17,7 +17,7 @@ type facts struct {
 	labels     []string
 	needs      []*requirement // without repeats, in file order
 	deprecated bool
-	unusable   string // why no one can install it; empty where one can
+	broken     string // the first property that cannot be read; or empty
 	properties []catalog.Property
 	cel        []any
 }
@@ -39,16 +39,11 @@ func (f *facts) answersLike(g *facts) bool {
 type reader struct {
 	rules    celRules
 	bundles  map[*catalog.Bundle]*facts
-	compiled map[string]compiled
-}
-
-type compiled struct {
-	req *requirement
-	err error
+	compiled map[string]*requirement
 }
 
 func newReader() *reader {
-	return &reader{bundles: map[*catalog.Bundle]*facts{}, compiled: map[string]compiled{}}
+	return &reader{bundles: map[*catalog.Bundle]*facts{}, compiled: map[string]*requirement{}}
 }
 
 // bundle returns the facts of a catalog's bundle.
@@ -59,34 +54,42 @@ func (r *reader) bundle(b *catalog.Bundle) *facts {
 	f := &facts{
 		pkg: b.Package().Name(), version: b.Version(), hasVersion: true,
 		apis: b.Provides(), labels: b.Labels(),
-		deprecated: b.Deprecated(), unusable: b.Unusable(), properties: b.Properties(),
+		deprecated: b.Deprecated(), broken: b.Unusable(), properties: b.Properties(),
 	}
 	r.compile(f, b.Requires())
 	r.bundles[b] = f
 	return f
 }
 
-// compile fills in what f needs. A rule that does not compile makes the bundle
-// unusable.
+// compile fills in what f needs.
 func (r *reader) compile(f *facts, requires []catalog.Requirement) {
 	for _, want := range requires {
 		var key strings.Builder
 		requirementKey(&key, want)
-		got, ok := r.compiled[key.String()]
+		req, ok := r.compiled[key.String()]
 		if !ok {
-			got.req, got.err = compile(want, &r.rules)
-			if got.req != nil {
-				got.req.note = want.Message
-			}
-			r.compiled[key.String()] = got
+			req = compile(want, &r.rules)
+			req.note = want.Message
+			r.compiled[key.String()] = req
 		}
-		switch {
-		case got.err != nil && f.unusable == "":
-			f.unusable = got.err.Error()
-		case got.err == nil && !slices.Contains(f.needs, got.req):
-			f.needs = append(f.needs, got.req)
+		if !slices.Contains(f.needs, req) {
+			f.needs = append(f.needs, req)
 		}
 	}
+}
+
+// unusable returns why no one can install the bundle, or nothing: a property that
+// cannot be read, or a rule that does not compile or costs too much.
+func (f *facts) unusable() string {
+	if f.broken != "" {
+		return f.broken
+	}
+	for _, r := range f.needs {
+		if err := r.unknown(); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // bare reads facts from properties alone: those of a ClusterServiceVersion, or
@@ -96,7 +99,7 @@ func (r *reader) bare(ps []catalog.Property) *facts {
 	said := olm.Read(ps)
 	f := &facts{
 		pkg: said.Package, apis: said.Provides, labels: said.Labels,
-		deprecated: said.Deprecated, unusable: said.Unusable, properties: ps,
+		deprecated: said.Deprecated, broken: said.Unusable, properties: ps,
 	}
 	f.setVersion(said.Version)
 	r.compile(f, said.Requires)

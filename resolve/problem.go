@@ -16,8 +16,14 @@ type atom struct {
 	inst    *installed
 	facts   *facts
 	watch   []string // namespaces it would watch; empty: all
-	needs   [][]int  // by requirement: atoms of this namespace that meet it, the preferred first
+	needs   []need   // of what is required: what can be told
 	skipped bool     // what it needs is not looked at: it cannot be chosen, or stays regardless
+}
+
+// need is one requirement of an atom.
+type need struct {
+	req *requirement
+	of  []int // atoms of this namespace that meet it, the preferred first
 }
 
 func (a *atom) bundle() string {
@@ -233,8 +239,8 @@ func (b *builder) wantFor(ns string, e *catalog.Entry) *want {
 func (b *builder) bans(a *atom) []ban {
 	var why []ban
 	f := a.facts
-	if f.unusable != "" {
-		why = append(why, ban{banUnusable, "cannot be used: " + f.unusable})
+	if text := f.unusable(); text != "" {
+		why = append(why, ban{banUnusable, "cannot be used: " + text})
 	}
 	if s := b.wantFor(a.ns, a.entry); f.deprecated && (s == nil || !s.isV1()) {
 		why = append(why, deprecatedBan())

@@ -16,6 +16,7 @@ type requirement struct {
 	words string // as a person would say it: "package b >=1.0.0"
 	note  string // the author's failure message
 	match func(*facts) bool
+	fault func() error // why nobody can tell whether it is met; nil: it cannot happen
 	where hint
 }
 
@@ -27,30 +28,49 @@ type hint struct {
 }
 
 // compile turns a requirement into one test on one bundle.
-func compile(r catalog.Requirement, rules *celRules) (*requirement, error) {
+func compile(r catalog.Requirement, rules *celRules) *requirement {
 	parts := make([]*requirement, len(r.Of))
 	for i, sub := range r.Of {
-		p, err := compile(sub, rules)
-		if err != nil {
-			return nil, err
-		}
-		parts[i] = p
+		parts[i] = compile(sub, rules)
 	}
+	out := compileOne(r, parts, rules)
+	if len(parts) > 0 {
+		out.fault = func() error {
+			for _, p := range parts {
+				if err := p.unknown(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return out
+}
+
+// unknown returns why nobody can tell whether r is met, or nil.
+func (r *requirement) unknown() error {
+	if r.fault == nil {
+		return nil
+	}
+	return r.fault()
+}
+
+func compileOne(r catalog.Requirement, parts []*requirement, rules *celRules) *requirement {
 	switch r.Kind {
 	case olm.RequireGVK:
-		return compileAPI(r.GVK), nil
+		return compileAPI(r.GVK)
 	case olm.RequirePackage:
-		return compilePackage(r), nil
+		return compilePackage(r)
 	case olm.RequireLabel:
-		return compileLabel(r.Label), nil
+		return compileLabel(r.Label)
 	case olm.RequireCEL:
-		return rules.compile(r.Rule)
+		return rules.requirement(r.Rule)
 	case olm.RequireAll:
-		return compileAll(parts), nil
+		return compileAll(parts)
 	case olm.RequireAny:
-		return compileAny(parts), nil
+		return compileAny(parts)
 	default:
-		return compileNot(parts), nil
+		return compileNot(parts)
 	}
 }
 

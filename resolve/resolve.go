@@ -56,7 +56,11 @@ const maxRounds = 1000
 // opt.KeepGoing is not set; the result is returned beside it, with what could
 // be resolved in Partial. The arguments are not modified.
 func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) (*Result, error) {
-	w := newWorld(x, decl, opt)
+	return settle(x, decl, opt, func(w *world) (*Result, error) { return w.resolve(prev) })
+}
+
+func (w *world) resolve(prev *lockfile.File) (*Result, error) {
+	opt := w.opt
 	st := w.stateBefore(prev)
 	if err := w.checkNamed(st); err != nil {
 		return nil, err

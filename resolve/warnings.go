@@ -130,9 +130,9 @@ func (w *world) reportEnd(r *round, st *state) {
 	w.reportOverlap(st)
 	w.reportSpaces(st)
 	for b := range r.b.visited {
-		if f := w.read.bundle(b); f.unusable != "" {
+		if text := w.read.bundle(b).unusable(); text != "" {
 			w.warn(diag.Warning{Code: "unusable-bundle", Msg: fmt.Sprintf("bundle %s of package %s in catalog %s cannot be used: %s",
-				b.Name(), b.Package().Name(), b.Package().Catalog().ID(), f.unusable)})
+				b.Name(), b.Package().Name(), b.Package().Catalog().ID(), text)})
 		}
 	}
 }

@@ -31,7 +31,10 @@ type Obstacles struct {
 func WhyNot(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options, t Target) (*Obstacles, error) {
 	opt.Upgrade, opt.From, opt.KeepGoing, opt.Hops = true, nil, true, 1
 	opt.Named = []Target{{Namespace: t.Namespace, Package: t.Package}}
-	w := newWorld(x, decl, opt)
+	return settle(x, decl, opt, func(w *world) (*Obstacles, error) { return w.whyNot(prev, t) })
+}
+
+func (w *world) whyNot(prev *lockfile.File, t Target) (*Obstacles, error) {
 	st := w.stateBefore(prev)
 	q := &question{w: w, st: st, t: t}
 	for _, s := range st.wants {

@@ -39,6 +39,22 @@ type space struct {
 	faultPos diag.Pos
 }
 
+// settle calls f with a fresh world until no rule was found to cost too much
+// on the way: such a rule counts for nothing from the beginning, wherever it is
+// met first.
+func settle[T any](x *catalog.Index, decl *subscription.Set, opt Options, f func(*world) (T, error)) (T, error) {
+	read := newReader()
+	for {
+		over := read.rules.over
+		w := newWorld(x, decl, opt)
+		w.read = read
+		out, err := f(w)
+		if read.rules.over == over {
+			return out, err
+		}
+	}
+}
+
 func newWorld(x *catalog.Index, decl *subscription.Set, opt Options) *world {
 	w := &world{
 		x: x, decl: decl, opt: opt, read: newReader(),

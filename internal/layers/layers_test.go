@@ -93,6 +93,7 @@ func table() map[string]rule {
 		"internal/jsonschema": {level: 0},
 		"internal/layers":     {level: 0},
 		"internal/kobj":       {level: 0},
+		"internal/celrule":    {level: 0},
 		"internal/selector":   {level: 0, beside: []string{"internal/kobj"}},
 		"internal/rbac":       {level: 0, beside: []string{"internal/kobj", "internal/selector"}},
 
@@ -100,7 +101,6 @@ func table() map[string]rule {
 		// and few packages compile against Kubernetes.
 		"internal/admit":         {level: 0, outside: []string{"context"}},
 		"diff/internal/podlevel": {level: 0},
-		"diff/internal/celrule":  {level: 0},
 
 		// The search knows numbers only; resolve is its only user.
 		"resolve/internal/solve": {level: 0},
