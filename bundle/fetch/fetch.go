@@ -73,9 +73,7 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or take the block of %s out of quayside.lock and run 'quayside resolve'",
 			p.Catalog, got, p.ContentDigest, p.Key())
 	}
-	if err := c.keep(ctx, ms); err != nil {
-		return nil, err
-	}
+	c.keep(ctx, ms)
 	// The digest says nothing of the metadata, so nothing of it is passed on.
 	return bundle.FSFromManifests(ms, p.Package)
 }
@@ -105,7 +103,8 @@ func (c *Contents) Tie(ctx context.Context, p lockfile.Pin, before *lockfile.Fil
 		return p, err
 	}
 	p.ContentDigest = catalog.DigestOf(bundle.DigestList(ms))
-	return p, c.keep(ctx, ms)
+	c.keep(ctx, ms)
+	return p, nil
 }
 
 // tied returns the pin of the same bundle from the same catalog in the lock
@@ -165,18 +164,16 @@ func (c *Contents) catalog(ctx context.Context, id catalog.ID) (*cache.Contents,
 }
 
 // keep puts the manifests of a bundle into the store, and under the digest of
-// the content the list of their digests.
-func (c *Contents) keep(ctx context.Context, ms []bundle.Manifest) error {
+// the content the list of their digests. What cannot be kept is taken out of the
+// catalog again the next time.
+func (c *Contents) keep(ctx context.Context, ms []bundle.Manifest) {
 	blobs := [][]byte{bundle.DigestList(ms)}
 	for _, m := range ms {
 		blobs = append(blobs, m.Data)
 	}
 	for _, data := range blobs {
-		if err := c.client.Store.Put(ctx, string(catalog.DigestOf(data)), bytes.NewReader(data), maxManifest); err != nil {
-			return err
-		}
+		_ = c.client.Store.Put(ctx, string(catalog.DigestOf(data)), bytes.NewReader(data), maxManifest)
 	}
-	return nil
 }
 
 // fromStore puts a bundle together again from what keep stored.

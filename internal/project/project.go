@@ -242,13 +242,13 @@ func (p *Project) NewClient(offline bool) (*registry.Client, error) {
 }
 
 // store opens the content-addressed store: $XDG_CACHE_HOME/quayside, else
-// ~/.cache/quayside.
+// ~/.cache/quayside. One that cannot be used stops only what has to keep something.
 func (p *Project) store() (*store.Store, error) {
 	base := p.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) {
 		home := cmp.Or(p.Getenv("HOME"), p.Getenv("USERPROFILE"))
 		if home == "" {
-			return nil, errors.New("no cache directory: set XDG_CACHE_HOME or HOME")
+			return store.Absent(errors.New("no cache directory: set XDG_CACHE_HOME or HOME")), nil
 		}
 		base = filepath.Join(home, ".cache")
 	}

@@ -75,7 +75,7 @@ func (s *Store) partial(digest string, size int64) (*partial, error) {
 	f, err := s.lockPartial(digest)
 	keep := err == nil
 	if errors.Is(err, errBusy) {
-		f, err = s.Temp("blob-")
+		f, err = s.temp("blob-")
 	}
 	if err != nil {
 		return nil, err

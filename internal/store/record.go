@@ -32,7 +32,7 @@ func (s *Store) place(kind, key string, write func(f *os.File) error) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.Temp(kind + "-")
+	f, err := s.temp(kind + "-")
 	if err != nil {
 		return err
 	}
@@ -76,6 +76,9 @@ func (s *Store) recordPath(kind, key string) (string, error) {
 		if (c < 'a' || c > 'z') && c != '-' {
 			return "", fmt.Errorf("record kind %q: want lower-case letters", kind)
 		}
+	}
+	if s.fault != nil {
+		return "", s.fault
 	}
 	return filepath.Join(s.dir, "records", kind, DigestOf([]byte(key))[len("sha256:"):]), nil
 }

@@ -31,7 +31,8 @@ import (
 // Store is a directory of blobs and records. It may be used by several
 // goroutines and processes at once.
 type Store struct {
-	dir string
+	dir   string
+	fault error // why there is none; nil where there is one
 }
 
 const (
@@ -43,7 +44,8 @@ const (
 // Open returns the store in dir, which need not exist: it is made by the first
 // write, so that a store can be read from a read-only disk. Temporary files
 // that a killed process left there a day ago are removed, and what is left of
-// fetches that nobody went on with for a week.
+// fetches that nobody went on with for a week. Where there cannot be a store in
+// dir, it is as with [Absent].
 func Open(dir string) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("opening the store: no directory given")
@@ -52,13 +54,8 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %q: %w", dir, err)
 	}
-	info, err := os.Stat(abs)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("opening the store: %w", err)
-	case !info.IsDir():
-		return nil, fmt.Errorf("opening the store: %q is not a directory", abs)
+	if _, err := os.Stat(filepath.Join(abs, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Absent(fmt.Errorf("opening the store: %w", err)), nil
 	}
 	s := &Store{dir: abs}
 	s.sweep()
@@ -66,7 +63,17 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// Dir returns the store's directory, as an absolute path.
+// Absent returns a store that holds nothing and keeps nothing, for why. It
+// stops nobody who needs none.
+func Absent(why error) *Store { return &Store{fault: absent{why}} }
+
+// absent is why there is no store, and why nothing was found in it.
+type absent struct{ error }
+
+func (a absent) Unwrap() []error { return []error{a.error, fs.ErrNotExist} }
+
+// Dir returns the store's directory, as an absolute path; empty where there is
+// none.
 func (s *Store) Dir() string { return s.dir }
 
 // Put writes what r holds as the blob of that digest. More than limit bytes,
@@ -81,7 +88,7 @@ func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64
 	if s.Has(digest) {
 		return nil
 	}
-	f, err := s.Temp("blob-")
+	f, err := s.temp("blob-")
 	if err != nil {
 		return err
 	}
@@ -165,19 +172,27 @@ func (s *Store) Read(digest string, limit int64) ([]byte, error) {
 // Remove takes the blob out of the store. One that is not there is no error.
 func (s *Store) Remove(digest string) error {
 	path, err := s.blobPath(digest)
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Remove(path)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing blob %s: %w", digest, err)
 	}
 	return nil
 }
 
-// Temp makes an empty file in the store, readable by its owner alone. The
-// caller closes and removes it; one that is left behind does no harm and is
+// Temp makes an empty file in the store, or where that cannot be written among
+// the system's temporary files, readable by its owner alone. The caller closes
+// and removes it; one that is left behind in the store does no harm and is
 // removed a day later.
 func (s *Store) Temp(prefix string) (*os.File, error) {
+	if f, err := s.temp(prefix); err == nil {
+		return f, nil
+	}
+	return os.CreateTemp("", "quayside-"+prefix)
+}
+
+func (s *Store) temp(prefix string) (*os.File, error) {
 	dir, err := s.mkdir("tmp")
 	if err != nil {
 		return nil, err
@@ -224,6 +239,9 @@ func (s *Store) commit(f *os.File, path string) error {
 // mkdir makes the directory of that name below the store's and returns its
 // path. A symbolic link on the way is refused.
 func (s *Store) mkdir(names ...string) (string, error) {
+	if s.fault != nil {
+		return "", s.fault
+	}
 	if err := os.MkdirAll(s.dir, dirPerm); err != nil {
 		return "", fmt.Errorf("writing to the store: %w", err)
 	}
@@ -262,6 +280,9 @@ func (s *Store) sweep() {
 func (s *Store) blobPath(digest string) (string, error) {
 	if !imageref.IsDigest(digest) {
 		return "", fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits", digest)
+	}
+	if s.fault != nil {
+		return "", s.fault
 	}
 	return filepath.Join(s.dir, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:")), nil
 }

@@ -338,31 +338,51 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+// TestUnusable has stores where there can be none: nothing is in them, what
+// would keep something says why it cannot, and a temporary file is made.
+func TestUnusable(t *testing.T) {
+	if _, err := Open(""); err == nil {
+		t.Error("no directory: no error")
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"", file} {
-		if _, err := Open(dir); err == nil {
-			t.Errorf("Open(%q): no error", dir)
+	dirs := []string{file, filepath.Join(file, "below")}
+	if os.Getuid() != 0 { // permissions do not bind root
+		for _, mode := range []fs.FileMode{0, 0o500} {
+			dir := t.TempDir()
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+			dirs = append(dirs, dir, filepath.Join(dir, "below"))
 		}
 	}
-}
-
-func TestReadOnlyDisk(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("permissions do not bind root")
-	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(filepath.Join(dir, "cache"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Put(t.Context(), DigestOf(nil), strings.NewReader(""), 0); err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("got %v, want an error that names %s", err, dir)
+	for _, dir := range dirs {
+		s, err := Open(dir)
+		if err != nil {
+			t.Errorf("%s: %v", dir, err)
+			continue
+		}
+		digest := DigestOf([]byte("x"))
+		_, getErr := s.Get(digest)
+		_, recordErr := s.Record("tag", "x")
+		if getErr == nil || recordErr == nil || s.Has(digest) || s.Remove(digest) != nil {
+			t.Errorf("%s: something is there: %v, %v", dir, getErr, recordErr)
+		}
+		_, fetchErr := s.partial(digest, 1)
+		for _, err := range []error{s.Put(t.Context(), digest, strings.NewReader("x"), 1), s.PutRecord("tag", "x", nil), fetchErr} {
+			if err == nil || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got %v, want an error that names %s", err, dir)
+			}
+		}
+		f, err := s.Temp("x-")
+		if err != nil {
+			t.Errorf("%s: %v", dir, err)
+			continue
+		}
+		if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+			t.Error(err)
+		}
 	}
 }
