@@ -10,6 +10,8 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kinds"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // validator checks one thing of a bundle.
@@ -158,6 +160,23 @@ func checkObjects(c *checker) {
 			seen[key] = o
 		}
 		checkMetadata(c, o)
+		checkKind(c, o)
+	}
+}
+
+// checkKind refuses an object or a definition under names that no API server
+// takes, or that are the cluster's own. One without apiVersion gets a version
+// where OLM gives it one.
+func checkKind(c *checker, o Object) {
+	var faults []string
+	if o.APIVersion() != "" {
+		faults = kinds.Faults(o.APIVersion(), o.Kind())
+	}
+	if kobj.IsCRD(o.Fields) {
+		faults = append(faults, kinds.Define(o.Fields).Faults()...)
+	}
+	for _, fault := range faults {
+		c.errs.Addf(o.Pos(), "%s: %s", o, fault)
 	}
 }
 
@@ -186,7 +205,7 @@ func legalName(o Object) bool {
 func (c *checker) crds() map[string]Object {
 	out := map[string]Object{}
 	for _, o := range c.b.Objects {
-		if o.Kind() == "CustomResourceDefinition" {
+		if kobj.IsCRD(o.Fields) {
 			out[o.Name()] = o
 		}
 	}
@@ -202,30 +221,33 @@ func checkOwned(c *checker) {
 			c.faultf("%s: name, version and kind are needed", api.Field)
 		case !ok:
 			c.faultf("%s: CRD %q is owned and not in the bundle", api.Field, api.Name)
-		case !hasVersion(crd, api.Version):
-			c.warnf("owned-version", "%s: CRD %q has no version %q, OLM v0 cannot install it", api.Field, api.Name, api.Version)
+		default:
+			if _, ok := kinds.Define(crd.Fields).Version(api.Version); !ok {
+				c.warnf("owned-version", "%s: CRD %q has no version %q, OLM v0 cannot install it", api.Field, api.Name, api.Version)
+			}
+			c.legal(api.Field+".version", kinds.LabelFault(api.Version))
+			c.legal(api.Field+".kind", kinds.LabelFault(strings.ToLower(api.Kind)))
 		}
 	}
-	for _, api := range slices.Concat(c.csv.OwnedAPIs, c.csv.RequiredAPIs) {
+	for _, api := range c.csv.RequiredAPIs {
 		if api.Group == "" || api.Version == "" || api.Kind == "" {
 			c.faultf("%s: group, version and kind are needed", api.Field)
 		}
 	}
 	for _, api := range c.csv.OwnedAPIs {
+		c.legal(api.Field+".group", kinds.GroupFault(api.Group))
+		c.legal(api.Field+".version", kinds.LabelFault(api.Version))
+		c.legal(api.Field+".kind", kinds.LabelFault(strings.ToLower(api.Kind)))
+		c.legal(api.Field+".name", kinds.LabelFault(api.Name))
 		c.checkDeploymentName(api.Field, api.DeploymentName)
 	}
 }
 
-func hasVersion(crd Object, version string) bool {
-	spec := child(crd.Fields, "spec")
-	if text(spec, "version") == version {
-		return true
+// legal adds a fault of a field of the CSV, if there is one.
+func (c *checker) legal(field, fault string) {
+	if fault != "" {
+		c.faultf("%s: %s", field, fault)
 	}
-	list, _ := spec["versions"].([]any)
-	return slices.ContainsFunc(list, func(v any) bool {
-		m, ok := v.(map[string]any)
-		return ok && text(m, "name") == version
-	})
 }
 
 func (c *checker) checkDeploymentName(at, name string) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/rbac"
 )
 
@@ -109,7 +110,7 @@ func apiSurface(v *view) map[string][]string {
 		if !o.Ref().is(crdKind) {
 			continue
 		}
-		for _, version := range servedVersions(o.content()) {
+		for _, version := range kinds.Define(o.content()).Served() {
 			out[o.Operator] = append(out[o.Operator], o.Ref().Name+"/"+version)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -30,7 +31,7 @@ func compareDeletions(c *comparison) {
 		switch {
 		case p.before == nil:
 			c.add("data.crd-added", p.after, Finding{
-				After: some(servedVersions(p.after.Content), 8), Message: "new kind, " + kobj.Text(p.after.Content, "spec", "scope"), steps: path("metadata", "name"),
+				After: some(kinds.Define(p.after.Content).Served(), 8), Message: "new kind, " + kobj.Text(p.after.Content, "spec", "scope"), steps: path("metadata", "name"),
 			})
 		case p.after == nil:
 			c.crdGone(p.before)
@@ -60,7 +61,7 @@ func (c *comparison) crdGone(crd *Object) {
 			lost = append(lost, &c.after.Resources[i])
 		}
 	}
-	f := Finding{Before: some(servedVersions(crd.Content), 8), Message: fmt.Sprintf("the definition of %s goes, and every object of it in the cluster", serves.Kind)}
+	f := Finding{Before: some(kinds.Define(crd.Content).Served(), 8), Message: fmt.Sprintf("the definition of %s goes, and every object of it in the cluster", serves.Kind)}
 	if n := len(lost); n > 0 {
 		f.Message += fmt.Sprintf("; %s of this repository among them", plural(n, "object", "objects"))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -89,7 +90,8 @@ func planRemoval(before, after *view, operator, version string) Removal {
 }
 
 func (r *Removal) kind(before *view, crd *Object) {
-	k := Kind{Group: kobj.Text(crd.Content, "spec", "group"), Kind: kobj.Text(crd.Content, "spec", "names", "kind"), Plural: kobj.Text(crd.Content, "spec", "names", "plural")}
+	defined := kinds.Define(crd.Content)
+	k := Kind{Group: defined.Group, Kind: defined.Kind, Plural: defined.Plural}
 	for _, o := range before.order {
 		if o.Operator != r.Operator || !strings.HasSuffix(o.Ref().Kind, "Role") {
 			continue

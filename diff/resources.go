@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/admit"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -119,8 +120,8 @@ func (d resourceDiff) run() {
 	if errors.Is(err, admit.ErrNotServed) {
 		if hadBefore || d.old == nil || d.prev == nil {
 			d.add("resources.version-not-served", Finding{
-				Field: "apiVersion", Before: version, After: some(servedVersions(d.crd.content()), 8),
-				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(servedVersions(d.crd.content()), 8)),
+				Field: "apiVersion", Before: version, After: some(kinds.Define(d.crd.content()).Served(), 8),
+				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(kinds.Define(d.crd.content()).Served(), 8)),
 			})
 		}
 		return
@@ -137,16 +138,6 @@ func (d resourceDiff) run() {
 	if hadBefore {
 		d.defaulted(before, after)
 	}
-}
-
-func servedVersions(crd map[string]any) []string {
-	var out []string
-	for _, v := range crdVersions(crd) {
-		if v.served {
-			out = append(out, v.name)
-		}
-	}
-	return out
 }
 
 func (d resourceDiff) rejected(before, after admit.Result) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -60,7 +61,7 @@ func TestReadHead(t *testing.T) {
 		if o.serves() != (kobj.Key{Group: "demo.io", Kind: "Widget"}) || kobj.At(o.Content, "spec", "versions") != nil {
 			t.Errorf("%s: the head is %v", name, o.Content)
 		}
-		if len(crdVersions(o.content())) != 1 {
+		if len(kinds.Define(o.content()).Versions) != 1 {
 			t.Errorf("%s: the rest cannot be had", name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -134,7 +135,8 @@ func newView(s State) (*view, error) {
 
 // serves returns the identity that objects of a definition share.
 func (o *Object) serves() kobj.Key {
-	return kobj.Key{Group: kobj.Text(o.Content, "spec", "group"), Kind: kobj.Text(o.Content, "spec", "names", "kind")}
+	crd := kinds.Define(o.Content)
+	return kobj.Key{Group: crd.Group, Kind: crd.Kind}
 }
 
 // content returns the whole Content, decoded now where only the head was read.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -160,7 +161,7 @@ func normalise(objects []Object) map[Key]Object {
 	return out
 }
 
-func clusterScopedObject(o Object) bool { return slices.Contains(clusterScoped()[o.Group()], o.Kind()) }
+func clusterScopedObject(o Object) bool { return !kinds.Namespaced(o.Group(), o.Kind()) }
 
 func normaliseDeployment(o Object) {
 	pod := kobj.Map(o, "spec", "template", "spec")

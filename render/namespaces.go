@@ -6,10 +6,10 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -34,13 +34,13 @@ func (t *tree) namespaces() ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		d, declared := t.declared[name]
 		switch {
-		case everywhere(name):
+		case kinds.Everywhere(name):
 			if declared {
 				t.warnings = append(t.warnings, diag.Warning{Code: "namespace-reserved", Msg: fmt.Sprintf(
 					"Namespace %q is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster", name)})
 			}
 			continue
-		case !declared && reservedNamespace(name), t.shipped(name, d):
+		case !declared && kinds.ReservedNamespace(name), t.shipped(name, d):
 			continue
 		}
 		file := fileName("namespace-"+name) + ".yaml"
@@ -69,15 +69,6 @@ func (t *tree) shipped(name string, d lockfile.Namespace) bool {
 		}
 	}
 	return found
-}
-
-// everywhere reports whether every cluster has the namespace from the start.
-func everywhere(name string) bool { return name == "default" || strings.HasPrefix(name, "kube-") }
-
-// reservedNamespace reports whether the cluster or its vendor makes it, as far
-// as nobody declares it.
-func reservedNamespace(name string) bool {
-	return everywhere(name) || strings.HasPrefix(name, "openshift")
 }
 
 // namespace returns a Namespace with the labels and annotations that are

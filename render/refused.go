@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -16,8 +17,9 @@ import (
 func (t *tree) refused() {
 	definitions := map[[2]string]Object{} // by group and kind
 	for _, r := range t.objects {
-		if spec := kobj.Map(r.Object, "spec"); kobj.IsCRD(r.Object) {
-			definitions[[2]string{kobj.Text(spec, "group"), kobj.Text(spec, "names", "kind")}] = r.Object
+		if kobj.IsCRD(r.Object) {
+			crd := kinds.Define(r.Object)
+			definitions[[2]string{crd.Group, crd.Kind}] = r.Object
 		}
 	}
 	kinds := map[string]*admit.Kind{}

@@ -120,7 +120,7 @@ func (t *tree) reported(all []Installation) []Object {
 	var out []Object
 	for _, in := range all {
 		spec := in.Spec.DeepCopy()
-		spec.Objects = slices.DeleteFunc(spec.Objects, secret)
+		spec.Objects = slices.DeleteFunc(spec.Objects, confidential)
 		o := kobj.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
 		o["spec"] = specFields(spec)
 		owner := map[string]any{
@@ -131,9 +131,14 @@ func (t *tree) reported(all []Installation) []Object {
 	return append(out, t.ownReporter(t.reporterRole(all)))
 }
 
-// secret reports whether an object is a Secret: the right to see that it is
-// there would be the right to read every one of the cluster.
-func secret(ref v1alpha1.ObjectReference) bool { return ref.APIVersion == "v1" && ref.Kind == "Secret" }
+// confidential reports whether an object holds what opens doors: the right to
+// see that a Secret is there would be the right to read every one of the
+// cluster, whatever version it is asked for at, and OpenShift's tokens and
+// clients are no better.
+func confidential(ref v1alpha1.ObjectReference) bool {
+	group := kobj.Group(ref.APIVersion)
+	return group == "" && ref.Kind == "Secret" || group == "oauth.openshift.io"
+}
 
 // specFields returns a spec as an object's fields.
 func specFields(spec v1alpha1.InstallationSpec) map[string]any {

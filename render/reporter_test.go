@@ -428,18 +428,3 @@ func TestReporterIsRefused(t *testing.T) {
 		}
 	}
 }
-
-// TestPlurals looks at kinds whose plural is not just an s more.
-func TestPlurals(t *testing.T) {
-	for kind, want := range map[string]string{
-		"NetworkPolicy": "networkpolicies", "Gateway": "gateways", "Ingress": "ingresses", "Endpoints": "endpoints", "Proxy": "proxies",
-		"Index": "indexes", "Batch": "batches", "Mesh": "meshes", "SecurityContextConstraints": "securitycontextconstraints",
-	} {
-		if got := plural(kind); got != want {
-			t.Errorf("%s: %s, want %s", kind, got, want)
-		}
-	}
-	for _, kind := range []string{"", "Y", "S"} {
-		plural(kind)
-	}
-}

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
 // reporterNamespace returns the reporter's Namespace, nil where the cluster has
 // it or it is declared. One that comes and goes with an operator will not do.
 func (t *tree) reporterNamespace(name string) (Object, error) {
-	if _, declared := t.declared[name]; declared || reservedNamespace(name) {
+	if _, declared := t.declared[name]; declared || kinds.ReservedNamespace(name) {
 		return nil, nil
 	}
 	for _, r := range t.objects {

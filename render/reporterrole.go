@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -19,14 +19,15 @@ func (t *tree) reporterRole(all []Installation) Object {
 	named := t.plurals()
 	for _, in := range all {
 		for _, ref := range in.Spec.Objects {
-			o := Object{"apiVersion": ref.APIVersion, "kind": ref.Kind}
-			if secret(ref) {
+			group := kobj.Group(ref.APIVersion)
+			resource := cmp.Or(named[[2]string{group, ref.Kind}], kinds.Resource(group, ref.Kind))
+			if resource == "" || confidential(ref) {
 				continue
 			}
-			if resources[o.Group()] == nil {
-				resources[o.Group()] = map[string]bool{}
+			if resources[group] == nil {
+				resources[group] = map[string]bool{}
 			}
-			resources[o.Group()][cmp.Or(named[o.Group()+"/"+o.Kind()], plural(o.Kind()))] = true
+			resources[group][resource] = true
 		}
 	}
 	var rules []any
@@ -48,30 +49,17 @@ func (t *tree) reporterRole(all []Installation) Object {
 	return o
 }
 
-// plurals returns the resources that the CRDs of the tree name, by
-// "group/Kind".
-func (t *tree) plurals() map[string]string {
-	out := map[string]string{}
+// plurals returns the resources that the CRDs of the tree name, by group and
+// kind: of those that an API server takes.
+func (t *tree) plurals() map[[2]string]string {
+	out := map[[2]string]string{}
 	for _, r := range t.objects {
-		if spec := kobj.Map(r.Object, "spec"); kobj.IsCRD(r.Object) {
-			out[kobj.Text(spec, "group")+"/"+kobj.Text(spec, "names", "kind")] = kobj.Text(spec, "names", "plural")
+		if !kobj.IsCRD(r.Object) {
+			continue
+		}
+		if crd := kinds.Define(r.Object); len(crd.Faults()) == 0 {
+			out[[2]string{crd.Group, crd.Kind}] = crd.Plural
 		}
 	}
 	return out
-}
-
-// plural returns the resource of a kind as the API server and everyone's
-// generators name it.
-func plural(kind string) string {
-	name := strings.ToLower(kind)
-	switch {
-	case slices.Contains([]string{"endpoints", "securitycontextconstraints"}, name):
-		return name
-	case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "x"), strings.HasSuffix(name, "ch"), strings.HasSuffix(name, "sh"):
-		return name + "es"
-	case strings.HasSuffix(name, "y") && !strings.ContainsAny(name[max(0, len(name)-2):len(name)-1], "aeiou"):
-		return name[:len(name)-1] + "ies"
-	default:
-		return name + "s"
-	}
 }

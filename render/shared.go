@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -102,17 +103,14 @@ func newest(all []provider) (provider, error) {
 
 // serves refuses a CRD that lacks a version that an install needs.
 func (t *tree) serves(p provider) error {
-	served := map[string]bool{}
-	for _, v := range kobj.Items(p.crd, "spec", "versions") {
-		served[kobj.Text(v, "name")] = v["served"] == true
-	}
+	served := kinds.Define(p.crd).Served()
 	var errs []error
 	for i, in := range t.installs {
 		if p.in == &t.installs[i] {
 			continue // what a bundle says of itself is for its validation
 		}
 		for _, api := range slices.Concat(in.b.CSV.OwnedCRDs, in.b.CSV.RequiredCRDs) {
-			if api.Name == p.crd.Name() && api.Version != "" && !served[api.Version] {
+			if api.Name == p.crd.Name() && api.Version != "" && !slices.Contains(served, api.Version) {
 				errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, which %s (%s) provides without it",
 					in.name(), in.pin.Bundle, api.Version, api.Name, p.in.name(), p.in.pin.Bundle))
 			}

@@ -12,6 +12,8 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kinds"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // propertySet collects properties, each once.
@@ -57,22 +59,12 @@ func properties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
 // the owned API services.
 func (s *propertySet) provided(b *bundle.Bundle) {
 	for _, o := range b.Objects {
-		if o.Kind() != "CustomResourceDefinition" || o.Group() != "apiextensions.k8s.io" {
+		if !kobj.IsCRD(o.Fields) {
 			continue
 		}
-		spec, _ := o.Fields["spec"].(map[string]any)
-		names, _ := spec["names"].(map[string]any)
-		group, _ := spec["group"].(string)
-		kind, _ := names["kind"].(string)
-		versions, _ := spec["versions"].([]any)
-		for _, v := range versions {
-			fields, _ := v.(map[string]any)
-			if name, _ := fields["name"].(string); name != "" {
-				s.add(olm.Provided(catalog.GVK{Group: group, Version: name, Kind: kind}))
-			}
-		}
-		if v, _ := spec["version"].(string); v != "" && strings.HasSuffix(o.APIVersion(), "/v1beta1") {
-			s.add(olm.Provided(catalog.GVK{Group: group, Version: v, Kind: kind}))
+		crd := kinds.Define(o.Fields)
+		for _, v := range crd.Versions {
+			s.add(olm.Provided(catalog.GVK{Group: crd.Group, Version: v.Name, Kind: crd.Kind}))
 		}
 	}
 	for _, api := range b.CSV.OwnedAPIs {

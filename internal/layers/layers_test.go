@@ -94,6 +94,7 @@ func table() map[string]rule {
 		"internal/layers":     {level: 0},
 		"internal/kobj":       {level: 0},
 		"internal/celrule":    {level: 0},
+		"internal/kinds":      {level: 0, beside: []string{"internal/diag", "internal/kobj"}},
 		"internal/selector":   {level: 0, beside: []string{"internal/kobj"}},
 		"internal/rbac":       {level: 0, beside: []string{"internal/kobj", "internal/selector"}},
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/report/live"
@@ -71,10 +72,11 @@ func (l *looker) custom(ctx context.Context, out *Seen) error {
 // servedBy returns how to list what a definition defines: in the version that
 // is stored, else in the first that is served.
 func servedBy(definition map[string]any) (live.ListOptions, bool) {
-	opt := live.ListOptions{Most: mostCustom, Kind: kobj.Text(definition, "spec", "names", "kind")}
-	for _, v := range kobj.Items(definition, "spec", "versions") {
-		if kobj.True(v, "served") && (opt.APIVersion == "" || kobj.True(v, "storage")) {
-			opt.APIVersion = kobj.Text(definition, "spec", "group") + "/" + kobj.Text(v, "name")
+	d := kinds.Define(definition)
+	opt := live.ListOptions{Most: mostCustom, Kind: d.Kind}
+	for _, v := range d.Versions {
+		if v.Served && (opt.APIVersion == "" || v.Storage) {
+			opt.APIVersion = d.Group + "/" + v.Name
 		}
 	}
 	return opt, opt.Kind != "" && opt.APIVersion != ""

@@ -1,0 +1,209 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// excess returns what a role of the reporter gives that none may.
+func excess(role Object) []string {
+	var out []string
+	for _, rule := range kobj.Items(role, "rules") {
+		for _, field := range slices.Sorted(maps.Keys(rule)) {
+			if !slices.Contains([]string{"apiGroups", "resources", "verbs"}, field) {
+				out = append(out, field)
+			}
+		}
+		writes := slices.ContainsFunc(kobj.Texts(rule, "verbs"), func(v string) bool { return !slices.Contains([]string{"get", "list", "watch"}, v) })
+		for _, group := range kobj.Texts(rule, "apiGroups") {
+			for _, resource := range kobj.Texts(rule, "resources") {
+				full := group + "/" + resource
+				switch {
+				case slices.Contains([]string{"/events", "events.k8s.io/events", "quayside.dev/installations/status"}, full):
+				case writes, group == "*", strings.ContainsAny(resource, "*/"), full == "/secrets", group == "oauth.openshift.io":
+					out = append(out, full)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// roleOf returns the reporter's role for objects in a tree with CRDs, whatever
+// lets them get there.
+func roleOf(crds []Object, refs ...v1alpha1.ObjectReference) Object {
+	t := &tree{}
+	for _, o := range crds {
+		t.objects = append(t.objects, Rendered{Object: o})
+	}
+	return t.reporterRole([]Installation{{Spec: v1alpha1.InstallationSpec{Objects: refs}}})
+}
+
+func definition(group, kind, plural string) Object {
+	o := kobj.New("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+"."+group)
+	o["spec"] = map[string]any{"group": group, "names": map[string]any{"kind": kind, "plural": plural}}
+	return o
+}
+
+// TestReporterReadsNoMore makes roles for what no bundle should have got through.
+func TestReporterReadsNoMore(t *testing.T) {
+	for _, c := range []struct {
+		ref  v1alpha1.ObjectReference
+		crds []Object
+		want string // resource of the group
+	}{
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap"}, want: "configmaps"},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Policy"}, want: "policies"},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{definition("example.com", "Thing", "secrets")}, want: "secrets"},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Secret"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v2", Kind: "Secret"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "/v1", Kind: "Secret"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "", Kind: "Secret"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "secret"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "SECRET"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "nodes/proxy"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "deployment"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "*/v1", Kind: "Thing"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "*"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "oauth.openshift.io/v1", Kind: "OAuthAccessToken"}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Thing"}, crds: []Object{definition("", "Thing", "secrets")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "Thing"}, crds: []Object{definition("", "Thing", "nodes/proxy")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "apps/v1", Kind: "Thing"}, crds: []Object{definition("apps", "Thing", "deployments")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "*/v1", Kind: "Thing"}, crds: []Object{definition("*", "Thing", "*")}},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{definition("example.com", "Thing", "*")}, want: "things"},
+		{ref: v1alpha1.ObjectReference{APIVersion: "example.com/v1", Kind: "Thing"}, crds: []Object{definition("example.com", "Thing", "things/status")}, want: "things"},
+	} {
+		role := roleOf(c.crds, c.ref)
+		if more := excess(role); more != nil {
+			t.Errorf("%v %v: the reporter may %v", c.ref, c.crds, more)
+		}
+		var got []string
+		for _, rule := range kobj.Items(role, "rules") {
+			if slices.Contains(kobj.Texts(rule, "verbs"), "watch") && !slices.Contains(kobj.Texts(rule, "apiGroups"), v1alpha1.Group) {
+				got = append(got, kobj.Texts(rule, "resources")...)
+			}
+		}
+		if strings.Join(got, ",") != c.want {
+			t.Errorf("%v: got %q, want %q", c.ref, got, c.want)
+		}
+	}
+}
+
+// FuzzReporterRole renders whatever text as a manifest of a bundle, and makes a
+// role for it and for its definitions as if nothing had been checked before.
+func FuzzReporterRole(f *testing.F) {
+	for _, seed := range []string{
+		"{apiVersion: v1, kind: secret, metadata: {name: a}}",
+		"{apiVersion: v2, kind: Secret, metadata: {name: a}}",
+		"{apiVersion: '*/v1', kind: Thing, metadata: {name: a}}",
+		"{kind: Secret, metadata: {name: a}}",
+		"{apiVersion: oauth.openshift.io/v1, kind: OAuthClient, metadata: {name: a}}",
+		"{apiVersion: v1, kind: AnyList, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}, {apiVersion: v1, kind: Pod/exec, metadata: {name: b}}]}",
+		"{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: nodes/proxy.}, spec: {group: '', names: {kind: Thing, plural: nodes/proxy}}}\n---\n{apiVersion: v1, kind: Thing, metadata: {name: a}}",
+		"{kind: CustomResourceDefinition, metadata: {name: '*.*'}, spec: {group: '*', names: {kind: Thing, plural: '*'}}}\n---\n{apiVersion: '*/v1', kind: Thing, metadata: {name: a}}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, manifest string) {
+		content := small("x", "1.0.0", "v1", manifest)
+		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": content}, nil, Options{Reporter: reporterOptions()})
+		if err == nil {
+			for _, r := range res.Objects {
+				if r.Object.Is(rbacGroup, "ClusterRole") && r.Object.Name() == reporterName && strings.HasPrefix(r.Path, reporterDir) {
+					if more := excess(r.Object); more != nil {
+						t.Errorf("rendered, the reporter may %v", more)
+					}
+				}
+			}
+		}
+		b, err := bundle.Load(content)
+		if err != nil {
+			return
+		}
+		var crds []Object
+		var refs []v1alpha1.ObjectReference
+		for _, o := range b.Objects {
+			refs = append(refs, v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name()})
+			if kobj.IsCRD(o.Fields) {
+				crds = append(crds, o.Fields)
+			}
+		}
+		if more := excess(roleOf(crds, refs...)); more != nil {
+			t.Errorf("unchecked, the reporter may %v", more)
+		}
+	})
+}
+
+// TestHostileKinds ships kinds and definitions that would lead roles to what is
+// not the bundle's. Each is refused, with its file.
+func TestHostileKinds(t *testing.T) {
+	crd := func(name, group, plural string) string {
+		return fmt.Sprintf("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %q}, spec: {group: %q, scope: Namespaced, names: {kind: Evil, plural: %q}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}", name, group, plural)
+	}
+	for manifest, want := range map[string]string{
+		"{apiVersion: v1, kind: secret, metadata: {name: a}}":                          `kind: Kubernetes has no "secret" in its core group`,
+		"{apiVersion: v1, kind: SECRET, metadata: {name: a}}":                          `kind: Kubernetes has no "SECRET" in its core group`,
+		"{apiVersion: apps/v1, kind: Secret, metadata: {name: a}}":                     `kind: Kubernetes has no "Secret" in its group apps`,
+		"{apiVersion: /v1, kind: Secret, metadata: {name: a}}":                         `apiVersion: "" is not the name of a group`,
+		"{apiVersion: '*/v1', kind: Thing, metadata: {name: a}}":                       `apiVersion: "*" is not the name of a group`,
+		"{apiVersion: x.io/v1/v2, kind: Thing, metadata: {name: a}}":                   `apiVersion: version "v1/v2" is not legal`,
+		"{apiVersion: x.io/v1, kind: pods/exec, metadata: {name: a}}":                  `kind: in lower case, "pods/exec" is not legal`,
+		"{apiVersion: quayside.dev/v1alpha1, kind: Installation, metadata: {name: a}}": `apiVersion: group "quayside.dev" is quayside's own`,
+		crd("secrets.", "", "secrets"):                                                 `spec.group: "" is a group of Kubernetes' own`,
+		crd("evils.apps", "apps", "evils"):                                             `spec.group: "apps" is a group of Kubernetes' own`,
+		crd("evils.storage.k8s.io", "storage.k8s.io", "evils"):                         `spec.group: "storage.k8s.io" is a group of Kubernetes' own`,
+		crd("evils.quayside.dev", "quayside.dev", "evils"):                             `spec.group: "quayside.dev" is quayside's own group`,
+		crd("evils.local", "local", "evils"):                                           `spec.group: "local" has no dot`,
+		crd("nodes.x.io", "x.io", "nodes/proxy"):                                       `spec.names.plural: "nodes/proxy" is not legal`,
+		crd("evils.x.io", "x.io", "*"):                                                 `spec.names.plural: "*" is not legal`,
+		crd("others.x.io", "x.io", "evils"):                                            `metadata.name: "others.x.io" is not "evils.x.io"`,
+	} {
+		_, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{})
+		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", manifest, err, want)
+		}
+	}
+}
+
+// TestHostileAPIs owns API services whose roles, which are added to those of
+// every namespace's admins and viewers, would be about something else.
+func TestHostileAPIs(t *testing.T) {
+	for api, want := range map[string]string{
+		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams"}`:            "",
+		`{"group":"rbac.authorization.k8s.io","version":"v1","kind":"Beam","name":"*"}`: `.group: "rbac.authorization.k8s.io" is a group of Kubernetes' own`,
+		`{"group":"apps","version":"v1","kind":"Deployment","name":"deployments"}`:      `.group: "apps" is a group of Kubernetes' own`,
+		`{"group":"*","version":"v1","kind":"Beam","name":"beams"}`:                     `.group: "*" is not the name of a group`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"*"}`:                `.name: "*" is not legal`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":"beams/exec"}`:       `.name: "beams/exec" is not legal`,
+		`{"group":"beams.x.io","version":"v1/../..","kind":"Beam","name":"beams"}`:      `.version: "v1/../.." is not legal`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam it","name":"beams"}`:         `.kind: "beam it" is not legal`,
+		`{"group":"beams.x.io","version":"v1","kind":"Beam","name":""}`:                 `.name: "" is not legal`,
+		`{"group":"","version":"v1","kind":"Secret","name":"secrets"}`:                  `.group: "" is a group of Kubernetes' own`,
+	} {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(api), &fields); err != nil {
+			t.Fatal(err)
+		}
+		fields["deploymentName"] = "d"
+		text, _ := json.Marshal(map[string]any{"owned": []any{fields}})
+		content := small("x", "1.0.0", "v1")
+		csv := strings.Replace(string(content["manifests/csv.yaml"].Data), "  install:\n", "  apiservicedefinitions: "+string(text)+"\n  install:\n", 1)
+		content["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(csv)}
+		lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "ns", Package: "x", Version: "1.0.0", Bundle: "x.v1.0.0", InstallMode: "AllNamespaces"}}}
+		_, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return content, nil })
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", api, err, want)
+		}
+	}
+}
