@@ -47,9 +47,9 @@ func TestErrors(t *testing.T) {
 		"other kind":          {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n", `quayside.lock:2:7: kind "Workspace" is not Lock: not a lock`},
 		"no header":           {"pins: []\n", `quayside.lock:1:1: no apiVersion (want quayside.dev/v1alpha1)`},
 		"empty":               {"", `quayside.lock: want one document, got 0: restore the lock, or delete it and run quayside resolve`},
-		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:36:1: unfinished merge: take one side of the file, as with git checkout --ours, and run quayside resolve`},
+		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:36:1: unfinished merge: take one side, with git checkout --theirs or --ours, and run quayside resolve: it brings that in step with the declarations`},
 		"syntax":              {edit("kind: Lock", "kind: [Lock"), `quayside.lock:3: malformed YAML: did not find expected ',' or ']'`},
-		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:81:3: pin "apps/cert" appears twice, first on line 20: delete one block and run quayside resolve`},
+		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:81:3: pin "apps/cert" appears twice, first on line 20: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve`},
 	} {
 		_, err := lockfile.Parse("quayside.lock", []byte(c.in))
 		if got := fmt.Sprint(err); got != c.want {

@@ -143,7 +143,7 @@ func (f *File) Catalog(id catalog.ID) (Catalog, bool) {
 
 // unique adds a fault for each block that names what the one before it names.
 func unique(f *File, errs *diag.List) {
-	const again = " and run quayside resolve"
+	const again = ", or take one side with git checkout --theirs or --ours, and run quayside resolve"
 	twice(errs, f.Catalogs, func(c Catalog) (string, diag.Pos) { return "catalog " + strconv.Quote(c.ID.String()), c.Pos }, again)
 	twice(errs, f.Namespaces, func(n Namespace) (string, diag.Pos) { return "Namespace " + strconv.Quote(n.Name), n.Pos }, again)
 	twice(errs, f.Accepted, func(a Accepted) (string, diag.Pos) { return "what is accepted of " + strconv.Quote(a.Operator), a.Pos }, "")

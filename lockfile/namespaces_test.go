@@ -65,7 +65,7 @@ func TestNamespaceFaults(t *testing.T) {
 		"edited":      {`monitoring: "true"`, `monitoring: "false"`, `quayside.lock:23:3: Namespace "my-etcd" was edited by hand: it does not match its checksum on line 29: undo the edit, or delete the block and run quayside resolve`},
 		"no name":     {"- name: apps\n  checksum", "- checksum", `quayside.lock:20:3: Namespace: no name`},
 		"not a text":  {`monitoring: "true"`, `monitoring: true`, `quayside.lock:26:38: labels.openshift.io/cluster-monitoring: want a string, got the boolean true (put it in quotes)`},
-		"twice":       {block, block + block, `quayside.lock:23:3: Namespace "apps" appears twice, first on line 20: delete one block and run quayside resolve`},
+		"twice":       {block, block + block, `quayside.lock:23:3: Namespace "apps" appears twice, first on line 20: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve`},
 		"no checksum": {"- name: apps\n  checksum: ", "- name: apps\n  # ", `quayside.lock:20:3: Namespace "apps" has no checksum: undo the edit, or delete the block and run quayside resolve`},
 	} {
 		in := strings.Replace(text, c.old, c.new, 1)

@@ -69,7 +69,7 @@ func unmerged(file string, data []byte) error {
 		return nil
 	}
 	pos := diag.Pos{File: file, Line: bytes.Count(data[:mark[0]], []byte("\n")) + 1, Col: 1}
-	return diag.List{diag.Errorf(pos, "unfinished merge: take one side of the file, as with git checkout --ours, and run quayside resolve")}
+	return diag.List{diag.Errorf(pos, "unfinished merge: take one side, with git checkout --theirs or --ours, and run quayside resolve: it brings that in step with the declarations")}
 }
 
 // version refuses what this package cannot read before looking any further.

@@ -89,7 +89,7 @@ func (w *world) options(s *want) options {
 		bad = w.checkChannels(s, pkgs)
 	}
 	if bad != nil {
-		if s.current != nil && s.current.pin != nil && how != moveIt {
+		if s.current != nil && s.current.pin != nil && (how != moveIt || s.generated && w.named(s) == nil) {
 			return options{of: []option{{current: s.current}}, stay: bad.msg}
 		}
 		return options{fault: bad}
@@ -99,6 +99,9 @@ func (w *world) options(s *want) options {
 	}
 	if how == fixIt {
 		return options{of: []option{{current: s.current}}, stay: stay}
+	}
+	if t := w.named(s); t != nil && t.Anew {
+		return w.anew(s, pkgs)
 	}
 	return w.upgrades(s, pkgs, how)
 }

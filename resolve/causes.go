@@ -66,15 +66,12 @@ func (c asking) tell(t *teller, of []int) string {
 	if c.fault != nil {
 		return "subscription " + s.key() + ": " + c.fault.msg
 	}
-	text := "subscription " + s.key() + " asks for package " + s.pkg
+	text := s.title() + " asks for package " + s.pkg
 	if len(s.channels) > 0 {
 		text += ", channel " + strings.Join(s.channels, " or ")
 	}
 	if s.cat != nil {
 		text += ", from catalog " + s.cat.String()
-	}
-	if s.generated {
-		text = "generated " + text
 	}
 	switch names := t.names(of); len(names) {
 	case 0:
@@ -182,6 +179,7 @@ const (
 	banInstallMode                    // it does not support what its OperatorGroup wants (rule 7)
 	banCluster                        // the cluster's version is too low or too high (rule 7)
 	banOtherLock                      // the lock to follow pins another
+	banPinned                         // another bundle of the package is pinned, and no way leads from that (rule 12)
 	banUnanswered                     // its subscription could not be answered (rule 4)
 )
 

@@ -55,6 +55,26 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 	return out
 }
 
+// anew returns what can take the place of what is installed as if nothing were,
+// and what is installed.
+func (w *world) anew(s *want, pkgs []*catalog.Package) options {
+	as := *s
+	as.starting = ""
+	out := w.fresh(&as, pkgs)
+	if out.fault != nil {
+		return out
+	}
+	out.of = slices.DeleteFunc(out.of, func(o option) bool {
+		lower := s.current.facts.hasVersion && o.entry.Bundle().Version().LT(s.current.facts.version)
+		if lower && !w.opt.AllowDowngrade {
+			out.down = append(out.down, o.entry)
+		}
+		return lower && !w.opt.AllowDowngrade || o.entry.Name() == s.current.bundle
+	})
+	out.of = append(out.of, option{current: s.current})
+	return out
+}
+
 // byReference reports whether s names a bundle, and another than what is
 // installed.
 func byReference(s *want, pkgs []*catalog.Package) bool {
@@ -87,6 +107,24 @@ func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 		es = w.towards(s, pkgs, t.Version)
 	}
 	return w.rank(s, es)
+}
+
+// cannotSucceed returns why a cannot take the place of what s pins, though nobody
+// declares it, or "". Rule 5. Rule 12.
+func (w *world) cannotSucceed(s *want, a *atom) string {
+	i := s.current
+	lower := i.facts.hasVersion && a.facts.version.LT(i.facts.version)
+	switch {
+	case a.entry.Name() == i.bundle && i.facts.answersLike(a.facts), w.opt.From != nil:
+		return ""
+	case s.hold != "":
+		return "is not " + i.bundle + ", which is pinned and held: " + s.hold
+	case lower && !w.opt.AllowDowngrade:
+		return "is lower than " + i.bundle + ", which is pinned, and versions do not go down"
+	case lower || i.spare || i.leadsTo(a.entry):
+		return ""
+	}
+	return "is not reached by an edge from " + i.bundle + ", which is pinned"
 }
 
 // leadsTo reports whether an edge goes from i to e.

@@ -15,6 +15,8 @@ type Options struct {
 	AllowDowngrade     bool           // versions may go down
 	KeepGoing          bool           // with conflicts, still return a lock of what could be resolved
 	From               *lockfile.File // take exactly the versions of this lock
+	Unpin              []Target       // the previous lock's pins of these do not count
+	Prune              bool           // what nothing requires any more goes
 	Held               []Hold         // operators that must not move, beside those that the declarations hold
 	KubernetesVersion  string         // "1.34"; empty: minKubeVersion is not checked
 	OpenShiftVersion   string         // "4.20"; empty: olm.maxOpenShiftVersion is not checked
@@ -28,6 +30,7 @@ type Options struct {
 type Target struct {
 	Namespace, Package string
 	Version            string // where to; empty: as far as it may
+	Anew               bool   // to the head of its channel, whether or not an edge leads there
 }
 
 // Hold is a reason why an operator must not move.

@@ -32,7 +32,7 @@ func (p place) overlaps(q place) bool {
 
 func (b *builder) placeOf(id int) place {
 	a := b.atoms[id]
-	return place{ns: a.ns, watch: strings.Join(a.watch, ","), asked: b.rooted[id]}
+	return place{ns: a.ns, watch: strings.Join(a.watch, ","), asked: b.asking[id]}
 }
 
 // overlaps forbids overlaps in which a dependency takes part. Rule 10.
@@ -97,7 +97,7 @@ func (b *builder) overlap(chosen []int) []int {
 	seen := map[catalog.GVK][]provider{}
 	for _, r := range b.roots {
 		i := slices.IndexFunc(r.choice.Of, func(id int) bool { return have[id] })
-		if i < 0 {
+		if i < 0 || r.choice.Soft {
 			continue
 		}
 		id := r.choice.Of[i]

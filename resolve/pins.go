@@ -224,13 +224,14 @@ func (w *world) lockedCatalogs(pins []lockfile.Pin, prev *lockfile.File) []lockf
 	return out
 }
 
-// requests returns, for each installed bundle, which others need it and why.
+// requests returns, for each installed bundle, which others need it and why. What
+// is needed does not ask for what is left over.
 func (st *state) requests() map[*installed][]lockfile.Request {
-	out := map[*installed][]lockfile.Request{}
+	out, needed := map[*installed][]lockfile.Request{}, st.needed()
 	for _, by := range st.have {
 		for _, r := range by.facts.needs {
 			for _, i := range st.meeting(by, r) {
-				if i != by {
+				if i != by && (needed[i] || !needed[by]) {
 					out[i] = append(out[i], lockfile.Request{Pin: by.ns + "/" + cmp.Or(by.pkg(), by.bundle), Requirement: r.label})
 				}
 			}
@@ -297,10 +298,20 @@ func (w *world) moves(before, after *state) []Move {
 	return out
 }
 
-// withDropped adds the pins that are in prev and no more in now.
+// withDropped adds the pins that are in prev and no more in now, and says of what
+// was unpinned where it was.
 func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 	if prev == nil {
 		return ms
+	}
+	ms = slices.DeleteFunc(ms, func(m Move) bool {
+		p, had := prev.Pin(m.Namespace, m.Package)
+		return had && m.From == "" && m.To == p.Bundle
+	})
+	for i, m := range ms {
+		if p, had := prev.Pin(m.Namespace, m.Package); had && m.From == "" {
+			ms[i].From = p.Bundle
+		}
 	}
 	for _, p := range prev.Pins {
 		_, still := now.Pin(p.Namespace, p.Package)
@@ -337,5 +348,5 @@ func why(wants []*want, asked []lockfile.Request) string {
 	if len(asked) > 0 {
 		return fmt.Sprintf("required by %s: %s", asked[0].Pin, asked[0].Requirement)
 	}
-	return "generated subscription " + wants[0].key()
+	return "nothing requires it any more"
 }

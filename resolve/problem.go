@@ -76,10 +76,13 @@ type builder struct {
 	byAPI   map[apiKey][]int
 	lists   map[needKey][]int
 	todo    []int
-	rooted  map[int]bool
+	rooted  map[int]bool     // what a subscription can be answered by
+	asking  map[int]bool     // what one that is declared can be answered by
 	banPkg  map[pkgKey]*want // packages whose subscription could not be answered
 	visited map[*catalog.Bundle]bool
 	asked   map[pkgKey]*want // the first subscription to each namespace and package
+	needed  map[*installed]bool
+	pinned  map[pkgKey]*want // what is pinned of packages that nobody declares
 }
 
 // root is one thing that must be answered.
@@ -92,9 +95,10 @@ type root struct {
 func (w *world) build(st *state, given relaxed) *builder {
 	b := &builder{
 		w: w, st: st, given: given, ids: map[atomKey]int{}, tags: map[cause]int{}, needing: map[needing]int{}, of: [][]int{nil},
-		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{},
+		byPkg: map[pkgKey][]int{}, byAPI: map[apiKey][]int{}, lists: map[needKey][]int{}, rooted: map[int]bool{}, asking: map[int]bool{},
 		banPkg: map[pkgKey]*want{}, visited: map[*catalog.Bundle]bool{}, asked: map[pkgKey]*want{}, atoms: []*atom{nil}, causes: []cause{nil},
 	}
+	b.needed, b.pinned = st.needed(), st.pinned()
 	for _, s := range st.wants {
 		if k := (pkgKey{s.ns, s.pkg}); b.asked[k] == nil {
 			b.asked[k] = s
@@ -114,7 +118,7 @@ func (w *world) build(st *state, given relaxed) *builder {
 			b.addRoot(root{choice: solve.Choice{Of: []int{b.installedAtom(i)}, Tag: tag}})
 		}
 	}
-	for _, s := range w.inOrder(st.wants) {
+	for _, s := range b.inOrder() {
 		b.addWant(s)
 	}
 	b.close()
@@ -124,14 +128,15 @@ func (w *world) build(st *state, given relaxed) *builder {
 
 // inOrder returns the subscriptions as their wishes count: by namespace and
 // name. When not everything is to move, those that are named come first, then
-// those that have a pin to keep, then new ones. Rule 3.
-func (w *world) inOrder(wants []*want) []*want {
-	if w.opt.Upgrade {
-		return wants
-	}
+// those that have a pin to keep, then new ones. What nothing needs any more comes
+// last, unless OLM would have it move. Rule 3. Rule 12.
+func (b *builder) inOrder() []*want {
 	class := func(s *want) int {
-		switch {
-		case w.named(s) != nil:
+		how, _ := b.w.manner(s)
+		switch all := b.w.opt.Upgrade; {
+		case s.generated && !b.needed[s.current] && (how == keepIt || b.given[party{want: s}] > demanded):
+			return 3
+		case b.w.named(s) != nil || all:
 			return 0
 		case s.current != nil:
 			return 1
@@ -139,7 +144,7 @@ func (w *world) inOrder(wants []*want) []*want {
 			return 2
 		}
 	}
-	wants = slices.Clone(wants)
+	wants := slices.Clone(b.st.wants)
 	slices.SortStableFunc(wants, func(x, y *want) int { return cmp.Compare(class(x), class(y)) })
 	return wants
 }
@@ -251,6 +256,11 @@ func (b *builder) bans(a *atom) []ban {
 	if text := b.w.notPromoted(a); text != "" {
 		why = append(why, ban{banOtherLock, text})
 	}
+	if s := b.pinned[pkgKey{a.ns, f.pkg}]; s != nil && b.w.named(s) == nil {
+		if text := b.w.cannotSucceed(s, a); text != "" {
+			why = append(why, ban{banPinned, text})
+		}
+	}
 	if s := b.banPkg[pkgKey{a.ns, f.pkg}]; s != nil {
 		why = append(why, ban{banUnanswered, "is asked for by subscription " + s.key() + ", which could not be answered"})
 	}
@@ -282,22 +292,34 @@ func (b *builder) add(key atomKey, a *atom) int {
 	return id
 }
 
+// answers returns what may answer a subscription in this problem, nothing at all
+// for one that is left out, and whether it may go without an answer. What a dependency generated is a root because
+// OLM has it so, when everything moves; else, and where that has no solution, it
+// is a consequence: it keeps its pin if it can. Rule 12.
+func (b *builder) answers(s *want) (opts options, soft bool) {
+	if es, forced := b.w.force[s]; forced {
+		return asOptions(es), false
+	}
+	level := b.given[party{want: s}]
+	if level >= ignored || level > demanded && s.current == nil || b.w.without[s] {
+		return opts, true
+	}
+	how, _ := b.w.manner(s)
+	opts = b.w.options(s)
+	soft = s.generated && (how == keepIt || level > demanded)
+	if how == keepIt && s.generated || level > demanded && !s.generated {
+		opts.of, opts.fault = []option{{current: s.current}}, nil
+	}
+	return opts, soft
+}
+
 // addWant makes a subscription a root.
 func (b *builder) addWant(s *want) {
-	level := b.given[party{want: s}]
-	if level >= ignored || level > demanded && s.current == nil {
+	opts, soft := b.answers(s)
+	if soft && len(opts.of) == 0 {
 		return
 	}
-	opts := b.w.options(s)
-	switch es, forced := b.w.force[s]; {
-	case forced:
-		opts = asOptions(es)
-	case b.w.without[s]:
-		return
-	case level > demanded:
-		opts = options{of: []option{{current: s.current}}}
-	}
-	choice := solve.Choice{Tag: b.tag(asking{fact{ns: s.ns}, s, opts.fault}, nil)}
+	choice := solve.Choice{Tag: b.tag(asking{fact{ns: s.ns}, s, opts.fault}, nil), Soft: soft}
 	var cur int
 	if s.current != nil {
 		cur = b.installedAtom(s.current)
@@ -322,5 +344,6 @@ func (b *builder) addRoot(r root) {
 	b.p.Roots = append(b.p.Roots, r.choice)
 	for _, id := range r.choice.Of {
 		b.rooted[id] = true
+		b.asking[id] = b.asking[id] || !r.choice.Soft
 	}
 }

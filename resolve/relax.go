@@ -32,6 +32,18 @@ func (r relaxed) of(p party) relaxation {
 	return r[p]
 }
 
+// soften gives up what parties that a dependency generated ask for, and reports
+// whether there were any: they are consequences, and no conflict is theirs. Rule 12.
+func (r relaxed) soften(w *world, parties []party) bool {
+	any := false
+	for _, p := range parties {
+		if p.want != nil && p.want.generated && w.named(p.want) == nil {
+			r[p], any = kept, true
+		}
+	}
+	return any
+}
+
 // relax gives up one level of those parties to a conflict of which the least is
 // given up. What is installed is thereby kept, with all that it needs, as long
 // as leaving out what is new is enough: a lock that was sound stays so.

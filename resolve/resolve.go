@@ -17,16 +17,16 @@
 //
 //	 1 same choice                      world.round, world.fresh, world.upgrades, builder.candidates
 //	 2 unsatisfiable, for a reason      builder.conflict, cause
-//	 3 chance becomes a rule            world.inOrder, world.catalogs, world.providers
+//	 3 chance becomes a rule            builder.inOrder, world.catalogs, world.providers
 //	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space
-//	 5 versions do not go down          world.upgrades
-//	 6 silence is broken                world.reportRound, world.reportHeld, world.reportEnd
+//	 5 versions do not go down          world.upgrades, world.cannotSucceed
+//	 6 silence is broken                world.reportRound, world.reportHeld, world.reportOrphans, world.reportEnd
 //	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked
 //	 8 the state                        world.stateBefore, world.fromLock, world.fromCluster
 //	 9 declarations of OLM v1           want.allows, world.rank, tied
 //	10 overlap                          builder.overlaps, builder.overlap, sharing
 //	11 selectors of OperatorGroups      world.followGroup
-//	12 generated pins (in part)         nextState.generate, generatedWant, installed.spare
+//	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, nextState.generate, installed.spare
 //	13 proven suggestions (in part)     question.try
 //	14 stranded pins (in part)          world.reportStranded
 //	15 lost preferences not followed    builder.candidates
@@ -62,7 +62,7 @@ func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt 
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	opt := w.opt
 	st := w.stateBefore(prev)
-	if err := w.checkNamed(st); err != nil {
+	if err := w.checkNamed(st, prev); err != nil {
 		return nil, err
 	}
 	first := st
@@ -97,6 +97,9 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		}
 		seen = append(seen, st)
 	}
+	if opt.Prune {
+		st = st.pruned()
+	}
 	res.Conflicts = unique(res.Conflicts)
 	res.Partial = w.lock(st, prev)
 	res.Moves = withDropped(w.moves(first, st), prev, res.Partial)
@@ -111,18 +114,27 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	return res, nil
 }
 
-// checkNamed finds targets that nothing asks for.
-func (w *world) checkNamed(st *state) error {
-	var keys []string
+// checkNamed finds targets that nothing asks for, or that are not pinned.
+func (w *world) checkNamed(st *state, prev *lockfile.File) error {
+	var asked, pinned []string
 	for _, s := range st.wants {
-		keys = append(keys, s.ns+"/"+s.pkg)
+		asked = append(asked, s.ns+"/"+s.pkg)
 	}
-	var faults diag.List
-	for _, t := range w.opt.Named {
-		if key := t.Namespace + "/" + t.Package; !slices.Contains(keys, key) {
-			faults.Addf(diag.Pos{}, "nothing asks for %s%s", key, didYouMean(key, slices.Clone(keys)))
+	if prev != nil {
+		for _, p := range prev.Pins {
+			pinned = append(pinned, p.Key())
 		}
 	}
+	var faults diag.List
+	check := func(ts []Target, among []string, format string) {
+		for _, t := range ts {
+			if key := t.Namespace + "/" + t.Package; !slices.Contains(among, key) {
+				faults.Addf(diag.Pos{}, format+"%s", key, didYouMean(key, slices.Clone(among)))
+			}
+		}
+	}
+	check(w.opt.Named, asked, "nothing asks for %s")
+	check(w.opt.Unpin, pinned, "%s is not pinned")
 	return faults.Err()
 }
 

@@ -45,6 +45,9 @@ func (w *world) round(st *state) (*round, error) {
 		if len(parties) == 0 {
 			return nil, fmt.Errorf("resolving: no declaration takes part in the conflict %v", core)
 		}
+		if given.soften(w, parties) {
+			continue
+		}
 		given.relax(parties)
 		if !slices.ContainsFunc(told, func(old []party) bool { return within(parties, old) }) {
 			told = append(told, parties)
@@ -72,6 +75,14 @@ func (r *round) apply(chosen []int) {
 			}
 		}
 	}
+	for _, s := range b.st.wants {
+		if _, ok := r.picks[s]; ok || !s.generated {
+			continue
+		}
+		if i := slices.IndexFunc(chosen, func(id int) bool { return b.atoms[id].ns == s.ns && b.atoms[id].facts.pkg == s.pkg }); i >= 0 {
+			r.picks[s] = chosen[i] // what needs it wants another
+		}
+	}
 	n := &nextState{b: b, st: &state{}, made: map[int]*installed{}, adopted: map[*installed]*installed{}, kept: map[*installed]bool{}}
 	for _, s := range b.st.wants {
 		next := *s
@@ -81,6 +92,9 @@ func (r *round) apply(chosen []int) {
 				i.succeed(s.current)
 			}
 			r.changed = r.changed || next.current != s.current
+			if e := b.atoms[id].entry; s.generated && e != nil {
+				next.follow(e)
+			}
 		}
 		if next.current != nil {
 			n.keep(next.current)
@@ -205,14 +219,15 @@ func (n *nextState) generate(i *installed, e *catalog.Entry) {
 			return
 		}
 	}
-	n.st.wants = append(n.st.wants, &want{
-		ns: i.ns, name: generatedName(pkg, e.Channel().Name(), id), pkg: pkg, channels: []string{e.Channel().Name()}, cat: &id,
-		approval: subscription.Automatic, current: i, generated: true,
-	})
+	s := &want{ns: i.ns, pkg: pkg, approval: subscription.Automatic, current: i, generated: true}
+	s.follow(e)
+	n.st.wants = append(n.st.wants, s)
 }
 
-// generatedName is the name of the subscription that OLM makes for a dependency.
-// A ClusterCatalog has no namespace to name.
-func generatedName(pkg, channel string, id catalog.ID) string {
-	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
+// follow makes s what OLM generates for a dependency that e answers. A
+// ClusterCatalog has no namespace to name.
+func (s *want) follow(e *catalog.Entry) {
+	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()
+	s.channels, s.cat = []string{channel}, &id
+	s.name = strings.TrimSuffix(s.pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
 }

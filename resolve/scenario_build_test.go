@@ -291,6 +291,12 @@ func (s *scenario) resolveIn(x *catalog.Index, args []string) {
 				}
 				opt.Hops = n
 			}
+		case "prune":
+			opt.Prune = true
+		case "unpin":
+			opt.Unpin = append(opt.Unpin, resolve.Target{Namespace: "ops", Package: v})
+		case "anew":
+			opt.Named = append(opt.Named, resolve.Target{Namespace: "ops", Package: v, Anew: true})
 		case "down":
 			opt.AllowDowngrade = true
 		case "keep":

@@ -28,7 +28,7 @@ import (
 //	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, hold, approval, v1, policy, installed, watch
 //	unsub a
 //	csv a1 [bare]              a ClusterServiceVersion in ops
-//	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, kube, openshift, warn, shared, overlap, global, from
+//	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, from
 //	save NAME                  keeps the lock for run from=NAME
 //	want a2 team/b1            all that is pinned now
 //	pin a k=v …                what the lock says of a: replaces, skipped, remaining, version, channel, catalog, image

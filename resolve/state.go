@@ -28,6 +28,14 @@ type want struct {
 
 func (s *want) key() string { return s.ns + "/" + s.name }
 
+// title names s as a person would: what a dependency generated is in no file.
+func (s *want) title() string {
+	if s.generated {
+		return "dependency " + s.ns + "/" + s.pkg
+	}
+	return "subscription " + s.key()
+}
+
 // pos returns where the declaration says the first of the fields that it says.
 func (s *want) pos(fields ...subscription.Field) diag.Pos {
 	if s.decl == nil {
@@ -76,6 +84,78 @@ type state struct {
 	have  []*installed // by namespace, then bundle
 }
 
+// needed returns what is declared, or stays, and what that needs, directly or not;
+// of two that provide the same API one is enough.
+func (st *state) needed() map[*installed]bool {
+	out := map[*installed]bool{}
+	var todo []*installed
+	add := func(is ...*installed) {
+		for _, i := range is {
+			if !out[i] {
+				out[i] = true
+				todo = append(todo, i)
+			}
+		}
+	}
+	for _, s := range st.wants {
+		if s.current != nil && !s.generated {
+			add(s.current)
+		}
+	}
+	for _, i := range st.have {
+		if i.free {
+			add(i)
+		}
+	}
+	for len(todo) > 0 {
+		by := todo[0]
+		todo = todo[1:]
+		for _, r := range by.facts.needs {
+			of := st.meeting(by, r)
+			for _, i := range of {
+				if !slices.ContainsFunc(of, func(j *installed) bool { return j != i && out[j] && j.rivals(i) }) {
+					add(i)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// rivals reports whether i and j provide the same API.
+func (i *installed) rivals(j *installed) bool {
+	return slices.ContainsFunc(i.facts.apis, func(g catalog.GVK) bool { return slices.Contains(j.facts.apis, g) })
+}
+
+// pruned returns st without what nothing needs any more.
+func (st *state) pruned() *state {
+	needed := st.needed()
+	next := *st
+	next.wants = slices.DeleteFunc(slices.Clone(st.wants), func(s *want) bool { return s.generated && !needed[s.current] })
+	return &next
+}
+
+// pinned returns what is pinned of packages that nobody declares.
+func (st *state) pinned() map[pkgKey]*want {
+	out := map[pkgKey]*want{}
+	for _, i := range st.have {
+		if i.spare {
+			out[pkgKey{i.ns, i.pkg()}] = &want{current: i}
+		}
+	}
+	for _, s := range st.wants {
+		if s.generated {
+			out[pkgKey{s.ns, s.pkg}] = s
+		}
+	}
+	for _, s := range st.wants {
+		if !s.generated {
+			delete(out, pkgKey{s.ns, s.pkg})
+		}
+	}
+	return out
+}
+
 func (st *state) sort() {
 	slices.SortStableFunc(st.wants, func(a, b *want) int {
 		return cmp.Or(strings.Compare(a.ns, b.ns), strings.Compare(a.name, b.name))
@@ -120,6 +200,9 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 	}
 	for i := range prev.Pins {
 		p := &prev.Pins[i]
+		if slices.Contains(w.opt.Unpin, Target{Namespace: p.Namespace, Package: p.Package}) {
+			continue
+		}
 		inst := w.fromPin(p)
 		asked := false
 		for _, s := range st.wants {
@@ -161,7 +244,7 @@ func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 	return !has
 }
 
-// Rule 12.
+// generatedWant is the subscription of a dependency that the lock records.
 func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	id := p.Catalog
 	s := &want{

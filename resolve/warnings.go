@@ -23,10 +23,10 @@ func (w *world) reportRound(r *round) {
 		got := r.b.atoms[id]
 		switch first := root.opts.of[0]; {
 		case s.current == nil && first.entry != nil && first.entry.Name() != got.bundle():
-			w.warnFor(s, "fallback", fmt.Sprintf("subscription %s gets %s, %s below %s: %s", s.key(), got.bundle(),
+			w.warnFor(s, "fallback", fmt.Sprintf("%s gets %s, %s below %s: %s", s.title(), got.bundle(),
 				diag.Count(steps(root.opts.of, got.bundle()), "version"), first.entry.Name(), r.because(root, first.entry.Name())))
 		case first.current != nil && got.inst == nil && got.bundle() != s.current.bundle:
-			w.warnFor(s, "moved", fmt.Sprintf("subscription %s moves from %s to %s, which was not asked for: %s", s.key(), s.current.bundle, got.bundle(),
+			w.warnFor(s, "moved", fmt.Sprintf("%s moves from %s to %s, which was not asked for: %s", s.title(), s.current.bundle, got.bundle(),
 				r.because(root, s.current.bundle)))
 		}
 		w.reportHop(s, got)
@@ -60,8 +60,8 @@ func (w *world) reportHop(s *want, got *atom) {
 	for _, e := range got.entry.Bundle().Entries() {
 		names = append(names, e.Channel().Name())
 	}
-	w.warnFor(s, "channel-hop", fmt.Sprintf("subscription %s names no channel and gets %s, which is not in the default channel %s but in %s",
-		s.key(), got.bundle(), p.DefaultChannel(), strings.Join(names, ", ")))
+	w.warnFor(s, "channel-hop", fmt.Sprintf("%s names no channel and gets %s, which is not in the default channel %s but in %s",
+		s.title(), got.bundle(), p.DefaultChannel(), strings.Join(names, ", ")))
 }
 
 func (w *world) warnFor(s *want, code, msg string) {
@@ -81,7 +81,7 @@ func (r *round) against(root root, of []int) string {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
 	at := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == root.choice.Tag })
-	p.Roots[at].Of = of
+	p.Roots[at].Of, p.Roots[at].Soft = of, false
 	res, err := solve.Solve(p)
 	if err == nil && res.Core == nil {
 		for i := range p.Roots[:at] {
@@ -99,7 +99,7 @@ func (r *round) against(root root, of []int) string {
 	}
 	var parts []string
 	for _, l := range r.b.conflict(p, res.Core).Chain {
-		if l.Depth > 0 || !strings.HasPrefix(l.Text, "subscription "+root.want.key()+" ") {
+		if l.Depth > 0 || !strings.HasPrefix(l.Text, root.want.title()+" ") {
 			parts = append(parts, l.Text)
 		}
 	}
@@ -113,13 +113,7 @@ func (w *world) reportEnd(r *round, st *state) {
 			w.reportHeld(r, root)
 		}
 	}
-	asked := st.requests()
-	for _, s := range st.wants {
-		if s.generated && s.current != nil && len(asked[s.current]) == 0 && len(st.wantsOf(s.current)) == 1 {
-			w.warn(diag.Warning{Code: "orphan", Msg: fmt.Sprintf("nothing requires %s/%s any more; it stays, as generated subscription %s, until its block is taken out of the lock",
-				s.ns, s.pkg, s.name)})
-		}
-	}
+	w.reportOrphans(st)
 	for _, i := range st.have {
 		if wants := st.wantsOf(i); len(wants) > 0 && i.entry != nil {
 			w.reportDeprecated(i, wants[0])
@@ -137,6 +131,31 @@ func (w *world) reportEnd(r *round, st *state) {
 	}
 }
 
+// reportOrphans says what nothing requires any more, and what it cannot do beside
+// the rest, which it does not hold back. Rule 6.
+func (w *world) reportOrphans(st *state) {
+	needed := st.needed()
+	for _, s := range st.wants {
+		if !s.generated || needed[s.current] {
+			continue
+		}
+		msg := fmt.Sprintf("nothing requires %s/%s any more; it stays until 'quayside resolve --prune' takes it out", s.ns, s.pkg)
+		for _, r := range s.current.facts.needs {
+			if len(st.meeting(s.current, r)) == 0 {
+				msg += fmt.Sprintf("; %s requires %s, which is not there", s.current.bundle, r.words)
+			}
+		}
+		for _, g := range s.current.facts.apis {
+			for _, i := range st.have {
+				if i != s.current && i.ns == s.ns && slices.Contains(i.facts.apis, g) {
+					msg += fmt.Sprintf("; %s provides the API %s too", i.bundle, g)
+				}
+			}
+		}
+		w.warn(diag.Warning{Code: "orphan", Msg: msg})
+	}
+}
+
 // reportHeld says why something that was to move stays. Rule 6.
 func (w *world) reportHeld(r *round, root root) {
 	s := root.want
@@ -145,7 +164,7 @@ func (w *world) reportHeld(r *round, root root) {
 	}
 	how, stay := w.manner(s)
 	if root.opts.stay != "" && how != fixIt {
-		w.warnFor(s, "stranded", fmt.Sprintf("subscription %s stays at %s: %s", s.key(), s.current.bundle, root.opts.stay))
+		w.warnFor(s, "stranded", fmt.Sprintf("%s stays at %s: %s", s.title(), s.current.bundle, root.opts.stay))
 		return
 	}
 	if !w.opt.Upgrade && w.named(s) == nil {
@@ -160,12 +179,12 @@ func (w *world) reportHeld(r *round, root root) {
 	next := w.remaining(s.current, s)
 	switch {
 	case how == fixIt && len(next) > 0:
-		w.warnFor(s, "held", fmt.Sprintf("subscription %s stays at %s although %s is offered: %s", s.key(), s.current.bundle, next[0], stay))
+		w.warnFor(s, "held", fmt.Sprintf("%s stays at %s although %s is offered: %s", s.title(), s.current.bundle, next[0], stay))
 	case len(better) > 0:
-		w.warnFor(s, "held", fmt.Sprintf("subscription %s stays at %s although %s is offered: %s", s.key(), s.current.bundle,
+		w.warnFor(s, "held", fmt.Sprintf("%s stays at %s although %s is offered: %s", s.title(), s.current.bundle,
 			r.b.atoms[better[0]].bundle(), r.against(root, better)))
 	case len(root.opts.down) > 0:
-		w.warnFor(s, "downgrade", fmt.Sprintf("subscription %s stays at %s: the only way on goes down to %s; --allow-downgrade takes it", s.key(), s.current.bundle,
+		w.warnFor(s, "downgrade", fmt.Sprintf("%s stays at %s: the only way on goes down to %s; --allow-downgrade takes it", s.title(), s.current.bundle,
 			root.opts.down[0].Name()))
 	case len(next) == 0:
 		w.reportStranded(s)
@@ -191,7 +210,7 @@ func (w *world) reportStranded(s *want) {
 	if len(heads) == 0 {
 		return
 	}
-	w.warnFor(s, "stranded", fmt.Sprintf("subscription %s is stranded at %s: no edge leads from it towards %s", s.key(), s.current.bundle, heads[0]))
+	w.warnFor(s, "stranded", fmt.Sprintf("%s is stranded at %s: no edge leads from it towards %s", s.title(), s.current.bundle, heads[0]))
 }
 
 func (w *world) reportDeprecated(i *installed, s *want) {

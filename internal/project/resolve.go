@@ -182,8 +182,7 @@ func (in *Inputs) blame(err error) error {
 
 // waiting returns the subscriptions that need a catalog which could not be
 // read, and those catalogs. A subscription that names no catalog may need any
-// of them where its package is in no other; one that a dependency got is known
-// by its pin.
+// of them where its package is in no other.
 func (in *Inputs) waiting() (subscriptions map[string]bool, catalogs map[catalog.ID]bool) {
 	subscriptions, catalogs = map[string]bool{}, map[catalog.ID]bool{}
 	broken := in.Index.Broken()
@@ -201,13 +200,6 @@ func (in *Inputs) waiting() (subscriptions map[string]bool, catalogs map[catalog
 		if len(in.Index.Having(sub.Package)) == 0 {
 			for id := range broken {
 				need(sub.Key(), id)
-			}
-		}
-	}
-	if in.Lock != nil {
-		for _, p := range in.Lock.Pins {
-			if p.Generated {
-				need(p.Namespace+"/"+p.Subscription, p.Catalog)
 			}
 		}
 	}

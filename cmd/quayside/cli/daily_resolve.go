@@ -26,6 +26,9 @@ type resolveOptions struct {
 	output         format
 	check          bool
 	upgrade        operatorFlag
+	reinstall      operatorFlag
+	unpin          operatorFlag
+	prune          bool
 	hops           string
 	from           string
 	observed       string
@@ -51,6 +54,14 @@ func newResolve(a *app) *cobra.Command {
 			remaining hops. Subscriptions with installPlanApproval: Manual move only when
 			they are named.
 
+			What an operator depends on is pinned too, and stays pinned when nothing
+			requires it any more: that is said, and --prune takes it out. --unpin forgets a
+			pin, so that the operator is chosen as if it were new. --reinstall goes to the
+			head of the channel where no edge leads there.
+
+			After a merge that git could not make, 'git checkout --theirs quayside.lock'
+			and 'quayside resolve' bring the lock in step with the merged declarations.
+
 			With --observed, an operator stays at its pin if a cluster was seen where it
 			says that it must not be upgraded (in its OperatorCondition), was not healthy,
 			or had not reached its pin: 'quayside status --output' writes the file. New
@@ -70,18 +81,15 @@ func newResolve(a *app) *cobra.Command {
 			quayside resolve --upgrade
 			quayside resolve --upgrade=memcached-operator-system/memcached-operator
 
+			# take out what nothing requires any more
+			quayside resolve --prune
+
 			# in CI: is the lock in step with the declarations?
 			quayside resolve --check`),
 		Args:              resolveArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.check && (o.proposal.branch != "" || o.accept.any()) {
-				return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
-			}
-			if o.check && o.observed != "" {
-				return usagef(cmd, "--check moves nothing: leave out --observed")
-			}
-			if err := o.proposal.check(cmd); err != nil {
+			if err := o.checkFlags(cmd); err != nil {
 				return err
 			}
 			return o.run(cmd)
@@ -94,6 +102,9 @@ func newResolve(a *app) *cobra.Command {
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
 	f.Var(&o.upgrade, "upgrade", "move all, or one: `NAMESPACE/PACKAGE[@VERSION]`; may be given several times")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
+	f.Var(&o.reinstall, "reinstall", "move one to the head of its channel, without an edge: `NAMESPACE/PACKAGE`")
+	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `NAMESPACE/PACKAGE`")
+	f.BoolVar(&o.prune, "prune", false, "take out the operators that nothing requires any more")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
 	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --output', says is not upgradeable or not healthy")
@@ -101,9 +112,25 @@ func newResolve(a *app) *cobra.Command {
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
 	addOffline(cmd, o.app)
 	addOutput(cmd, &o.output)
+	offer(cmd, "reinstall", a.pinned)
+	offer(cmd, "unpin", a.pinned)
 	complete(cmd, "hops", []string{"1", "all"})
 	offer(cmd, "upgrade", a.versions)
 	return cmd
+}
+
+// checkFlags refuses flags that do not belong together.
+func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
+	switch {
+	case o.check && (o.proposal.branch != "" || o.accept.any()):
+		return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
+	case o.check && (o.observed != "" || o.prune || o.unpin.any() || o.reinstall.any()):
+		return usagef(cmd, "--check moves nothing: leave out --observed, --prune, --unpin and --reinstall")
+	case o.unpin.all || o.reinstall.all:
+		return usagef(cmd, "--unpin and --reinstall want namespace/package")
+	default:
+		return o.proposal.check(cmd)
+	}
 }
 
 // resolveArgs refuses arguments, and knows the one that is likely.
@@ -126,6 +153,11 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	}
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
+	for _, t := range o.reinstall.named {
+		t.Anew = true
+		opt.Named = append(opt.Named, t)
+	}
+	opt.Unpin, opt.Prune = o.unpin.named, o.prune
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
 	if o.from != "" {
 		if opt.From, err = p.ReadLock(o.from); err != nil {
@@ -136,7 +168,7 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	in, err := p.Inputs(ctx, opt, o.upgrade.any())
+	in, err := p.Inputs(ctx, opt, o.upgrade.any() || o.reinstall.any())
 	if err != nil {
 		return err
 	}

@@ -56,10 +56,12 @@ func greedy(p *Problem, s *sat) ([]int, bool) {
 	q := newQueue(p)
 	for c, ok := q.next(); ok; c, ok = q.next() {
 		atom, found := firstThat(c, func(a int) bool { return s.try(pos(a)) })
-		if !found {
+		switch {
+		case found:
+			q.take(atom)
+		case !c.Soft:
 			return nil, false
 		}
-		q.take(atom)
 	}
 	return q.chosen, true
 }
@@ -88,11 +90,13 @@ func careful(p *Problem, s *sat) ([]int, bool, error) {
 			fault = err
 			return ok
 		})
-		if fault != nil || !found {
+		switch {
+		case found:
+			taken = append(taken, pos(atom))
+			q.take(atom)
+		case fault != nil || !c.Soft:
 			return nil, false, fault
 		}
-		taken = append(taken, pos(atom))
-		q.take(atom)
 	}
 	return q.chosen, true, nil
 }
@@ -119,7 +123,9 @@ func load(p *Problem, selectors bool) *sat {
 		b.s.add(neg(l.From), pos(l.To))
 	}
 	for _, c := range p.Roots {
-		b.add(c.Tag, 0, c)
+		if !c.Soft {
+			b.add(c.Tag, 0, c)
+		}
 	}
 	for atom, needs := range p.Needs {
 		for _, c := range needs {

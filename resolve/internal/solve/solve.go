@@ -34,6 +34,7 @@ type Problem struct {
 type Choice struct {
 	Of   []int // the atoms, preferred ones first
 	Also []int // atoms that meet the choice as well, chosen for its sake only when nothing in Of can be
+	Soft bool  // of a root: left where nothing can meet it; its tag is in no core
 	Tag  int
 }
 

@@ -35,6 +35,13 @@ func TestSolvePrefersInOrder(t *testing.T) {
 			},
 			want: []int{1, 4},
 		},
+		"a soft root is left where nothing can meet it, and met where something can": {
+			p: Problem{
+				Atoms: 4, Roots: []Choice{{Of: []int{1}}, {Of: []int{2}, Soft: true}, {Of: []int{4}, Soft: true}},
+				Needs: [][]Choice{1: {{Of: []int{3}}}}, Groups: []Group{{Of: []int{2, 3}}},
+			},
+			want: []int{1, 4, 3},
+		},
 		"a root gives way when nothing else can": {
 			p: Problem{
 				Atoms: 3, Roots: []Choice{{Of: []int{1, 2}}},
