@@ -27,7 +27,7 @@ func resourceRules() []Rule {
 // definitions of both sides and reports what comes out differently. Only kinds
 // whose definition changed, and objects that changed, are looked at.
 func compareResources(c *comparison) {
-	kinds := kindCache{}
+	kinds := kindCache{of: map[*Object]opened{}, budget: admit.NewBudget()}
 	old := map[kobj.Key]*Object{}
 	for i := range c.before.Resources {
 		o := &c.before.Resources[i]
@@ -73,7 +73,10 @@ func customResources(v *view) []*Object {
 }
 
 // kindCache opens each definition once.
-type kindCache map[*Object]opened
+type kindCache struct {
+	of     map[*Object]opened
+	budget *admit.Budget
+}
 
 type opened struct {
 	kind *admit.Kind
@@ -81,11 +84,11 @@ type opened struct {
 }
 
 func (k kindCache) open(crd *Object) (*admit.Kind, error) {
-	if got, ok := k[crd]; ok {
+	if got, ok := k.of[crd]; ok {
 		return got.kind, got.err
 	}
-	kind, err := admit.Open(crd.content())
-	k[crd] = opened{kind, err}
+	kind, err := admit.Open(crd.content(), k.budget)
+	k.of[crd] = opened{kind, err}
 	return kind, err
 }
 
@@ -132,6 +135,9 @@ func (d resourceDiff) run() {
 	}
 	if d.now.Converts(version) {
 		d.c.note("%s in %s was checked as %s only: its conversion webhook cannot be run here", d.o.Ref(), d.o.Path, version)
+	}
+	if before.Unchecked || after.Unchecked {
+		d.c.note("%s in %s was not checked against the rules of its definition (x-kubernetes-validations): all rules together take too long", d.o.Ref(), d.o.Path)
 	}
 	d.rejected(before, after)
 	d.dropped(before, after)

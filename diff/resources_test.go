@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -209,5 +210,25 @@ func TestQuaysidesOwn(t *testing.T) {
 	}
 	if got, want := r.headline(), "0 operators change: 1 low"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCostlyResources has more objects of a kind than there is time for the
+// rules of its definition.
+func TestCostlyResources(t *testing.T) {
+	const rule = "{type: array, items: {type: string}, x-kubernetes-validations: [{rule: 'self.all(a, self.all(b, self.all(c, true)))'}]}"
+	var mine []string
+	for i := range 12 {
+		mine = append(mine, strings.Replace(custom("v1", "{x: ["+strings.Repeat("a, ", 120)+"a]}"), "mine", fmt.Sprintf("mine-%02d", i), 1))
+	}
+	r := compare(t, State{}, State{Objects: parsed(t, "ops/demo", "a.yaml", widget(rule)), Resources: parsed(t, "", "team/widget.yaml", strings.Join(mine, "\n---\n"))})
+	refused := 0
+	for _, f := range r.Findings {
+		if f.Rule == "resources.rejected" {
+			refused++
+		}
+	}
+	if refused != 10 || len(r.Notes) != 3 || !strings.Contains(r.Notes[0], "mine-10") || !strings.Contains(r.Notes[0], "take too long") {
+		t.Errorf("%d refused, notes %q", refused, r.Notes)
 	}
 }

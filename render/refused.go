@@ -23,6 +23,7 @@ func (t *tree) refused() {
 		}
 	}
 	kinds := map[string]*admit.Kind{}
+	budget := admit.NewBudget()
 	for _, in := range t.installs {
 		for _, o := range in.objects {
 			crd, ok := definitions[[2]string{o.Group(), o.Kind()}]
@@ -31,7 +32,7 @@ func (t *tree) refused() {
 			}
 			kind, opened := kinds[crd.Name()]
 			if !opened {
-				kind, _ = admit.Open(crd) // what is wrong with a CRD is said by its bundle's validation
+				kind, _ = admit.Open(crd, budget) // what is wrong with a CRD is said by its bundle's validation
 				kinds[crd.Name()] = kind
 			}
 			if why := refusal(kind, o); why != "" {

@@ -35,6 +35,7 @@ type Kind struct {
 	storage  string          // the version that objects are stored in
 	stored   version         // that version, served or not
 	converts bool            // a webhook converts between versions
+	budget   *Budget
 }
 
 // Converts reports whether an object of this version goes through a conversion
@@ -55,6 +56,7 @@ type Result struct {
 	Rejected  []Fault  // why the object is refused; empty where it is admitted
 	Dropped   []string // unknown fields, which are lost; sorted
 	Defaulted []Value  // fields filled in, sorted; the topmost where a whole object is
+	Unchecked bool     // the definition's rules were not evaluated: the budget is used up
 }
 
 // Fault is one reason to refuse an object.
@@ -66,16 +68,25 @@ type Value struct {
 	Value any
 }
 
-// Limits of the API server on one rule and on one object (apiserver/pkg/apis/cel).
+// Limits of the API server on one rule and on one object
+// (apiserver/pkg/apis/cel), and ours on all objects together.
 const (
 	perCallLimit = 1_000_000
 	costBudget   = 10_000_000
+	runBudget    = 10 * costBudget
 )
+
+// Budget is what the rules of definitions may cost together, in CEL's steps. It
+// is not safe for concurrent use.
+type Budget struct{ left int64 }
+
+// NewBudget returns a budget that nothing has been taken from.
+func NewBudget() *Budget { return &Budget{left: runBudget} }
 
 // Open reads a definition (apiextensions.k8s.io/v1), as decoded from JSON.
 // Versions that are neither served nor stored are left out. The error names the version whose
-// schema the API server would not accept.
-func Open(crd map[string]any) (*Kind, error) {
+// schema the API server would not accept. What its rules cost is taken from b.
+func Open(crd map[string]any, b *Budget) (*Kind, error) {
 	data, err := json.Marshal(crd)
 	if err != nil {
 		return nil, err
@@ -86,7 +97,7 @@ func Open(crd map[string]any) (*Kind, error) {
 	}
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(&ext)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&ext.Spec)
-	k := &Kind{versions: map[string]version{}, status: map[string]bool{}}
+	k := &Kind{versions: map[string]version{}, status: map[string]bool{}, budget: b}
 	k.converts = ext.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	for i := range ext.Spec.Versions {
 		v := &ext.Spec.Versions[i]
@@ -160,7 +171,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 	before := runtime.DeepCopyJSON(obj)
 	defaulting.Default(obj, v.structural)
 	out.Defaulted = filled("", before, obj)
-	out.Rejected = v.validate(obj)
+	out.Rejected, out.Unchecked = v.validate(obj, k.budget)
 	if apiVersion != k.storage && !k.converts {
 		out.Dropped = append(out.Dropped, k.stored.forgets(obj)...)
 		slices.Sort(out.Dropped)
@@ -189,17 +200,21 @@ func plain(object map[string]any) (map[string]any, error) {
 }
 
 // validate runs the checks in the order of the API server; CEL only where the
-// rest holds, as there.
-func (v version) validate(obj map[string]any) []Fault {
+// rest holds, as there. It reports whether CEL was left out for its cost.
+func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	ctx := context.Background()
 	faults := validation.ValidateCustomResource(nil, obj, v.validator)
 	faults = append(faults, objectmeta.Validate(ctx, nil, obj, v.structural, false)...)
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, v.structural, obj)...)
-	if v.cel != nil && len(faults) == 0 {
-		found, _ := v.cel.Validate(ctx, nil, v.structural, obj, nil, costBudget)
-		faults = append(faults, found...)
+	if v.cel == nil || len(faults) > 0 {
+		return inWords(faults), false
 	}
-	return inWords(faults)
+	if b.left <= 0 {
+		return nil, true
+	}
+	found, left := v.cel.Validate(ctx, nil, v.structural, obj, nil, costBudget)
+	b.left -= costBudget - max(left, 0)
+	return inWords(found), false
 }
 
 func inWords(faults field.ErrorList) []Fault {

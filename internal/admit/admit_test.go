@@ -46,7 +46,7 @@ spec:
 `
 
 func TestWrite(t *testing.T) {
-	k, err := Open(load(t, definition))
+	k, err := Open(load(t, definition), NewBudget())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +81,32 @@ func TestOpenRefuses(t *testing.T) {
 	crd := load(t, definition)
 	versions := crd["spec"].(map[string]any)["versions"].([]any)
 	versions[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{}}}}
-	if _, err := Open(crd); err == nil {
+	if _, err := Open(crd, NewBudget()); err == nil {
 		t.Error("a schema that is not structural was taken")
 	}
-	if _, err := Open(map[string]any{"spec": "none"}); err == nil {
+	if _, err := Open(map[string]any{"spec": "none"}, NewBudget()); err == nil {
 		t.Error("no definition was taken")
 	}
-	if _, err := Open(map[string]any{}); err != nil {
+	if _, err := Open(map[string]any{}, NewBudget()); err != nil {
 		t.Errorf("an empty definition serves nothing: %v", err)
+	}
+}
+
+// TestBudget writes objects until their rules have cost too much together.
+func TestBudget(t *testing.T) {
+	b := &Budget{left: 1}
+	k, err := Open(load(t, definition), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := load(t, "spec: {size: 13}")
+	for i, want := range []bool{false, true, true} {
+		got, err := k.Write("v1", refused)
+		if err != nil || got.Unchecked != want || (len(got.Rejected) == 0) != want {
+			t.Errorf("object %d: got %+v, %v", i, got, err)
+		}
+	}
+	if got, err := k.Write("v1", load(t, "spec: {size: 101}")); err != nil || got.Unchecked || len(got.Rejected) != 1 {
+		t.Errorf("the schema is looked at whatever rules cost: got %+v, %v", got, err)
 	}
 }
