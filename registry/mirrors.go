@@ -93,12 +93,13 @@ func parseRegistriesConf(file string, data []byte) (Mirrors, error) {
 		where := fmt.Sprintf("registry[%d]", i)
 		rule := mirrorRule{prefix: strings.TrimRight(r.Prefix, "/"), location: strings.TrimRight(r.Location, "/"), insecure: r.Insecure, blocked: r.Blocked, from: file}
 		if rule.prefix == "" {
-			rule.prefix = rule.location
+			rule.prefix, rule.location = normalPrefix(&faults, diag.Pos{File: file}, where+".location", rule.location), ""
+		} else {
+			rule.prefix = normalPrefix(&faults, diag.Pos{File: file}, where+".prefix", rule.prefix)
 		}
 		if rule.location != "" {
 			checkLocation(&faults, diag.Pos{File: file}, where+".location", rule.location)
 		}
-		checkPrefix(&faults, diag.Pos{File: file}, where+".prefix", rule.prefix)
 		for j, e := range r.Mirror {
 			one := mirror{location: strings.TrimRight(e.Location, "/"), insecure: e.Insecure}
 			if r.MirrorByDigestOnly && e.Pull != "" {
@@ -170,8 +171,7 @@ func mirrorSetRules(faults *diag.List, file string, doc *yaml.Node) []mirrorRule
 	var rules []mirrorRule
 	add := func(entries []mirrorEntry, tags bool) {
 		for _, e := range entries {
-			rule := mirrorRule{prefix: e.Source, from: file}
-			checkPrefix(faults, pos, set.Kind+": source", e.Source)
+			rule := mirrorRule{prefix: normalPrefix(faults, pos, set.Kind+": source", e.Source), from: file}
 			switch e.Policy {
 			case "", "AllowContactingSource":
 			case "NeverContactSource":
@@ -192,8 +192,18 @@ func mirrorSetRules(faults *diag.List, file string, doc *yaml.Node) []mirrorRule
 	return rules
 }
 
-func checkPrefix(faults *diag.List, pos diag.Pos, where, s string) {
-	checkLocation(faults, pos, where, strings.TrimPrefix(s, "*."))
+// normalPrefix wants what checkLocation wants, or all hosts of a domain, and
+// returns it in the form by which rules about one place are known.
+func normalPrefix(faults *diag.List, pos diag.Pos, where, s string) string {
+	if plain := strings.TrimPrefix(s, "*."); !imageref.IsPlace(plain) {
+		checkLocation(faults, pos, where, plain)
+		return s
+	}
+	normal, err := imageref.NormalPlace(s)
+	if err != nil {
+		faults.Addf(pos, "%s: %w", where, err)
+	}
+	return normal
 }
 
 // checkLocation wants a host, or a host and a path.
@@ -206,8 +216,12 @@ func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 // places returns where to ask for an image of repo, in order: the mirrors of
 // the longest prefix that matches, then the source. The rules of one prefix
 // are joined in the order of their files. A mirror that another prefix blocks
-// is left out.
+// is left out. The error says that none is left, or that the rules cannot tell
+// which registry is meant.
 func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
+	if _, err := imageref.NormalPlace(repo); err != nil && len(m.rules) > 0 {
+		return nil, fmt.Errorf("no rule for mirrors can be applied: %w", err)
+	}
 	source, blockedBy := repo, ""
 	var all []string
 	for _, r := range m.about(repo) {
@@ -217,7 +231,7 @@ func (m Mirrors) places(repo string, byDigest bool) ([]string, error) {
 				all = append(all, place)
 			}
 		}
-		if r.location != "" && r.location != r.prefix {
+		if r.location != "" {
 			source = r.location + rest
 		}
 		if r.blocked {

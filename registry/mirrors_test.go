@@ -124,6 +124,9 @@ func TestMirrors(t *testing.T) {
 			t.Errorf("%s: got %q, %v", repo, got, err)
 		}
 	}
+	if got, err := m.places("Closed.Example:443/x", true); err != nil || len(got) != 1 || got[0] != "one.corp/closed/x" {
+		t.Errorf("a source in another spelling: got %q, %v", got, err)
+	}
 	for repo, want := range map[string]bool{"mirror.corp:5000/quay/x": true, "mirror.corp:5000/other": false, "quay.io/org/x": false} {
 		if m.insecure(repo) != want {
 			t.Errorf("insecure %s: %v", repo, !want)
@@ -138,7 +141,7 @@ func TestMirrorFaults(t *testing.T) {
 	for _, tt := range []struct{ file, data, want string }{
 		{"r.conf", "[[registry]\n", "r.conf:2:11: expected end of table"},
 		{"r.conf", "[[registry]]\nlocation = 1\n", "r.conf: toml: line 2"},
-		{"r.conf", "[[registry]]\nblocked = true\n", `registry[0].prefix: "" is not a registry`},
+		{"r.conf", "[[registry]]\nblocked = true\n", `registry[0].location: "" is not a registry`},
 		{"r.conf", "[[registry]]\nlocation = \"a.example\"\n[[registry.mirror]]\nlocation = \"b example\"\npull-from-mirror = \"never\"\n", "want all, digest-only or tag-only"},
 		{"m.yaml", "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: a.example, mirors: []}]}\n", "m.yaml:2:"},
 		{"m.yaml", "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: a.example, mirrorSourcePolicy: Sometimes}]}\n", "want AllowContactingSource or NeverContactSource"},
@@ -282,6 +285,18 @@ prefix = "example.com/foo/own"
 		{"blocked, with a mirror", "[[registry]]\nlocation = \"bad.example\"\nblocked = true\n[[registry.mirror]]\nlocation = \"m.corp\"\n", "bad.example/xx", "m.corp/xx", "same"},
 		{"a mirror that is blocked", "[[registry]]\nlocation = \"a.example\"\n[[registry.mirror]]\nlocation = \"bad.example/m\"\n[[registry.mirror]]\nlocation = \"m.corp\"\n[[registry]]\nlocation = \"bad.example\"\nblocked = true\n", "a.example/xx", "m.corp/xx a.example/xx", "same"},
 		{"moved to where it is blocked", "[[registry]]\nprefix = \"a.example\"\nlocation = \"bad.example\"\n[[registry]]\nlocation = \"bad.example\"\nblocked = true\n", "a.example/xx", "", ""},
+
+		{"blocked in capitals", "[[registry]]\nlocation = \"QUAY.IO\"\nblocked = true\n", "quay.io/org/xx", "", ""},
+		{"blocked, asked in capitals", "[[registry]]\nlocation = \"quay.io\"\nblocked = true\n", "QUAY.IO/org/xx", "", ""},
+		{"blocked with its port", "[[registry]]\nprefix = \"quay.io:443/org\"\nblocked = true\n", "quay.io/org/xx", "", ""},
+		{"blocked, asked with its port", "[[registry]]\nprefix = \"quay.io/org\"\nblocked = true\n", "quay.io:443/org/xx", "", ""},
+		{"another port", "[[registry]]\nlocation = \"quay.io\"\nblocked = true\n", "quay.io:8443/org/xx", "quay.io:8443/org/xx", "same"},
+		{"subdomains blocked in capitals", "[[registry]]\nprefix = \"*.Example.com\"\nblocked = true\n", "a.EXAMPLE.com:443/foo/xx", "", ""},
+		{"Docker's library blocked", "[[registry]]\nlocation = \"index.docker.io/library\"\nblocked = true\n", "nginx", "", ""},
+		{"Docker's machine", "[[registry]]\nlocation = \"docker.io/library/nginx\"\nblocked = true\n", "registry-1.docker.io/library/nginx", "", ""},
+		{"one prefix in two spellings", "[[registry]]\nlocation = \"quay.io/org\"\nblocked = true\n[[registry]]\nlocation = \"Quay.IO:443/org\"\n[[registry.mirror]]\nlocation = \"m.corp/o\"\n", "quay.io/org/xx", "m.corp/o/xx", "same"},
+		{"a mirror that is blocked in capitals", "[[registry]]\nlocation = \"a.example\"\n[[registry.mirror]]\nlocation = \"bad.example:443/m\"\n[[registry]]\nlocation = \"BAD.example\"\nblocked = true\n", "a.example/xx", "a.example/xx", "same"},
+		{"an address in another spelling", "[[registry]]\nlocation = \"127.0.0.1\"\nblocked = true\n", "127.1/xx", "", ""},
 
 		{"mirror-by-digest-only", "[[registry]]\nlocation = \"a.example\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"m.corp\"\n", "a.example/xx", "a.example/xx", "m.corp/xx a.example/xx"},
 		{"pull-from-mirror", "[[registry]]\nlocation = \"a.example\"\n" + pulls("all", "digest-only", "tag-only"), "a.example/xx", "all.corp/xx tag-only.corp/xx a.example/xx", "all.corp/xx digest-only.corp/xx a.example/xx"},

@@ -287,11 +287,7 @@ func mirroredText(s string, mirrors []Mirror) string {
 			end = len(s)
 		}
 		if word := s[:end]; strings.Contains(word, "/") && strings.ContainsAny(word, ":@") {
-			full := word
-			if strings.HasPrefix(word, "docker.io/") || strings.HasPrefix(word, "index.docker.io/") {
-				full = imageref.Split(word).String() // any other word may be no image at all
-			}
-			out.WriteString(mirrored(word, full, mirrors))
+			out.WriteString(mirrored(word, word, mirrors))
 		} else {
 			out.WriteString(word)
 		}

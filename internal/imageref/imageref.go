@@ -17,7 +17,6 @@ package imageref
 import (
 	"encoding/hex"
 	"errors"
-	"path"
 	"regexp"
 	"strings"
 
@@ -160,25 +159,25 @@ func IsPlace(s string) bool {
 // Below returns what follows a prefix in a reference in full, or in a
 // repository, and reports whether it lies there: the prefix is a registry, or a
 // registry and a path ("quay.io", "quay.io/org"), and "*.example.com" is every
-// host of that domain, "*" every host.
+// host of that domain, "*" every host. Registries are compared as [Normal] has
+// them, and of Docker's the path with library/ is the one that counts.
 func Below(ref, prefix string) (rest string, ok bool) {
-	if domain, wild := strings.CutPrefix(prefix, "*"); wild {
-		host, _, _ := strings.Cut(ref, "/")
-		suffix, under, _ := strings.Cut(domain, "/")
-		if !strings.HasSuffix(host, suffix) {
-			return "", false
-		}
-		prefix = path.Join(host, under)
-	}
-	rest, ok = strings.CutPrefix(ref, prefix)
-	switch {
-	case !ok || prefix == "":
-		return "", false
-	case rest == "" || rest[0] == '/':
-		return rest, true
-	case rest[0] == '@', rest[0] == ':' && strings.Contains(prefix, "/"): // else it is a port
-		return rest, true
-	default:
+	host, under, _ := strings.Cut(ref, "/")
+	wanted, path, deeper := strings.Cut(prefix, "/")
+	host, wanted = hostOrText(host), hostOrText(wanted)
+	suffix, wild := strings.CutPrefix(wanted, "*")
+	if prefix == "" || host != wanted && !(wild && strings.HasSuffix(host, suffix)) {
 		return "", false
 	}
+	if host == dockerHub && under != "" && !strings.Contains(under, "/") {
+		under = official + under
+	}
+	if !deeper {
+		return strings.TrimSuffix("/"+under, "/"), true
+	}
+	rest, ok = strings.CutPrefix(under, path)
+	if !ok || rest != "" && !strings.ContainsRune("/:@", rune(rest[0])) {
+		return "", false
+	}
+	return rest, true
 }

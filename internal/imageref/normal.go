@@ -60,6 +60,37 @@ func NormalPrefix(s string) (string, error) {
 	return host + "/" + under, nil
 }
 
+// NormalPlace returns the normal form of a prefix as [Below] takes it.
+func NormalPlace(s string) (string, error) {
+	host, under, found := strings.Cut(s, "/")
+	host, err := normalPattern(host)
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", s, err)
+	}
+	if found {
+		host += "/" + under
+	}
+	return host, nil
+}
+
+// normalPattern does for "*.example.com" too what normalHost does.
+func normalPattern(s string) (string, error) {
+	domain, wild := strings.CutPrefix(s, "*.")
+	if !wild {
+		return normalHost(s)
+	}
+	host, err := normalHost("any." + domain)
+	return "*" + strings.TrimPrefix(host, "any"), err
+}
+
+// hostOrText returns the normal form of a registry, or s where it has none.
+func hostOrText(s string) string {
+	if host, err := normalPattern(s); err == nil {
+		return host
+	}
+	return s
+}
+
 // normalHost returns the one name of a registry, with its port where that has
 // to be said.
 func normalHost(s string) (string, error) {
