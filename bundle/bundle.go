@@ -18,6 +18,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // Bundle is the content of one bundle. Treat it as read-only: its maps are
@@ -154,7 +155,9 @@ func manifestFiles(fsys fs.FS, dir string) ([]string, []diag.Warning, error) {
 	var warnings []diag.Warning
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		switch {
+		switch err := inert.Name(name); {
+		case err != nil:
+			errs.Addf(diag.Pos{File: name}, "file name %w", err)
 		case e.IsDir():
 			errs.Addf(diag.Pos{File: name}, "a bundle's manifests lie in one directory, without subdirectories")
 		case isManifest(e.Name()):

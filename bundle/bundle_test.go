@@ -116,6 +116,7 @@ func TestLoadErrors(t *testing.T) {
 		"error/malformed":               {map[string]string{"manifests/a.yaml": "a: b\nc: [\n"}, []string{"manifests/a.yaml:"}},
 		"error/not an object":           {map[string]string{"manifests/a.yaml": "- 1\n"}, []string{"manifests/a.yaml: document 1: not an object"}},
 		"error/no kind":                 {map[string]string{"manifests/a.yaml": "a: b\n"}, []string{"manifests/a.yaml: document 1: kind is missing"}},
+		"error/file name":               {map[string]string{"manifests/a\n::error::x.yaml": "a: b\n"}, []string{`manifests/a ::error::x.yaml: file name "manifests/a\n::error::x.yaml" holds`}},
 		"error/subdirectory":            {map[string]string{"manifests/sub/a.yaml": "a: b\n"}, []string{"manifests/sub: a bundle's manifests lie in one directory"}},
 		"error/two files":               {map[string]string{"manifests/a.yaml": "[", "manifests/b.yaml": "{"}, []string{"manifests/a.yaml", "manifests/b.yaml"}},
 		"error/two fields":              {map[string]string{"manifests/csv.yaml": "kind: ClusterServiceVersion\nmetadata: {name: [], labels: {a: [1]}}\nspec: {installModes: {}, replaces: 1}\n"}, []string{"metadata.name: want a string", `metadata.labels["a"]`, "spec.installModes: want a list", "spec.replaces: want a string"}},

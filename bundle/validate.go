@@ -66,7 +66,9 @@ func isSubdomain(s string) bool {
 }
 
 func checkIdentity(c *checker) {
-	if !isSubdomain(c.csv.Name) {
+	if !catalog.IsBundleName(c.csv.Name) {
+		c.faultf("metadata.name: %q is not a legal name", c.csv.Name)
+	} else if !isSubdomain(c.csv.Name) {
 		c.warnf("csv-name", "metadata.name: %q is not a legal name, OLM v0 cannot install it", c.csv.Name)
 	}
 	if c.csv.Version == "" {

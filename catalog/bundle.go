@@ -56,7 +56,8 @@ func (b *Bundle) Labels() []string { return slices.Clone(b.facts.Labels) }
 // properties that say so. It is nil for a bundle that is unusable.
 func (b *Bundle) Requires() []Requirement { return slices.Clone(b.facts.Requires) }
 
-// Unusable returns why the bundle's requirements cannot be read, or "". Such a
+// Unusable returns why the bundle's requirements cannot be read, or what is wrong
+// with its name, or "". Such a
 // bundle is no candidate for anything (resolution.md section 0, rule 4).
 func (b *Bundle) Unusable() string { return b.facts.Unusable }
 

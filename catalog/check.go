@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
@@ -21,7 +23,7 @@ func newPackage(cat *Catalog, data *PackageData, siblings []string, known *olm.R
 		checkUndeclared(data, siblings, faults)
 		return p
 	}
-	if !isDNSLabel(data.Name) {
+	if len(validation.IsDNS1123Label(data.Name)) > 0 {
 		faults.Addf(data.Pos, "package name %q: want a DNS-1123 label (lower case letters, digits and \"-\", at most 63)", data.Name)
 	}
 	p.addBundles(known, faults)
@@ -195,17 +197,4 @@ func orHave(name string, among []string) string {
 		return hint
 	}
 	return " (have " + strings.Join(among, ", ") + ")"
-}
-
-// isDNSLabel reports whether s is an RFC 1123 label.
-func isDNSLabel(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for _, r := range s {
-		if r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') {
-			return false
-		}
-	}
-	return true
 }

@@ -185,6 +185,41 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
+// TestUnseenNames shows that a bundle with a name that nothing can have is
+// unusable, and that channels and edges to others have names that can be seen.
+func TestUnseenNames(t *testing.T) {
+	content := func(bundle, channel, replaces, skips string) Content {
+		return Content{Packages: []PackageData{{
+			Name: "a", DefaultChannel: channel,
+			Channels: []ChannelData{{Name: channel, Entries: []EntryData{{Name: bundle, Replaces: replaces, Skips: []string{skips}}}}},
+			Bundles: []BundleData{{Name: bundle, Image: "quay.io/a/a:v1", Properties: []Property{
+				{Type: "olm.package", Value: []byte(`{"packageName":"a","version":"1.0.0"}`)},
+				{Type: "olm.package.required", Value: []byte(`{"packageName":"b","versionRange":"1.0.0"}`)},
+			}}},
+		}}}
+	}
+	for name, unusable := range map[string]bool{
+		"a.v1.0.0": false, "a-v1.0.0-rc.1": false, "A.v1": false, "a_v1": false, "a.v1+2": false, "a b": true, "-a": true, "[skip-ci]": true, "@a": true, strings.Repeat("a", 254): true, "a.v1\n\n### forged": true, "a.v1\x1b[2K": true, " a.v1": true, "a\u202e": true,
+	} {
+		cat, err := New(content(name, "c", "a.v0", "a.v0"))
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		b, _ := cat.Packages()[0].Bundle(name)
+		if (b.Unusable() != "") != unusable || (b.Requires() == nil) != unusable {
+			t.Errorf("bundle %q: unusable %q, requires %v", name, b.Unusable(), b.Requires())
+		}
+	}
+	for _, name := range []string{"c\n::error::x", "c ", "\u200bc", "c\x9b", "c\u2028d"} {
+		for what, c := range map[string]Content{"channel": content("a.v1", name, "", "a.v0"), "replaces": content("a.v1", "c", name, "a.v0"), "skips": content("a.v1", "c", "", name)} {
+			if _, err := New(c); err == nil || strings.Count(err.Error(), "\n") > 0 {
+				t.Errorf("%s %q: %v", what, name, err)
+			}
+		}
+	}
+}
+
 func TestRequires(t *testing.T) {
 	cat, err := New(contentOf(t, `package a default=c
 c: a.v1

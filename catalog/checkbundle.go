@@ -1,12 +1,16 @@
 package catalog
 
 import (
+	"fmt"
+	"regexp"
+
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// newBundle builds and checks one bundle. Requirements that cannot be read are
-// no fault: they make the bundle unusable.
+// newBundle builds and checks one bundle. Requirements that cannot be read, and
+// a name that IsBundleName refuses, are no fault: they make the bundle
+// unusable.
 func newBundle(p *Package, data *BundleData, known *olm.Reader, faults *diag.List) *Bundle {
 	b := &Bundle{pkg: p, data: data}
 	if data.Name == "" {
@@ -36,6 +40,9 @@ func newBundle(p *Package, data *BundleData, known *olm.Reader, faults *diag.Lis
 		faults.Addf(data.Pos, "bundle %q of package %q has %d olm.package properties: want exactly one", data.Name, p.Name(), own)
 	}
 	b.facts.Sort()
+	if data.Name != "" && !IsBundleName(data.Name) {
+		b.facts.Unusable = fmt.Sprintf("its name is %q: want letters, digits, \"-\", \"_\", \".\" and \"+\", at most 253", data.Name)
+	}
 	if b.facts.Unusable != "" {
 		b.facts.Requires = nil
 	}
@@ -53,4 +60,11 @@ func (b *Bundle) setVersion(faults *diag.List) {
 		return
 	}
 	b.version, b.versioned = version, true
+}
+
+// IsBundleName reports whether s can name a bundle: the characters of a DNS-1123
+// subdomain, which the name of a ClusterServiceVersion is, and those that are
+// common in versions beyond them, for OLM's resolver takes any.
+func IsBundleName(s string) bool {
+	return len(s) <= 253 && regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._+]*$`).MatchString(s)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // newChannel builds and checks one channel against the bundles of p.
@@ -14,6 +15,8 @@ func newChannel(p *Package, data *ChannelData, faults *diag.List) *Channel {
 	before := len(*faults)
 	if data.Name == "" {
 		faults.Addf(data.Pos, "channel of package %q has no name", p.Name())
+	} else if err := inert.Name(data.Name); err != nil {
+		faults.Addf(data.Pos, "channel of package %q: name %w", p.Name(), err)
 	}
 	for i := range data.Entries {
 		c.addEntry(&data.Entries[i], faults)
@@ -79,6 +82,11 @@ func (c *Channel) addEntry(data *EntryData, faults *diag.List) {
 			faults.Addf(pos, "skipRange of entry %q of channel %q of package %q: %w", data.Name, c.Name(), c.pkg.Name(), err)
 		}
 		e.skipRange = r
+	}
+	for _, name := range append([]string{data.Replaces}, data.Skips...) {
+		if err := inert.Name(name); err != nil {
+			faults.Addf(pos, "entry %q of channel %q of package %q replaces or skips what has no name: %w", data.Name, c.Name(), c.pkg.Name(), err)
+		}
 	}
 	c.byName[data.Name] = e
 	c.entries = append(c.entries, e)

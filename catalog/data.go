@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // ID names a catalog: the namespace and name of its CatalogSource or
@@ -109,10 +110,7 @@ func ShortDescription(long string) string {
 		if line == "" {
 			continue
 		}
-		if len(line) > most {
-			line = strings.ToValidUTF8(line[:most], "") + "…"
-		}
-		return line
+		return inert.Cut(line, most)
 	}
 	return ""
 }

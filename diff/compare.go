@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // Options tune a comparison. The zero value reports everything with the
@@ -103,7 +105,7 @@ func (c *comparison) add(rule string, about *Object, f Finding, capped ...Severi
 		c.note("only the first %d findings are listed", maxFindings)
 		return
 	}
-	f.Before, f.After = cut(f.Before, maxValue), cut(f.After, maxValue)
+	f.Before, f.After = inert.Cut(f.Before, maxValue), inert.Cut(f.After, maxValue)
 	c.found = append(c.found, f)
 }
 

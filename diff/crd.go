@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -73,9 +74,9 @@ func quoted(v any) string {
 		return "nothing"
 	}
 	if s, ok := v.(string); ok {
-		return fmt.Sprintf("%q", cut(s, 80))
+		return fmt.Sprintf("%q", inert.Cut(s, 80))
 	}
-	return cut(show(v), 80)
+	return inert.Cut(show(v), 80)
 }
 
 // conversion compares how versions become each other.

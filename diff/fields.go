@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // number returns v as a float; ok is false for what is no number.
@@ -31,32 +33,20 @@ func show(v any) string {
 	case nil:
 		return ""
 	case string:
-		return cut(x, maxShown)
+		return inert.Cut(x, maxShown)
 	case bool:
 		return strconv.FormatBool(x)
 	case []string:
-		return cut(strings.Join(x, ", "), maxShown)
+		return inert.Cut(strings.Join(x, ", "), maxShown)
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return "?"
 	}
-	return cut(string(data), maxShown)
+	return inert.Cut(string(data), maxShown)
 }
 
 const maxShown = 300
-
-// cut shortens s to at most n bytes, on a rune boundary, and marks it.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	end := n - len("…")
-	for end > 0 && s[end]&0xC0 == 0x80 {
-		end--
-	}
-	return s[:end] + "…"
-}
 
 // names returns the sorted keys of m.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -159,16 +159,3 @@ func (p Place) String() string {
 	}
 	return fmt.Sprintf("%s:%d", p.Path, p.Line)
 }
-
-// safe returns one line without control characters, for terminals and logs.
-func safe(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
-			return '�'
-		}
-		return r
-	}, s)
-}

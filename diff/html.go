@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // HTML returns the report as one self-contained page: no script, no font, no
@@ -17,7 +19,7 @@ func HTML(r *Report) ([]byte, error) {
 	if err := page.Execute(&b, htmlOf(r)); err != nil {
 		return nil, fmt.Errorf("writing the page: %w", err)
 	}
-	return b.Bytes(), nil
+	return []byte(inert.Lines(b.String())), nil
 }
 
 // The page as the template sees it.
@@ -59,7 +61,7 @@ type htmlRemoval struct {
 }
 
 func htmlOf(r *Report) htmlPage {
-	p := htmlPage{Headline: r.headline(), Before: safe(r.Before), After: safe(r.After), Verdict: r.Verdict, Questions: r.Questions, Notes: r.Notes}
+	p := htmlPage{Headline: r.headline(), Before: r.Before, After: r.After, Verdict: r.Verdict, Questions: r.Questions, Notes: r.Notes}
 	for _, s := range Severities() {
 		p.Counts = append(p.Counts, htmlCount{s.String(), r.Count(s)})
 	}
@@ -78,7 +80,7 @@ func htmlOf(r *Report) htmlPage {
 const fewOperators = 3
 
 func htmlOperatorOf(op Operator, findings []Finding) htmlOperator {
-	out := htmlOperator{Title: safe(op.title()), Step: safe(op.step()), Tally: op.tally(), Counts: counts(findings), Lists: op.lists()}
+	out := htmlOperator{Title: op.title(), Step: op.step(), Tally: op.tally(), Counts: counts(findings), Lists: op.lists()}
 	for _, g := range groups(findings) {
 		hg := htmlGroup{Severity: g.severity.String(), Label: g.severity.String(), Title: g.rule.Title, Rule: g.rule.ID, Why: g.rule.Why}
 		if waived(g) == 1 {
@@ -88,8 +90,8 @@ func htmlOperatorOf(op Operator, findings []Finding) htmlOperator {
 		}
 		for _, f := range g.findings {
 			one := htmlFinding{
-				Subject: safe(f.subject()), Message: safe(f.words()), Before: cut(f.Before, 1000), After: cut(f.After, 1000),
-				Place: safe(f.Place.String()), Waiver: safe(f.Waiver), Values: f.values(),
+				Subject: f.subject(), Message: f.words(), Before: inert.Cut(f.Before, 1000), After: inert.Cut(f.After, 1000),
+				Place: f.Place.String(), Waiver: f.Waiver, Values: f.values(),
 			}
 			if f.Place.Path == "" {
 				one.Place = ""

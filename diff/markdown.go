@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // MaxComment is the longest pull-request comment that GitHub takes, in
@@ -43,7 +45,7 @@ const (
 func markdown(r *Report, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n### quayside: %s\n\n", Marker, r.headline())
-	fmt.Fprintf(&b, "%s → %s\n\n", code(cut(r.Before, 100)), code(cut(r.After, 100)))
+	fmt.Fprintf(&b, "%s → %s\n\n", inert.Code(inert.Cut(r.Before, 100)), inert.Code(inert.Cut(r.After, 100)))
 	markdownVerdict(&b, r)
 	markdownTable(&b, r)
 	shown := r.Findings[:n]
@@ -61,7 +63,7 @@ func markdown(r *Report, n int) string {
 	if len(r.Notes) > 0 {
 		b.WriteString("\n<details><summary>Not checked</summary>\n\n")
 		for _, note := range r.Notes[:min(len(r.Notes), maxNotes)] {
-			fmt.Fprintf(&b, "- %s\n", prose(cut(note, 300)))
+			fmt.Fprintf(&b, "- %s\n", inert.Markdown(inert.Cut(note, 300)))
 		}
 		b.WriteString("\n</details>\n")
 	}
@@ -91,7 +93,7 @@ func markdownVerdict(b *strings.Builder, r *Report) {
 			b.WriteString("The policy lets this pass.\n\n")
 		}
 		for _, w := range v.Expired[:min(len(v.Expired), maxNotes)] {
-			fmt.Fprintf(b, "- the waiver of %s expired on %s\n", code(cut(w.Rule, 80)), code(w.Expires))
+			fmt.Fprintf(b, "- the waiver of %s expired on %s\n", inert.Code(inert.Cut(w.Rule, 80)), inert.Code(w.Expires))
 		}
 		if len(v.Expired) > 0 {
 			b.WriteString("\n")
@@ -101,7 +103,7 @@ func markdownVerdict(b *strings.Builder, r *Report) {
 		if i == 0 {
 			b.WriteString("Outside the accepted budget:\n\n")
 		}
-		fmt.Fprintf(b, "- %s\n", prose(cut(q.Text, 200)))
+		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(q.Text, 200)))
 	}
 	if len(r.Questions) > maxRows {
 		fmt.Fprintf(b, "- and %d more\n", len(r.Questions)-maxRows)
@@ -134,7 +136,7 @@ func markdownTable(b *strings.Builder, r *Report) {
 	}
 }
 
-func cell(s string) string { return strings.ReplaceAll(code(cut(s, 120)), "|", "\\|") }
+func cell(s string) string { return strings.ReplaceAll(inert.Code(inert.Cut(s, 120)), "|", "\\|") }
 
 func markdownOperator(b *strings.Builder, op Operator, findings []Finding) {
 	if len(findings) == 0 {
@@ -144,21 +146,21 @@ func markdownOperator(b *strings.Builder, op Operator, findings []Finding) {
 	if findings[0].Severity >= High && findings[0].Waiver == "" {
 		open = " open"
 	}
-	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, entity(cut(op.title(), 120)), entity(cut(op.step(), 120)), counts(findings))
+	fmt.Fprintf(b, "\n<details%s><summary><b>%s</b> %s: %s</summary>\n", open, inert.HTML(inert.Cut(op.title(), 120)), inert.HTML(inert.Cut(op.step(), 120)), counts(findings))
 	for i, line := range op.lists() {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "- %s\n", prose(cut(line, 600)))
+		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(line, 600)))
 	}
 	for _, g := range groups(findings) {
 		label := g.severity.String()
 		if waived(g) == 1 {
 			label = "waived, " + label
 		}
-		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, code(g.rule.ID))
+		fmt.Fprintf(b, "\n**%s**: %s (%s)\n", label, g.rule.Title, inert.Code(g.rule.ID))
 		if g.severity > Info {
-			fmt.Fprintf(b, "_%s_\n", prose(g.rule.Why))
+			fmt.Fprintf(b, "_%s_\n", inert.Markdown(g.rule.Why))
 		}
 		b.WriteString("\n")
 		for _, f := range g.findings {
@@ -171,23 +173,23 @@ func markdownOperator(b *strings.Builder, op Operator, findings []Finding) {
 func markdownFinding(b *strings.Builder, f Finding) {
 	b.WriteString("- ")
 	if s := f.subject(); s != "" {
-		b.WriteString(code(cut(s, 200)) + ": ")
+		b.WriteString(inert.Code(inert.Cut(s, 200)) + ": ")
 	}
-	b.WriteString(prose(cut(f.words(), 400)))
+	b.WriteString(inert.Markdown(inert.Cut(f.words(), 400)))
 	if f.values() {
-		fmt.Fprintf(b, " (%s → %s)", code(cmp.Or(cut(f.Before, 120), "none")), code(cmp.Or(cut(f.After, 120), "none")))
+		fmt.Fprintf(b, " (%s → %s)", inert.Code(cmp.Or(inert.Cut(f.Before, 120), "none")), inert.Code(cmp.Or(inert.Cut(f.After, 120), "none")))
 	}
 	if f.Place.Path != "" {
-		b.WriteString(" " + code(cut(f.Place.String(), 200)))
+		b.WriteString(" " + inert.Code(inert.Cut(f.Place.String(), 200)))
 	}
 	if f.Waiver != "" {
-		b.WriteString("; waived: " + prose(cut(f.Waiver, 200)))
+		b.WriteString("; waived: " + inert.Markdown(inert.Cut(f.Waiver, 200)))
 	}
 	b.WriteString("\n")
 }
 
 func markdownRemoval(b *strings.Builder, r Removal) {
-	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", entity(cut(r.Operator, 120)))
+	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", inert.HTML(inert.Cut(r.Operator, 120)))
 	for i, s := range r.Steps() {
 		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
 		for j, line := range s.Lines {
@@ -195,48 +197,8 @@ func markdownRemoval(b *strings.Builder, r Removal) {
 				fmt.Fprintf(b, "   - and %d more\n", len(s.Lines)-maxSteps)
 				break
 			}
-			fmt.Fprintf(b, "   - %s\n", prose(cut(line, 300)))
+			fmt.Fprintf(b, "   - %s\n", inert.Markdown(inert.Cut(line, 300)))
 		}
 	}
 	b.WriteString("\n</details>\n")
-}
-
-// code returns s as a code span that s cannot leave.
-func code(s string) string {
-	s = strings.TrimSpace(safe(s))
-	if s == "" {
-		return ""
-	}
-	fence := "`"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
-	if len(fence) > 1 || strings.HasPrefix(s, "`") {
-		return fence + " " + s + " " + fence
-	}
-	return fence + s + fence
-}
-
-// prose returns s as plain text: markup and HTML are spelt out, and neither a
-// person nor an issue is mentioned.
-func prose(s string) string {
-	var b strings.Builder
-	for _, r := range safe(s) {
-		switch {
-		case r == '@' || r == '#':
-			b.WriteRune(r)
-			b.WriteRune('\u200b')
-		case strings.ContainsRune("\\`*_{}[]()+!|~<>&$", r):
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// entity returns s for the inside of an HTML element.
-func entity(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b", "\"", "&quot;").Replace(safe(s))
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -163,7 +164,7 @@ func (d *fieldDiff) show(side func(change) string) string {
 			break
 		}
 		if s := side(ch); s != "" {
-			out = append(out, ch.field+"="+cut(s, 120))
+			out = append(out, ch.field+"="+inert.Cut(s, 120))
 		}
 	}
 	return strings.Join(out, " ")

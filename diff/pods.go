@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/diff/internal/podlevel"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -267,7 +268,7 @@ func setting(name, value string) string {
 	if value == "" {
 		return name
 	}
-	return name + "=" + cut(value, 120)
+	return name + "=" + inert.Cut(value, 120)
 }
 
 // compareSecurityLevels asks which Pod Security level each pod template needs

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/admit"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
@@ -152,11 +153,9 @@ func (d resourceDiff) rejected(before, after admit.Result) {
 		if slices.Contains(before.Rejected, f) {
 			rule = "resources.already-rejected"
 		}
-		d.add(rule, Finding{Field: f.Field, Before: show(valueAt(d.o.Content, f.Field)), Message: cut(oneLine(f.Message), 300)})
+		d.add(rule, Finding{Field: f.Field, Before: show(valueAt(d.o.Content, f.Field)), Message: inert.Clip(f.Message, 300)})
 	}
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (d resourceDiff) dropped(before, after admit.Result) {
 	for _, name := range after.Dropped {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // SARIF returns the report in the Static Analysis Results Interchange Format
@@ -155,13 +157,14 @@ func sarifOf(f Finding, index int, fallback string) sarifResult {
 }
 
 func sentence(f Finding) string {
-	s := safe(f.words())
-	if subject := safe(f.subject()); subject != "" {
+	s := inert.Line(f.words())
+	if subject := inert.Line(f.subject()); subject != "" {
 		s = subject + ": " + s
 	}
 	if f.Operator != "" {
-		s = safe(f.Operator) + ": " + s
+		s = inert.Line(f.Operator) + ": " + s
 	}
+	s = strings.ReplaceAll(s, "](", "] (") // no link
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -41,10 +42,10 @@ func (w *schemaWalk) enum(n node) {
 	now, has := n.now["enum"].([]any)
 	switch {
 	case !had && has:
-		w.changed("crd.enum-added", n, "enum", "values are limited to %s", cut(show(now), 120))
+		w.changed("crd.enum-added", n, "enum", "values are limited to %s", inert.Cut(show(now), 120))
 		return
 	case had && !has:
-		w.changed("crd.enum-removed", n, "enum", "values are no longer limited to %s", cut(show(old), 120))
+		w.changed("crd.enum-removed", n, "enum", "values are no longer limited to %s", inert.Cut(show(old), 120))
 		return
 	}
 	if gone := lacking(old, now); len(gone) > 0 {
@@ -130,7 +131,7 @@ func (w *schemaWalk) patternAndFormat(n node) {
 	case b == "":
 		w.changed("crd.pattern-removed", n, "pattern", "pattern removed")
 	default:
-		w.changed("crd.pattern-changed", n, "pattern", "must match %s", cut(b, 120))
+		w.changed("crd.pattern-changed", n, "pattern", "must match %s", inert.Cut(b, 120))
 	}
 	a, b = enforced(kobj.Text(n.old, "format")), enforced(kobj.Text(n.now, "format"))
 	switch {
@@ -198,7 +199,7 @@ func (w *schemaWalk) celRules(n node) {
 		if have(old, r) {
 			continue
 		}
-		f := Finding{After: kobj.Text(r, "rule"), Message: "must hold: " + cut(cmp.Or(kobj.Text(r, "message"), kobj.Text(r, "rule")), 160)}
+		f := Finding{After: kobj.Text(r, "rule"), Message: "must hold: " + inert.Cut(cmp.Or(kobj.Text(r, "message"), kobj.Text(r, "rule")), 160)}
 		i := slices.IndexFunc(gone, func(o map[string]any) bool {
 			return kobj.Text(o, "message") != "" && kobj.Text(o, "message") == kobj.Text(r, "message")
 		})
@@ -212,7 +213,7 @@ func (w *schemaWalk) celRules(n node) {
 	}
 	for _, r := range gone {
 		w.note("crd.rule-removed", n, Finding{
-			Before: kobj.Text(r, "rule"), Message: "need no longer hold: " + cut(cmp.Or(kobj.Text(r, "message"), kobj.Text(r, "rule")), 160),
+			Before: kobj.Text(r, "rule"), Message: "need no longer hold: " + inert.Cut(cmp.Or(kobj.Text(r, "message"), kobj.Text(r, "rule")), 160),
 		})
 	}
 }

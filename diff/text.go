@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // Text returns the report for a terminal: by operator, worst first. With color
 // it holds ANSI sequences; nothing else of the terminal is assumed.
 func Text(r *Report, color bool) []byte {
 	w := textWriter{color: color}
-	w.linef("%s → %s", safe(r.Before), safe(r.After))
+	w.linef("%s → %s", inert.Line(r.Before), inert.Line(r.After))
 	w.linef("%s", r.headline())
 	for _, op := range r.Operators {
 		w.operator(op, r.Of(op.Name))
@@ -22,7 +24,7 @@ func Text(r *Report, color bool) []byte {
 	if len(r.Notes) > 0 {
 		w.linef("\nnot checked")
 		for _, n := range r.Notes {
-			w.linef("  %s", safe(n))
+			w.linef("  %s", inert.Line(n))
 		}
 	}
 	return []byte(w.out.String())
@@ -55,9 +57,9 @@ func (w *textWriter) bold(text string) string {
 }
 
 func (w *textWriter) operator(op Operator, findings []Finding) {
-	w.linef("\n%s  %s  (%s)", w.bold(safe(op.title())), safe(op.step()), op.tally())
+	w.linef("\n%s  %s  (%s)", w.bold(inert.Line(op.title())), inert.Line(op.step()), op.tally())
 	for _, line := range op.lists() {
-		w.linef("  %s", safe(line))
+		w.linef("  %s", inert.Line(line))
 	}
 	for _, g := range groups(findings) {
 		label := strings.ToUpper(g.severity.String())
@@ -75,32 +77,32 @@ func (w *textWriter) operator(op Operator, findings []Finding) {
 }
 
 func (w *textWriter) finding(f Finding) {
-	if subject := safe(f.subject()); subject != "" {
-		w.linef("    - %s: %s", subject, safe(f.words()))
+	if subject := inert.Line(f.subject()); subject != "" {
+		w.linef("    - %s: %s", subject, inert.Line(f.words()))
 	} else {
-		w.linef("    - %s", safe(f.words()))
+		w.linef("    - %s", inert.Line(f.words()))
 	}
 	if f.values() {
-		w.linef("        %s → %s", cmp.Or(cut(safe(f.Before), 200), "(none)"), cmp.Or(cut(safe(f.After), 200), "(none)"))
+		w.linef("        %s → %s", cmp.Or(inert.Cut(inert.Line(f.Before), 200), "(none)"), cmp.Or(inert.Cut(inert.Line(f.After), 200), "(none)"))
 	}
 	if f.Place.Path != "" {
 		place := f.Place.String()
 		if f.Place.Removed {
 			place += " (before)"
 		}
-		w.linef("        %s", w.paint(Info, safe(place)))
+		w.linef("        %s", w.paint(Info, inert.Line(place)))
 	}
 	if f.Waiver != "" {
-		w.linef("        waived: %s", safe(f.Waiver))
+		w.linef("        waived: %s", inert.Line(f.Waiver))
 	}
 }
 
 func (w *textWriter) removal(r Removal) {
-	w.linef("\n%s", w.bold("uninstall plan of "+safe(r.Operator)))
+	w.linef("\n%s", w.bold("uninstall plan of "+inert.Line(r.Operator)))
 	for i, s := range r.Steps() {
 		w.linef("  %d. %s", i+1, s.Title)
 		for _, line := range s.Lines {
-			w.linef("     - %s", safe(line))
+			w.linef("     - %s", inert.Line(line))
 		}
 	}
 }
@@ -110,23 +112,23 @@ func (w *textWriter) verdict(r *Report) {
 		if i == 0 {
 			w.linef("\noutside the accepted budget")
 		}
-		w.linef("  %s", safe(q.Text))
+		w.linef("  %s", inert.Line(q.Text))
 	}
 	if r.Verdict == nil {
 		return
 	}
 	v := r.Verdict
 	for _, e := range v.Expired {
-		w.linef("\nwaiver of %s expired on %s: %s", safe(e.Rule), safe(e.Expires), safe(e.Reason))
+		w.linef("\nwaiver of %s expired on %s: %s", inert.Line(e.Rule), inert.Line(e.Expires), inert.Line(e.Reason))
 	}
 	for _, u := range v.Unused {
-		w.linef("\nwaiver of %s matches nothing: %s", safe(u.Rule), safe(u.Reason))
+		w.linef("\nwaiver of %s matches nothing: %s", inert.Line(u.Rule), inert.Line(u.Reason))
 	}
 	for i, f := range v.Faults {
 		if i == 0 {
 			w.linef("\n%s", w.paint(High, "the policy says no"))
 		}
-		w.linef("  %s: %s [%s] %s: %s", safe(f.Policy), safe(f.Operator), f.Rule, safe(f.Subject), safe(f.Message))
+		w.linef("  %s: %s [%s] %s: %s", inert.Line(f.Policy), inert.Line(f.Operator), f.Rule, inert.Line(f.Subject), inert.Line(f.Message))
 	}
 	if v.Fail && len(v.Faults) == 0 {
 		w.linef("\n%s", w.paint(High, "the policy says no: see the questions above"))

@@ -4,48 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
-
-	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/lockfile"
 )
-
-// TestCut holds that a text that fits stays, and any other ends in "…" after as
-// many whole runes as there is room for.
-func TestCut(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, n := rapid.StringN(0, 40, -1).Draw(t, "s"), rapid.IntRange(3, 40).Draw(t, "n")
-		got := cut(s, n)
-		if len(s) <= n {
-			if got != s {
-				t.Fatalf("%q fits into %d bytes and became %q", s, n, got)
-			}
-			return
-		}
-		head := strings.TrimSuffix(got, "…")
-		if len(got) > n || !utf8.ValidString(got) || !strings.HasPrefix(s, head) || head == got {
-			t.Fatalf("%q cut to %d bytes is %q", s, n, got)
-		}
-		if _, next := utf8.DecodeRuneInString(s[len(head):]); len(got)+next <= n {
-			t.Fatalf("%q cut to %d bytes is %q: one more rune fits", s, n, got)
-		}
-	})
-}
-
-// TestSafe holds which runes a terminal never gets: C0 and C1 controls and what
-// changes the direction of text.
-func TestSafe(t *testing.T) {
-	for r, want := range map[rune]string{
-		'\n': " ", '\t': " ", '\r': " ", 0x1f: "�", ' ': " ", '~': "~", 0x7f: "�", 0x80: "�", 0x9f: "�", 0xa0: "\u00a0",
-		0x2029: "\u2029", 0x202a: "�", 0x202e: "�", 0x202f: "\u202f", 0x2065: "\u2065", 0x2066: "�", 0x2069: "�", 0x206a: "\u206a",
-	} {
-		if got := safe(string(r)); got != want {
-			t.Errorf("%U becomes %q, want %q", r, got, want)
-		}
-	}
-}
 
 // TestWords holds small words of messages at the ends of their ranges.
 func TestWords(t *testing.T) {

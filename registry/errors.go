@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // Error is a fault of one image: where it was looked for, and what is wrong.
@@ -146,7 +147,7 @@ func (h *noURLError) Error() string {
 		}
 		return u.Scheme + "://" + u.Host
 	})
-	return strings.ReplaceAll(text, "\n", " ")
+	return inert.Line(text)
 }
 
 func (h *noURLError) Unwrap() error { return h.err }

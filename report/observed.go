@@ -13,6 +13,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -197,8 +198,8 @@ func (p *parser) operator(n *yaml.Node) ObservedOperator {
 		Pos: yamlnode.At(p.file, n),
 		Standing: Standing{
 			Namespace: w.Namespace, Package: w.Package, Version: short(w.Version), Pin: catalog.Digest(w.Pin), Applied: w.Applied,
-			State: State(w.State), Message: oneLine(w.Message),
-			Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: oneLine(w.UpgradeMessage),
+			State: State(w.State), Message: inert.Line(w.Message),
+			Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: inert.Line(w.UpgradeMessage),
 		},
 	}
 }

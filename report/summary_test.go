@@ -169,7 +169,7 @@ func TestObserved(t *testing.T) {
 		t.Error("a/old is there")
 	}
 	odd, err := ParseObserved("f", []byte(strings.Replace(observedText, `"a backup runs: wait"`, `"a\e[31mb\n::error::c"`, 1)))
-	if err != nil || odd.Operators[0].UpgradeMessage != "a [31mb ::error::c" && odd.Operators[1].UpgradeMessage != "a [31mb ::error::c" {
+	if err != nil || odd.Operators[0].UpgradeMessage != `a\u001b[31mb ::error::c` {
 		t.Errorf("what an operator says reaches the terminal: %+v, %v", odd, err)
 	}
 	empty, err := ParseObserved("f", FormatObserved(Summary{At: noon()}))

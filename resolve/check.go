@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
@@ -30,7 +31,7 @@ func (e *StaleError) Error() string {
 		if r.Package == "" {
 			subject = "Namespace " + r.Namespace
 		}
-		lines[i] = subject + " " + r.Text
+		lines[i] = inert.Line(subject + " " + r.Text)
 	}
 	return "the lock is stale:\n\t" + strings.Join(lines, "\n\t")
 }

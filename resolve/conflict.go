@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
 
@@ -47,13 +48,13 @@ func (c *Conflict) Title() string {
 // tabs, and what could be changed.
 func (c *Conflict) Error() string {
 	var b strings.Builder
-	b.WriteString(at(c.At) + c.Title())
+	b.WriteString(inert.Line(at(c.At) + c.Title()))
 	for _, l := range c.Chain {
-		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + at(l.At) + l.Text)
+		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + inert.Line(at(l.At)+l.Text))
 	}
 	b.WriteString("\n\tto fix this, change:")
 	for _, f := range c.Changes {
-		b.WriteString("\n\t\t" + at(f.At) + f.Text)
+		b.WriteString("\n\t\t" + inert.Line(at(f.At)+f.Text))
 	}
 	return b.String()
 }

@@ -1,9 +1,9 @@
 package resolve
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -97,20 +97,19 @@ func TreeText(nodes []Node) string {
 	var b strings.Builder
 	var show func(n Node, depth int)
 	show = func(n Node, depth int) {
-		b.WriteString(strings.Repeat("\t", depth))
-		fmt.Fprintf(&b, "%s/%s %s", n.Namespace, n.Package, n.Version)
+		line := n.Namespace + "/" + n.Package + " " + n.Version
 		switch {
 		case n.Orphan:
-			b.WriteString(" (nothing asks for it any more)")
+			line += " (nothing asks for it any more)"
 		case n.Subscription != "":
-			b.WriteString(" (subscription " + n.Subscription + ")")
+			line += " (subscription " + n.Subscription + ")"
 		case n.Requirement != "":
-			b.WriteString(" (" + n.Requirement + ")")
+			line += " (" + n.Requirement + ")"
 		}
 		if n.Repeated {
-			b.WriteString(" …")
+			line += " …"
 		}
-		b.WriteByte('\n')
+		b.WriteString(strings.Repeat("\t", depth) + inert.Line(line) + "\n")
 		for _, c := range n.Children {
 			show(c, depth+1)
 		}

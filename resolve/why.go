@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
@@ -88,7 +89,8 @@ func notPinned(lock *lockfile.File, ns, pkg string) error {
 // Text prints the chains, one hop a line, root first.
 func (r *Reasons) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s %s\n", r.Namespace, r.Package, r.Version)
+	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
+	linef("%s/%s %s", r.Namespace, r.Package, r.Version)
 	if len(r.Chains) == 0 {
 		b.WriteString("\tnothing asks for it any more\n")
 	}
@@ -96,9 +98,9 @@ func (r *Reasons) Text() string {
 		for i, s := range c {
 			b.WriteString(strings.Repeat("\t", i+1))
 			if s.Subscription != "" {
-				fmt.Fprintf(&b, "%ssubscription %s asks for %s %s\n", at(s.At), s.Subscription, s.Pin, s.Version)
+				linef("%ssubscription %s asks for %s %s", at(s.At), s.Subscription, s.Pin, s.Version)
 			} else {
-				fmt.Fprintf(&b, "requires %s: %s %s\n", s.Requirement, s.Pin, s.Version)
+				linef("requires %s: %s %s", s.Requirement, s.Pin, s.Version)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve/internal/solve"
 	"github.com/quayside/quayside/subscription"
@@ -286,7 +287,7 @@ func (q *question) change(at, text string) {
 // Text prints what stands against the version, then what to change.
 func (o *Obstacles) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s %s\n", o.Namespace, o.Package, o.Version)
+	b.WriteString(inert.Line(o.Namespace+"/"+o.Package+" "+o.Version) + "\n")
 	switch {
 	case o.Pinned:
 		b.WriteString("\tis what is pinned\n")
@@ -294,13 +295,13 @@ func (o *Obstacles) Text() string {
 		b.WriteString("\tnothing stands against it\n")
 	}
 	for _, a := range o.Against {
-		b.WriteString("\t" + a + "\n")
+		b.WriteString("\t" + inert.Line(a) + "\n")
 	}
 	if len(o.Changes) > 0 {
 		b.WriteString("\tto fix this, change:\n")
 	}
 	for _, c := range o.Changes {
-		b.WriteString("\t\t" + at(c.At) + c.Text + "\n")
+		b.WriteString("\t\t" + inert.Line(at(c.At)+c.Text) + "\n")
 	}
 	return b.String()
 }

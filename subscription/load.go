@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -111,6 +112,10 @@ func (l *loader) walk(root string) {
 			return nil
 		}
 		if info, err := fs.Stat(l.fsys, p); err != nil || !info.Mode().IsRegular() { // follows a link; a dangling one is no declaration
+			return nil
+		}
+		if err := inert.Name(p); err != nil {
+			l.errs.Addf(l.pos(p), "file name %w", err)
 			return nil
 		}
 		if l.files = append(l.files, p); len(l.files) > maxFiles {

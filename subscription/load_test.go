@@ -57,14 +57,16 @@ func TestLoadFS(t *testing.T) {
 
 func TestLoadFSErrors(t *testing.T) {
 	_, err := subscription.LoadFS(fstest.MapFS{
-		"a/one.yaml":  own("x"),
-		"a/two.yaml":  own("x"),
-		"a/zero.yaml": text("kind: [\n"),
-		"a/fine.yaml": own("z"),
+		"a/one.yaml":    own("x"),
+		"a/two.yaml":    own("x"),
+		"a/zero.yaml":   text("kind: [\n"),
+		"a/fine.yaml":   own("z"),
+		"a/\u202e.yaml": own("y"),
 	}, subscription.LoadOptions{Paths: []string{"missing", "a", "../b"}})
 	want := "../b: not a path inside the workspace\n" +
 		"a/two.yaml:1:1: subscription \"ns/x\" is declared twice, first at a/one.yaml:1:1\n" +
 		"a/zero.yaml:2: malformed YAML: did not find expected node content\n" +
+		"a/\\u202e.yaml: file name \"a/\\u202e.yaml\" holds the character U+202E, which no name may hold\n" +
 		"missing: no such file or directory: file does not exist"
 	if got := fmt.Sprint(err); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -13,6 +13,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 const (
@@ -133,6 +134,9 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 		info, err := fs.Stat(fsys, path.Join(name, "metadata/annotations.yaml"))
 		if err != nil || !info.Mode().IsRegular() {
 			return nil //nolint:nilerr // not a bundle; what lies below may be
+		}
+		if err := inert.Name(name); err != nil {
+			return fmt.Errorf("directory %w", err)
 		}
 		dirs = append(dirs, name)
 		return fs.SkipDir

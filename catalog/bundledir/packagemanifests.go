@@ -13,6 +13,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -87,6 +88,9 @@ func (c *conversion) packages() []packageManifest {
 		}
 		if e.IsDir() && strings.HasPrefix(e.Name(), ".") && name != "." {
 			return fs.SkipDir
+		}
+		if err := inert.Name(name); err != nil {
+			return fmt.Errorf("file name %w", err)
 		}
 		if e.Type().IsRegular() && isPackageFile(e.Name()) {
 			if p, ok := c.packageFile(name); ok {

@@ -376,6 +376,7 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 			`a.json:1:99: bundle "b": olm.bundle.object: illegal base64 data at input byte 0`,
 		},
 		{"error/no catalog", map[string]string{"README.md": "# words\nand words\n"}, `README.md:2:1: want a mapping, got "and words"`},
+		{"error/file name", map[string]string{"a\n::error::x.json": "{}"}, `a ::error::x.json: file name "a\n::error::x.json" holds the character U+000A, which no name may hold`},
 		{"error/ignore", map[string]string{".indexignore": strings.Repeat("a", 1001)}, ".: .indexignore: too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,11 +2,13 @@ package fbc
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // LoadFS reads the catalog in fsys: every file but those that .indexignore
@@ -95,9 +97,12 @@ func eachFile(fsys fs.FS, read func(name string) error, fault func(name string, 
 		case !e.Type().IsRegular():
 			fault(name, errors.New("not a regular file"))
 			return nil
-		default:
-			return read(name)
 		}
+		if err := inert.Name(name); err != nil {
+			fault(name, fmt.Errorf("file name %w", err))
+			return nil
+		}
+		return read(name)
 	})
 }
 

@@ -10,9 +10,12 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -111,9 +114,10 @@ func channel(ch *catalog.Channel, pin *lockfile.Pin) Channel {
 // each entry what it can be upgraded from. ">" marks the way, "*" the pin.
 func (g Graph) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s from catalog %s\n", g.Package, g.Catalog)
+	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
+	linef("%s from catalog %s", g.Package, g.Catalog)
 	for _, ch := range g.Channels {
-		fmt.Fprintf(&b, "channel %s%s\n", ch.Name, when(ch.Default, " (default)"))
+		linef("channel %s%s", ch.Name, when(ch.Default, " (default)"))
 		for _, n := range ch.Nodes {
 			sign := " "
 			if n.Pinned {
@@ -121,11 +125,11 @@ func (g Graph) Text() string {
 			} else if n.OnPath {
 				sign = ">"
 			}
-			fmt.Fprintf(&b, "  %s %s%s%s%s%s\n", sign, n.Bundle, when(n.Head, " (head)"), when(n.Skipped, " (skipped)"),
+			linef("  %s %s%s%s%s%s", sign, n.Bundle, when(n.Head, " (head)"), when(n.Skipped, " (skipped)"),
 				when(n.Deprecated, " (deprecated)"), when(n.Absent, " (not in the channel)"))
 			for _, e := range ch.Edges {
 				if e.To == n.Bundle {
-					fmt.Fprintf(&b, "      %s %s\n", e.Kind, e.From)
+					linef("      %s %s", e.Kind, e.From)
 				}
 			}
 		}
@@ -185,16 +189,36 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
+// mermaidText returns s as a label. Mermaid reads directives, markup and its own
+// numbers of characters in labels too: all that could be one is such a number.
 func mermaidText(s string) string {
-	return `"` + strings.NewReplacer(`"`, "#quot;", "\n", " ").Replace(s) + `"`
+	var b strings.Builder
+	for _, r := range inert.Line(s) {
+		if r < utf8.RuneSelf && !isWord(r) && !strings.ContainsRune(" .-+/:,", r) {
+			fmt.Fprintf(&b, "#%d;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return `"` + b.String() + `"`
+}
+
+func isWord(r rune) bool {
+	return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}
+
+// dotText returns s as a string of DOT, in labels of which Graphviz reads
+// entities of HTML.
+func dotText(s string) string {
+	return strconv.Quote(strings.ReplaceAll(inert.Line(s), "&", "&amp;"))
 }
 
 // DOT prints the graph for Graphviz, one cluster a channel.
 func (g Graph) DOT() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR;\n  node [shape=box];\n", g.Package)
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", dotText(g.Package))
 	for c, ch := range g.Channels {
-		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%q;\n", c, ch.Name)
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", c, dotText(ch.Name))
 		for _, n := range ch.Nodes {
 			style := ""
 			switch {
@@ -205,7 +229,7 @@ func (g Graph) DOT() string {
 			case n.Skipped || n.Absent:
 				style = ", style=dashed"
 			}
-			fmt.Fprintf(&b, "    %q [label=%q%s];\n", ch.Name+"/"+n.Bundle, n.Bundle, style)
+			fmt.Fprintf(&b, "    %s [label=%s%s];\n", dotText(ch.Name+"/"+n.Bundle), dotText(n.Bundle), style)
 		}
 		for _, e := range ch.Edges {
 			style := ""
@@ -215,7 +239,7 @@ func (g Graph) DOT() string {
 			if e.OnPath {
 				style += ", penwidth=3"
 			}
-			fmt.Fprintf(&b, "    %q -> %q [%s];\n", ch.Name+"/"+e.From, ch.Name+"/"+e.To, strings.TrimPrefix(style, ", "))
+			fmt.Fprintf(&b, "    %s -> %s [%s];\n", dotText(ch.Name+"/"+e.From), dotText(ch.Name+"/"+e.To), strings.TrimPrefix(style, ", "))
 		}
 		b.WriteString("  }\n")
 	}

@@ -2,6 +2,8 @@ package graph_test
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,6 +73,38 @@ func TestWithoutAPin(t *testing.T) {
 	}
 }
 
+// TestHostileNames shows that no name leaves its label, whoever wrote it: every
+// line is one that the printers write.
+func TestHostileNames(t *testing.T) {
+	const (
+		label = `"(?:[^"#%{}<>&;\x60\\\x00-\x1f]|#[0-9]+;)*"`
+		text  = `"(?:[^"\\\x00-\x1f&]|\\["\\]|&amp;)*"`
+	)
+	mermaidLine := regexp.MustCompile(`^(?:flowchart LR|  subgraph c0 \[` + label + `\]|    c0n\d\[` + label + `\]|    c0n\d --> c0n\d|  end)$`)
+	dotLine := regexp.MustCompile(`^(?:digraph ` + text + ` \{|  rankdir=LR;|  node \[shape=box\];|  subgraph cluster_0 \{|    label=` + text + `;|    ` +
+		text + ` \[label=` + text + `\];|    ` + text + ` -> ` + text + ` \[\];| *\})$`)
+	for _, name := range []string{
+		"a\"]\n  c0n0 --> x\n", "%%{init: {}}%%", "`md`", "#quot;#35;", `back\nslash\`, "<b>", "&#8238;", "\u202e\x1b[2J\u2028", "]; end", "::error::x",
+	} {
+		g := graph.Graph{Package: name, Catalog: name, Channels: []graph.Channel{{
+			Name: name, Nodes: []graph.Node{{Bundle: name}, {Bundle: "b"}}, Edges: []graph.Edge{{From: name, To: "b", Kind: catalog.EdgeReplaces}},
+		}}}
+		for line := range strings.Lines(g.Mermaid()) {
+			if !mermaidLine.MatchString(strings.TrimSuffix(line, "\n")) {
+				t.Errorf("%q: Mermaid has the line %q", name, line)
+			}
+		}
+		for line := range strings.Lines(g.DOT()) {
+			if !dotLine.MatchString(strings.TrimSuffix(line, "\n")) {
+				t.Errorf("%q: DOT has the line %q", name, line)
+			}
+		}
+		if n := strings.Count(g.Text(), "\n"); n != 5 {
+			t.Errorf("%q: the text has %d lines, want 5:\n%s", name, n, g.Text())
+		}
+	}
+}
+
 const text = `a from catalog olm/cat
 channel stable (default)
   > a.v4 (head)
@@ -100,7 +134,7 @@ const mermaid = `flowchart LR
     c0n3 --> c0n2
     c0n4 -.->|skips| c0n2
   end
-  subgraph c1 ["b#quot;eta"]
+  subgraph c1 ["b#34;eta"]
     c1n0["a.v3"]
   end
   classDef pinned stroke-width:4px

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/registry"
 )
 
@@ -128,7 +129,7 @@ func (x *extraction) apply(tr *tar.Reader) error {
 			return fmt.Errorf("more than %d entries in the image", x.limit.Entries)
 		}
 		if err := x.entry(h, tr); err != nil {
-			return fmt.Errorf("entry %q: %w", shorten(h.Name), err)
+			return fmt.Errorf("entry %q: %w", inert.Cut(h.Name, maxShown), err)
 		}
 	}
 }
@@ -147,6 +148,9 @@ func (x *extraction) entry(h *tar.Header, r io.Reader) error {
 	}
 	if name == "." || !x.relevant(name) {
 		return nil
+	}
+	if err := inert.Name(name); err != nil {
+		return err
 	}
 	if strings.Count(name, "/") >= x.limit.Depth {
 		return fmt.Errorf("more than %d directories deep", x.limit.Depth)
@@ -203,9 +207,9 @@ func (x *extraction) hardLink(name, target string) error {
 	n := x.tree.find(to)
 	if n == nil || n.isDir() {
 		if !x.inside(to) {
-			return fmt.Errorf("hard link to %q, which is outside of %s", shorten(target), x.where())
+			return fmt.Errorf("hard link to %q, which is outside of %s", inert.Cut(target, maxShown), x.where())
 		}
-		return fmt.Errorf("hard link to %q, which is no file", shorten(target))
+		return fmt.Errorf("hard link to %q, which is no file", inert.Cut(target, maxShown))
 	}
 	same := *n
 	same.layer = x.layer
@@ -274,11 +278,5 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// shorten keeps a hostile name from filling the terminal.
-func shorten(s string) string {
-	const most = 200
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+// maxShown is how much of a path a message quotes, in bytes.
+const maxShown = 200

@@ -213,6 +213,7 @@ func TestHostileLayers(t *testing.T) {
 		want   string
 	}{
 		{"traversal", [][]file{{{Name: "configs/../../etc/passwd"}}}, `entry "configs/../../etc/passwd": path "configs/../../etc/passwd" points outside the image`},
+		{"a name that is not seen", [][]file{{{Name: "configs/a\n::error::x"}}}, "holds the character U+000A"},
 		{"traversal elsewhere", [][]file{{{Name: "../x"}}}, "points outside the image"},
 		{"traversal by whiteout", [][]file{{{Name: "configs/../.wh.x"}}}, "points outside the image"},
 		{"symbolic link escape", [][]file{{symlink("configs/x", "../../../../etc/passwd")}}, `symbolic link "/configs/x" to "../../../../etc/passwd": it leads out of "/configs"`},

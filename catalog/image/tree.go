@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // tree is the files of an image that are kept.
@@ -171,7 +172,7 @@ func target(dir, link string) (string, error) {
 	}
 	to := path.Join(dir, link)
 	if to == ".." || strings.HasPrefix(to, "../") {
-		return "", fmt.Errorf("symbolic link to %q points outside the image", shorten(link))
+		return "", fmt.Errorf("symbolic link to %q points outside the image", inert.Cut(link, maxShown))
 	}
 	return to, nil
 }
@@ -201,7 +202,7 @@ func (t *tree) resolveIn(n *node, at, dir string) error {
 		case c.isLink:
 			file, err := t.linked(here, c, dir)
 			if err != nil {
-				return fmt.Errorf("symbolic link %q to %q: %w", "/"+shorten(here), shorten(c.link), err)
+				return fmt.Errorf("symbolic link %q to %q: %w", "/"+inert.Cut(here, maxShown), inert.Cut(c.link, maxShown), err)
 			}
 			n.children[name] = file
 		}

@@ -13,6 +13,8 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 	"modernc.org/sqlite/vfs"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 const (
@@ -100,7 +102,7 @@ func (d *database) intact(ctx context.Context) error {
 			return nil
 		}
 		lines := strings.Split(strings.TrimSpace(row[0].String), "\n")
-		return fmt.Errorf("damaged: %s", shorten(lines[len(lines)-1]))
+		return fmt.Errorf("damaged: %s", inert.Cut(lines[len(lines)-1], maxShown))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // readProperties reads what bundles say of themselves.
@@ -36,7 +37,7 @@ func (l *loader) readDependencies() error {
 // add notes a property whose value must be JSON.
 func (l *loader) add(b *bundleRow, list *[]catalog.Property, typ, value string) {
 	if !json.Valid([]byte(value)) {
-		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, shorten(value))
+		l.faults.Addf(diag.Pos{File: l.file}, "bundle %q: property %q: %q is not JSON", b.name, typ, inert.Cut(value, maxShown))
 		return
 	}
 	*list = append(*list, catalog.Property{Type: typ, Value: json.RawMessage(value)})
@@ -124,10 +125,5 @@ func (b *bundleRow) all(pkg string) []catalog.Property {
 	return out
 }
 
-func shorten(s string) string {
-	const most = 100
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+// maxShown is how much of a value a message quotes, in bytes.
+const maxShown = 100

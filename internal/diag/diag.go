@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // Pos is a place in a file. Line and Col count from 1, in bytes; a zero Line
@@ -30,7 +32,7 @@ func (p Pos) IsZero() bool { return p == Pos{} }
 // String returns "file:line:col", without the parts that are unknown.
 func (p Pos) String() string {
 	var b strings.Builder
-	b.WriteString(p.File)
+	b.WriteString(inert.Line(p.File))
 	if p.Line > 0 {
 		if p.File != "" {
 			b.WriteByte(':')
@@ -72,7 +74,8 @@ type Error struct {
 	Err error  // what caused it; may be nil
 }
 
-// Error returns "position: message: cause", without the parts that are empty.
+// Error returns "position: message: cause" as one line, without the parts that
+// are empty.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 3)
 	if !e.Pos.IsZero() {
@@ -84,7 +87,7 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
 	}
-	return strings.Join(parts, ": ")
+	return inert.Line(strings.Join(parts, ": "))
 }
 
 // Unwrap returns the cause.

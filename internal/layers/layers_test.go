@@ -84,8 +84,9 @@ func table() map[string]rule {
 		"registry/registrytest":    {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 
 		"catalog/olm":         {level: 0},
-		"internal/diag":       {level: 0},
-		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag", "internal/kobj"}},
+		"internal/inert":      {level: 0},
+		"internal/diag":       {level: 0, beside: []string{"internal/inert"}},
+		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag", "internal/inert", "internal/kobj"}},
 		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
 		"internal/imageref":   {level: 0},
 		"internal/store":      {level: 0, beside: []string{"internal/imageref"}, outside: []string{"os", "context", "time", "crypto/rand", "syscall"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/workspace"
@@ -189,7 +190,7 @@ func (b *Proposal) Body(ctx context.Context, before, after *lockfile.File, now t
 	text := diff.Markdown(report)
 	var moves strings.Builder
 	for _, ch := range b.moved {
-		moves.WriteString("- " + strings.NewReplacer("<", "&lt;", "@", "@\u200b").Replace(ch.String()) + "\n")
+		moves.WriteString("- " + inert.Markdown(ch.String()) + "\n")
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
 	whole := slices.Concat(marker, []byte("\n"), []byte(moves.String()), []byte("\n"), rest)
@@ -218,9 +219,9 @@ func (b *Proposal) message() string {
 		subject = fmt.Sprintf("Update %s", moved[0].Operator)
 	}
 	var text strings.Builder
-	text.WriteString(subject + "\n\n")
+	text.WriteString(inert.Commit(subject) + "\n\n")
 	for _, c := range b.moved {
-		text.WriteString(c.Sign() + " " + c.String() + "\n")
+		text.WriteString(c.Sign() + " " + inert.Commit(c.String()) + "\n")
 	}
 	return text.String()
 }

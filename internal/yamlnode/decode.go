@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // Decode fills the struct that into points to, by its json tags. A field the
@@ -85,7 +86,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 		case ok:
 			d.value(n.Content[i+1], v.Field(f.index), join(path, key), open || f.open)
 		case !open:
-			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", clip(n.Content[i].Value), within(path), diag.DidYouMean(key, names))
+			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Cut(n.Content[i].Value, maxShown), within(path), diag.DidYouMean(key, names))
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // Quote returns s as a YAML scalar: bare where every reader takes the bare
@@ -85,7 +87,7 @@ func FromJSON(raw []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if len(docs) != 1 || len(docs[0].Content) != 2 {
-		return nil, fmt.Errorf("%q is not one JSON value", clip(string(raw)))
+		return nil, fmt.Errorf("%q is not one JSON value", inert.Cut(string(raw), maxShown))
 	}
 	_, v := Field(docs[0], "v")
 	return v, nil

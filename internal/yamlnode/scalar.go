@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 type kind int
@@ -180,21 +182,16 @@ func describe(n *yaml.Node) string {
 	s, err := resolve(n)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("%q", clip(n.Value))
+		return fmt.Sprintf("%q", inert.Cut(n.Value, maxShown))
 	case s.kind == kindNull:
 		return "null"
 	case s.kind == kindBool:
 		return fmt.Sprintf("the boolean %s", n.Value)
 	case s.kind == kindInt, s.kind == kindFloat:
-		return fmt.Sprintf("the number %s", clip(n.Value))
+		return fmt.Sprintf("the number %s", inert.Cut(n.Value, maxShown))
 	}
-	return fmt.Sprintf("%q", clip(s.text))
+	return fmt.Sprintf("%q", inert.Cut(s.text, maxShown))
 }
 
-// clip keeps a message readable whatever the input.
-func clip(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
-	}
-	return s
-}
+// maxShown is how much of a value a message quotes, in bytes.
+const maxShown = 60

@@ -17,6 +17,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/registry"
 )
 
@@ -39,7 +40,7 @@ type identityChecker struct {
 func newIdentityChecker(r Rule) (*identityChecker, error) {
 	trusted, err := root.NewTrustedRootFromJSON(r.TrustRoot)
 	if err != nil {
-		return nil, fmt.Errorf("the trust root: %s", plain(err.Error()))
+		return nil, fmt.Errorf("the trust root: %s", inert.Clip(err.Error(), longest))
 	}
 	switch {
 	case len(trusted.FulcioCertificateAuthorities()) == 0:
@@ -90,7 +91,7 @@ func (c *identityChecker) check(digest string, s registry.Signature) (string, er
 		return "", fmt.Errorf("%s is not made with a certificate", s.Manifest)
 	}
 	cert := res.Signature.Certificate
-	return plain(cert.SubjectAlternativeName + " (" + cert.Issuer + ")"), nil
+	return inert.Clip(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), nil
 }
 
 // entity returns a signature in the form of a bundle, and what it has to be

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/registry"
 )
 
@@ -198,7 +199,7 @@ func (r rule) good(digest string, sigs []registry.Signature) (*Verified, []strin
 	for _, s := range sigs {
 		who, err := r.check.check(digest, s)
 		if err != nil {
-			faults = append(faults, plain(err.Error()))
+			faults = append(faults, inert.Clip(err.Error(), longest))
 			continue
 		}
 		got.Identities = append(got.Identities, who)
@@ -251,18 +252,5 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// plain makes a text that strangers have a part in fit for one line.
-func plain(s string) string {
-	const longest = 400
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	s = strings.Join(strings.Fields(s), " ")
-	if runes := []rune(s); len(runes) > longest {
-		s = string(runes[:longest]) + "…"
-	}
-	return s
-}
+// longest is how much is told of a text that strangers have a part in, in bytes.
+const longest = 400

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -65,24 +66,15 @@ func (r *reporter) tell(in *v1alpha1.Installation, prev, status v1alpha1.Install
 		if now == metav1.ConditionFalse && (kind != v1alpha1.Ready || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Stalled)) {
 			severity = corev1.EventTypeWarning
 		}
-		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now, clip(message(status, kind)))
+		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now, inert.Cut(message(status, kind), maxNote))
 	}
-}
-
-// clip returns s short enough for the note of an Event, which has 1024 bytes.
-func clip(s string) string {
-	const most = 900
-	if len(s) <= most {
-		return s
-	}
-	end := most
-	for end > 0 && s[end]&0xC0 == 0x80 { // not inside a character
-		end--
-	}
-	return s[:end] + "…"
 }
 
 // conditionStatus returns the status of a condition, "" where there is none.
+// maxNote is how long the message of an Event may be, in bytes: the API server
+// takes 1,024 with the words before it.
+const maxNote = 900
+
 func conditionStatus(status v1alpha1.InstallationStatus, kind string) metav1.ConditionStatus {
 	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
 		return c.Status

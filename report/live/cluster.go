@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // What one reading may cost.
@@ -24,7 +24,7 @@ const (
 	longPage  = 64 << 20 // … and of one page of a list
 	longWait  = 10 * time.Second
 	pageSize  = 250 // objects of a page
-	wordy     = 300 // characters of what a server says of a failure
+	wordy     = 300 // bytes of what a server says of a failure
 	plainJSON = "application/json"
 )
 
@@ -141,7 +141,7 @@ func (c *Cluster) try(ctx context.Context, path string, query url.Values, accept
 		return time.Duration(wait) * time.Second, &answer{resp.StatusCode, refusal(resp, body)}
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return 0, &answer{message: "the answer is no JSON of that form: " + clip(err.Error())}
+		return 0, &answer{message: "the answer is no JSON of that form: " + inert.Clip(err.Error(), wordy)}
 	}
 	return 0, nil
 }
@@ -177,26 +177,12 @@ func refusal(resp *http.Response, body []byte) string {
 		Message string `json:"message"`
 	}
 	if json.Unmarshal(body, &status) == nil && status.Message != "" {
-		return clip(status.Message)
+		return inert.Clip(status.Message, wordy)
 	}
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		return resp.Status + ": it points elsewhere, which is not followed"
 	}
 	return resp.Status
-}
-
-// clip makes a short line of what a server says.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, s)
-	if runes := []rune(s); len(runes) > wordy {
-		return string(runes[:wordy-1]) + "…"
-	}
-	return s
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -9,6 +9,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -102,7 +103,7 @@ func (c *Cluster) allPages(ctx context.Context, r resource, p page, keep func(ma
 		for _, item := range list.Items {
 			var o object
 			if err := o.UnmarshalJSON(item); err != nil {
-				return 0, &answer{message: "an item of the list is no object: " + clip(err.Error())}
+				return 0, &answer{message: "an item of the list is no object: " + inert.Clip(err.Error(), wordy)}
 			}
 			keep(p.of.dressed(o.fields))
 		}

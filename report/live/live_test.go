@@ -265,7 +265,7 @@ func TestReadFaults(t *testing.T) {
 		}, "Error no answer within %s"},
 		{"error/internal", 1, func(w http.ResponseWriter, _ *http.Request, _ http.Handler, _ int) {
 			livetest.Refuse(w, http.StatusInternalServerError, "InternalError", "etcdserver: \x1b[31mleader changed\n")
-		}, "Error etcdserver:  [31mleader changed "},
+		}, `Error etcdserver: \u001b[31mleader changed`},
 		{"error/redirected", 1, func(w http.ResponseWriter, r *http.Request, _ http.Handler, _ int) {
 			http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusFound)
 		}, "Error 302 Found: it points elsewhere, which is not followed"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -218,7 +219,7 @@ func (c *Cluster) object(ctx context.Context, r resource, k *kind, ref v1alpha1.
 		return nil, err
 	}
 	if name := kobj.Text(o.fields, "metadata", "name"); name != ref.Name {
-		return nil, &answer{message: fmt.Sprintf("the answer is about %q", clip(name))}
+		return nil, &answer{message: fmt.Sprintf("the answer is about %q", inert.Clip(name, wordy))}
 	}
 	return k.dressed(o.fields), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/registry"
 )
@@ -124,10 +125,10 @@ func (o *vendorOptions) finish(images []registry.VendoredImage, r *registry.Vend
 	}
 	err := o.print(o.output, v, func(w io.Writer) error {
 		for _, name := range r.Added {
-			fmt.Fprintf(w, "%s %s\n", o.out.sign("+"), name)
+			fmt.Fprintf(w, "%s %s\n", o.out.sign("+"), inert.Line(name))
 		}
 		for _, name := range r.Removed {
-			fmt.Fprintf(w, "%s %s\n", o.out.sign("-"), name)
+			fmt.Fprintf(w, "%s %s\n", o.out.sign("-"), inert.Line(name))
 		}
 		return nil
 	})

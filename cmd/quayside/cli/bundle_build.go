@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/build"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/registry"
 )
@@ -89,7 +90,7 @@ type builtView struct {
 // printBuilt prints the image's reference by digest, for scripts to take up.
 func (a *app) printBuilt(f format, v builtView) error {
 	return a.print(f, v, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, registry.ByDigest(v.Image, v.Digest))
+		_, err := fmt.Fprintln(w, inert.Line(registry.ByDigest(v.Image, v.Digest)))
 		return err
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/build"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 )
 
@@ -135,7 +136,7 @@ func faultViews(faults diag.List) []warningView {
 // line returns v as compilers print it: "file: warning: message".
 func (v warningView) line(label string) string {
 	if v.Position == "" {
-		return label + " " + oneLine(v.Message)
+		return label + " " + inert.Line(v.Message)
 	}
-	return fmt.Sprintf("%s: %s %s", v.Position, label, oneLine(v.Message))
+	return fmt.Sprintf("%s: %s %s", v.Position, label, inert.Line(v.Message))
 }

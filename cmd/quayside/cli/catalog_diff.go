@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 )
 
@@ -100,14 +101,14 @@ func (o *catalogDiffOptions) text(w io.Writer, changes []catalogChange) error {
 	last := ""
 	for _, c := range changes {
 		if c.Part == string(catalog.PartPackage) {
-			fmt.Fprintf(w, "%s %s%s\n", o.sign(c), c.Package, oneLine(at(" ", c)))
+			fmt.Fprintf(w, "%s %s%s\n", o.sign(c), inert.Line(c.Package), inert.Line(at(" ", c)))
 			continue
 		}
 		if c.Package != last {
-			fmt.Fprintf(w, "%s %s\n", o.out.sign("~"), c.Package)
+			fmt.Fprintf(w, "%s %s\n", o.out.sign("~"), inert.Line(c.Package))
 			last = c.Package
 		}
-		fmt.Fprintf(w, "  %s %s\n", o.sign(c), oneLine(c.words()))
+		fmt.Fprintf(w, "  %s %s\n", o.sign(c), inert.Line(c.words()))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 func newCatalogShow(a *app) *cobra.Command {
@@ -162,7 +163,7 @@ func (o *catalogOptions) printShow(pkgs []*catalog.Package) error {
 func (o *catalogOptions) showPackage(w io.Writer, v packageView) error {
 	field := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%-15s %s\n", name+":", oneLine(value))
+			fmt.Fprintf(w, "%-15s %s\n", name+":", inert.Line(value))
 		}
 	}
 	field("package", v.Package)
@@ -180,9 +181,9 @@ func (o *catalogOptions) showPackage(w io.Writer, v packageView) error {
 		if note != "" {
 			note = " (" + note + ")"
 		}
-		fmt.Fprintf(w, "\nchannel %s%s\n", o.out.paint(bold, c.Channel), note)
+		fmt.Fprintf(w, "\nchannel %s%s\n", o.out.paint(bold, inert.Line(c.Channel)), note)
 		for _, e := range c.Versions {
-			fmt.Fprintln(w, "  "+oneLine(e.line()))
+			fmt.Fprintln(w, "  "+inert.Line(e.line()))
 		}
 	}
 	return nil

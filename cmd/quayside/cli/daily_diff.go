@@ -307,7 +307,7 @@ func (o *diffOptions) external(ctx context.Context, program string, files []stat
 		}
 	}
 	cmd := exec.CommandContext(ctx, words[0], append(args, filepath.Join(dir, "BEFORE"), filepath.Join(dir, "AFTER"))...)
-	cmd.Stdout, cmd.Stderr = o.out.Writer, o.talk.Writer
+	cmd.Stdout, cmd.Stderr = o.out.device, o.talk.device
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
 		return fmt.Errorf("KUBECTL_EXTERNAL_DIFF: %s: %w", words[0], err)

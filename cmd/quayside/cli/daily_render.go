@@ -11,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -199,11 +200,11 @@ func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
 	theirs := 0
 	for _, c := range changes {
 		if c.Change == foreign {
-			fmt.Fprintf(w, "? %s (not quayside's)\n", c.Path)
+			fmt.Fprintf(w, "? %s (not quayside's)\n", inert.Line(c.Path))
 			theirs++
 			continue
 		}
-		fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Change.Sign()), c.Path)
+		fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Change.Sign()), inert.Line(c.Path))
 	}
 	switch {
 	case r.Written:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/propose"
 	"github.com/quayside/quayside/lockfile"
@@ -277,7 +278,7 @@ func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveRepor
 // printReport prints one line for each change.
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) error {
 	for _, c := range r.Changes {
-		if _, err := fmt.Fprintln(w, o.out.sign(c.Sign())+" "+c.String()); err != nil {
+		if _, err := fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String())); err != nil {
 			return err
 		}
 	}

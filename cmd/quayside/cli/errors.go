@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/resolve"
 )
@@ -89,6 +90,10 @@ func (a *app) printError(err error) {
 	}
 	msg := strings.TrimSuffix(err.Error(), "\n")
 	var input *project.InputError
+	var list diag.List
+	if ours := errors.As(err, &input) || errors.As(err, &list) || exitCode(err) != exitError; !ours {
+		msg = inert.Line(msg) // its line breaks are not the program's
+	}
 	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {
 		a.talk.Note("%s", msg)
 		return

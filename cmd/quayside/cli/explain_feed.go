@@ -13,6 +13,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -147,7 +148,7 @@ func (o *feedOptions) finish(want *filetree.Tree, changes []filetree.Change) err
 	}
 	return o.print(o.output, v, func(w io.Writer) error {
 		for _, c := range v.Changes {
-			if _, err := fmt.Fprintf(w, "%s %s\n", c.Change.Sign(), c.Path); err != nil {
+			if _, err := fmt.Fprintf(w, "%s %s\n", c.Change.Sign(), inert.Line(c.Path)); err != nil {
 				return err
 			}
 		}

@@ -4,8 +4,9 @@ import (
 	"io"
 	"math"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // table prints rows. On a terminal they stand under a heading, aligned, and
@@ -18,11 +19,10 @@ type table struct {
 	uncut  bool           // long lines go on: their end is what matters
 }
 
-// add appends a row. Control characters, which come from strangers' catalogs,
-// become blanks.
+// add appends a row of cells, which may be any text.
 func (t *table) add(cells ...string) {
 	for i, c := range cells {
-		cells[i] = oneLine(c)
+		cells[i] = inert.Line(c)
 	}
 	t.rows = append(t.rows, cells)
 }
@@ -33,16 +33,6 @@ func (t *table) paint(color string) {
 		t.colors = map[int]string{}
 	}
 	t.colors[len(t.rows)-1] = color
-}
-
-// oneLine replaces line breaks and other control characters by blanks.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // write prints the table to the device that term describes.

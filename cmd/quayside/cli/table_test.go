@@ -17,10 +17,10 @@ func TestTable(t *testing.T) {
 		term terminal
 		want string
 	}{
-		{"ok/pipe", terminal{}, "etcd\ta key value [2J store\nhöhe\tshort\n"},
-		{"ok/terminal", terminal{tty: true, width: 80}, "PACKAGE  DESCRIPTION\netcd     a key value [2J store\nhöhe     short\n"},
+		{"ok/pipe", terminal{}, "etcd\ta key value\\u001b[2J store\nhöhe\tshort\n"},
+		{"ok/terminal", terminal{tty: true, width: 80}, "PACKAGE  DESCRIPTION\netcd     a key value\\u001b[2J store\nhöhe     short\n"},
 		{"ok/narrow", terminal{tty: true, width: 14}, "PACKAGE  DESC…\netcd     a ke…\nhöhe     short\n"},
-		{"ok/color", terminal{tty: true, width: 80, color: true}, "\x1b[1mPACKAGE  DESCRIPTION\x1b[0m\netcd     a key value [2J store\nhöhe     short\n"},
+		{"ok/color", terminal{tty: true, width: 80, color: true}, "\x1b[1mPACKAGE  DESCRIPTION\x1b[0m\netcd     a key value\\u001b[2J store\nhöhe     short\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -41,7 +41,7 @@ func TestTableRows(t *testing.T) {
 	tbl.add("vault", "a long story")
 	tbl.paint(red)
 	var b bytes.Buffer
-	if err := tbl.write(&terminal{Writer: &b, tty: true, width: 14, color: true}); err != nil {
+	if err := tbl.write(&terminal{Writer: &b, device: &b, tty: true, width: 14, color: true}); err != nil {
 		t.Fatal(err)
 	}
 	want := "\x1b[1mOPERATOR  MESSAGE\x1b[0m\netcd      all is well\n\x1b[31mvault     a long story\x1b[0m\n"
@@ -53,7 +53,7 @@ func TestTableRows(t *testing.T) {
 func TestProgressOnlyOnTerminals(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		var b bytes.Buffer
-		talk := newTalk(&terminal{Writer: &b, tty: tty, width: 20})
+		talk := newTalk(&terminal{Writer: &b, device: &b, tty: tty, width: 20})
 		talk.Progress("reading a catalog with a long name")
 		talk.Note("done")
 		want := "done\n"
@@ -70,7 +70,7 @@ func TestProgressOnlyOnTerminals(t *testing.T) {
 // leaves other images and repetitions out of it.
 func TestPullProgress(t *testing.T) {
 	var b bytes.Buffer
-	p := newTalk(&terminal{Writer: &b, tty: true, width: 70})
+	p := newTalk(&terminal{Writer: &b, device: &b, tty: true, width: 70})
 	for _, now := range []registry.Progress{
 		{Image: "quay.io/org/a:v1", Digest: "1", Total: 3_000_000},
 		{Image: "quay.io/org/a:v1", Digest: "2", Total: 1_500_000},

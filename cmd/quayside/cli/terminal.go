@@ -9,19 +9,21 @@ import (
 	"golang.org/x/term"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 )
 
 // terminal is a stream, and what is known of the device behind it.
 type terminal struct {
-	io.Writer
-	tty   bool
-	width int  // columns; 0 where there is no terminal
-	color bool // only on a terminal, and not against NO_COLOR
+	io.Writer           // takes any text: see inert.Writer
+	device    io.Writer // takes what is to reach it as it is
+	tty       bool
+	width     int  // columns; 0 where there is no terminal
+	color     bool // only on a terminal, and not against NO_COLOR
 }
 
 func newTerminal(w io.Writer, env environment) *terminal {
-	t := &terminal{Writer: w}
+	t := &terminal{Writer: &inert.Writer{To: w}, device: w}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return t
@@ -32,6 +34,7 @@ func newTerminal(w io.Writer, env environment) *terminal {
 		t.width = width
 	}
 	t.color = env["NO_COLOR"] == "" && env["TERM"] != "dumb"
+	t.Writer = &inert.Writer{To: w, Colors: t.color}
 	return t
 }
 
@@ -80,18 +83,18 @@ func (t *talk) Progress(format string, args ...any) {
 	if !t.tty {
 		return
 	}
-	line := oneLine(fmt.Sprintf(format, args...))
+	line := inert.Line(fmt.Sprintf(format, args...))
 	if runes := []rune(line); len(runes) >= t.width {
 		line = string(runes[:t.width-1])
 	}
-	fmt.Fprint(t, "\r\x1b[K"+line)
+	fmt.Fprint(t.device, "\r\x1b[K"+line)
 	t.busy = true
 }
 
 // Done wipes the line of progress.
 func (t *talk) Done() {
 	if t.busy {
-		fmt.Fprint(t, "\r\x1b[K")
+		fmt.Fprint(t.device, "\r\x1b[K")
 		t.busy, t.pulls.last = false, ""
 	}
 }
@@ -107,9 +110,9 @@ func (t *talk) Warn(ws []diag.Warning) {
 	for _, w := range ws {
 		label := t.paint(yellow, "warning:")
 		if w.Pos.IsZero() {
-			t.Note("%s %s", label, w.Msg)
+			t.Note("%s %s", label, inert.Line(w.Msg))
 			continue
 		}
-		t.Note("%s: %s %s", w.Pos, label, w.Msg)
+		t.Note("%s: %s %s", w.Pos, label, inert.Line(w.Msg))
 	}
 }
