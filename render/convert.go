@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 )
@@ -24,7 +25,8 @@ type conversion struct {
 
 // conversions lists the versions that Kubernetes has stopped serving and what
 // became of them. A nil convert changes the version only.
-func conversions() []conversion {
+func (in *install) conversions(file bundle.Object) []conversion {
+	convertCRD := func(o Object) (Object, error) { return in.convertCRD(file, o) }
 	return []conversion{
 		{"apiextensions.k8s.io/v1beta1", []string{"CustomResourceDefinition"}, 22, "apiextensions.k8s.io/v1", convertCRD},
 		{"admissionregistration.k8s.io/v1beta1", []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}, 22, "admissionregistration.k8s.io/v1", convertWebhooks},
@@ -55,7 +57,7 @@ func conversions() []conversion {
 // served returns o at a version that the target Kubernetes serves. Without a
 // target, a current one is meant.
 func (in *install) served(file bundle.Object, o Object) (Object, error) {
-	for _, c := range conversions() {
+	for _, c := range in.conversions(file) {
 		if c.from != o.APIVersion() || !slices.Contains(c.kinds, o.Kind()) || in.minor() < c.removed {
 			continue
 		}
@@ -101,6 +103,32 @@ func minorOf(version string) int {
 		return unknown
 	}
 	return n
+}
+
+// convertCRD turns a v1beta1 CRD into v1. It warns of the fields that are left
+// out.
+func (in *install) convertCRD(file bundle.Object, o Object) (Object, error) {
+	spec, left, err := admit.Upgrade(kobj.Map(o, "spec"))
+	if err != nil {
+		return nil, err
+	}
+	if len(left) > 0 {
+		in.warn(file.Pos(), "manifest-converted", "%s: left out, for no CustomResourceDefinition at apiextensions.k8s.io/v1 can say it: %s", file, few(left))
+	}
+	o = kobj.With(kobj.Without(o, "status"), any(spec), "spec")
+	if admit.NeedsApproval(kobj.Text(spec, "group")) {
+		o = kobj.Annotate(o, map[string]string{admit.ApprovalAnnotation: "unapproved, converted from v1beta1, which asked for no approval"})
+	}
+	return o, nil
+}
+
+// few returns the first entries of a list, and how many more there are.
+func few(list []string) string {
+	const most = 3
+	if more := len(list) - most; more > 0 {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, "; ")
 }
 
 // convertWebhooks writes out the defaults that v1 changed.

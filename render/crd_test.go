@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -120,33 +122,39 @@ func TestPackageManifestsOfEtcd(t *testing.T) {
 	}
 }
 
-func TestConvertCRDRefusesALoss(t *testing.T) {
-	crd := func(schema map[string]any) Object {
-		o := kobj.New("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "", "as.b.io")
-		o["spec"] = map[string]any{
-			"group": "b.io", "version": "v1", "names": map[string]any{"kind": "A", "plural": "as"},
-			"preserveUnknownFields": false, "validation": map[string]any{"openAPIV3Schema": schema},
-		}
-		return o
+// TestOldCRD converts a CRD of 2019 that shows what v1 has no longer.
+func TestOldCRD(t *testing.T) {
+	crd := func(schema map[string]any) *bundle.Bundle {
+		return &bundle.Bundle{Package: "keda", CSV: &bundle.CSV{Name: "keda.v1.0.0", Version: "1.0.0"}, Objects: []bundle.Object{{File: "manifests/a.yaml", Fields: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "as.keda.k8s.io", "odd": "stays"},
+			"spec": map[string]any{
+				"group": "keda.k8s.io", "version": "v1", "names": map[string]any{"kind": "A", "plural": "as"},
+				"validation": map[string]any{"openAPIV3Schema": map[string]any{"properties": map[string]any{"spec": schema}}},
+			},
+			"status": map[string]any{"storedVersions": []any{}},
+		}}}}
 	}
-	cases := map[string]struct {
-		schema map[string]any
-		want   string
-	}{
-		"error/ref":      {map[string]any{"properties": map[string]any{"a": map[string]any{"$ref": "#/x"}}}, "$ref"},
-		"error/untyped":  {map[string]any{"properties": map[string]any{"a": map[string]any{"oneOf": []any{map[string]any{"type": "string"}}}}}, "openAPIV3Schema.a: its type is not said"},
-		"error/closed":   {map[string]any{"properties": map[string]any{"a": map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{}}}}, "additionalProperties: false"},
-		"error/no names": {nil, "spec.names is missing"},
+	b := crd(map[string]any{"type": "array", "x-one": "1", "x-two": "2", "x-three": "3", "x-four": "4"})
+	objects, warnings, err := Manifests(b, pinOf(b, "op-ns"), Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			o := crd(c.schema)
-			if c.schema == nil {
-				delete(kobj.Map(o, "spec"), "names")
-			}
-			if _, err := convertCRD(o); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-		})
+	got := objects[slices.IndexFunc(objects, kobj.IsCRD)]
+	installable(t, got)
+	if approval := kobj.Text(got, "metadata", "annotations", "api-approved.kubernetes.io"); !strings.HasPrefix(approval, "unapproved, ") {
+		t.Errorf("approval %q", approval)
+	}
+	if kobj.Text(got, "metadata", "odd") != "stays" || got["status"] != nil {
+		t.Errorf("what is not the spec: got %v", got)
+	}
+	const at = "spec.validation.openAPIV3Schema.properties.spec."
+	want := "CustomResourceDefinition as.keda.k8s.io: left out, for no CustomResourceDefinition at apiextensions.k8s.io/v1 can say it: " +
+		at + "x-four; " + at + "x-one; " + at + "x-three; and 1 more"
+	if !slices.ContainsFunc(warnings, func(w diag.Warning) bool { return w.Msg == want && w.Pos.File == "manifests/a.yaml" }) {
+		t.Errorf("got %v, want %q", warnings, want)
+	}
+	b = crd(map[string]any{"anyOf": []any{map[string]any{"type": "array"}, map[string]any{"type": "object"}}})
+	if _, _, err := Manifests(b, pinOf(b, "op-ns"), Options{}); err == nil || !strings.Contains(err.Error(), "manifests/a.yaml") || !strings.Contains(err.Error(), "without a loss: spec: type array in a part of anyOf") {
+		t.Errorf("got %v", err)
 	}
 }

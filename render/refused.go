@@ -65,11 +65,7 @@ func refusal(kind *admit.Kind, o Object) string {
 	for _, field := range res.Dropped {
 		why = append(why, field+": not a field that it declares")
 	}
-	const most = 3
-	if more := len(why) - most; more > 0 {
-		why = append(why[:most], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(why, "; ")
+	return few(why)
 }
 
 // place returns the file of the bundle that holds an object.

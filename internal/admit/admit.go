@@ -189,8 +189,9 @@ func (v version) forgets(obj map[string]any) []string {
 	return pruning.PruneWithOptions(runtime.DeepCopyJSON(obj), v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
-// plain copies an object into the types that the API server's code expects.
-func plain(object map[string]any) (map[string]any, error) {
+// plain copies an object, or the struct of one, into the types that the API
+// server's code expects.
+func plain(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
