@@ -11,10 +11,12 @@ import (
 
 // WriteFile puts data where name says and reports whether that changed
 // anything. The new file is written beside the old one and takes its place in
-// one step, with its mode; after an error the old one stands as it was.
+// one step, with its mode, and with its owner and group where that is allowed;
+// after an error the old one stands as it was.
 func WriteFile(name string, data []byte) (written bool, err error) {
 	mode := fs.FileMode(0o644)
-	switch info, err := os.Lstat(name); {
+	info, err := os.Lstat(name)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return false, err
@@ -31,13 +33,13 @@ func WriteFile(name string, data []byte) (written bool, err error) {
 			return false, nil
 		}
 	}
-	if err := replaceFile(name, data, mode); err != nil {
+	if err := replaceFile(name, data, mode, info); err != nil {
 		return false, fmt.Errorf("writing %s: %w", name, err)
 	}
 	return true, nil
 }
 
-func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
+func replaceFile(name string, data []byte, mode fs.FileMode, old fs.FileInfo) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return err
@@ -49,6 +51,9 @@ func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
 	}()
 	if _, err := f.Write(data); err != nil {
 		return errors.Join(err, f.Close())
+	}
+	if old != nil {
+		_ = keepOwner(f.Name(), old) // whoever may not give it away has a file of his own
 	}
 	if err := errors.Join(f.Chmod(mode), f.Sync()); err != nil {
 		return errors.Join(err, f.Close())

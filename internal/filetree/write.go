@@ -288,11 +288,12 @@ func (p *plan) run() error {
 	if err != nil {
 		return fmt.Errorf("writing %s: making a directory beside it: %w", p.dir, err)
 	}
-	err = p.build(tmp)
-	if err == nil {
-		if err = swap(tmp, p.dir); immovable(err) {
-			err = inPlace(tmp, p.dir)
-		}
+	stays, err := p.build(tmp)
+	if err == nil && !stays {
+		err = swap(tmp, p.dir)
+	}
+	if immovable(err) || err == nil && stays {
+		err = inPlace(tmp, p.dir)
 	}
 	if cleanErr := os.RemoveAll(tmp); err == nil && cleanErr != nil {
 		return nil // the tree is the new one; the next run clears what is left
@@ -301,9 +302,13 @@ func (p *plan) run() error {
 }
 
 // build makes the new tree at tmp: own files written or, where unchanged,
-// linked; the user's linked or copied.
-func (p *plan) build(tmp string) error {
-	b := builder{from: p.dir, to: tmp, disk: p.disk}
+// linked; the user's linked or copied. It reports whether dir has to stay and
+// take the files, for the new one cannot be given to whom the old one belongs.
+func (p *plan) build(tmp string) (stays bool, err error) {
+	b := &builder{from: p.dir, to: tmp, disk: p.disk}
+	if err := b.begin(); err != nil {
+		return false, p.named(".", err)
+	}
 	for name, data := range p.want.All() {
 		if p.want.starters[name] && p.same[name] {
 			continue // among those kept
@@ -315,21 +320,21 @@ func (p *plan) build(tmp string) error {
 			err = b.write(name, data)
 		}
 		if err != nil {
-			return p.named(name, err)
+			return false, p.named(name, err)
 		}
 	}
 	for _, name := range p.keep {
 		if err := b.carry(name); err != nil {
-			return p.named(name, err)
+			return false, p.named(name, err)
 		}
 	}
 	if err := b.write(Index, p.index); err != nil {
-		return p.named(Index, err)
+		return false, p.named(Index, err)
 	}
 	if err := b.modes(); err != nil {
-		return err
+		return false, err
 	}
-	return syncTree(tmp)
+	return b.stays, syncTree(tmp)
 }
 
 // named says which file of the tree could not be written, without the name of

@@ -1,0 +1,159 @@
+package filetree
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// access returns the mode, owner and group of what lies at and below dir.
+func access(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, name)
+		st := info.Sys().(*syscall.Stat_t)
+		got[rel] = fmt.Sprint(info.Mode(), st.Uid, st.Gid)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// grant changes the owner, where that is not negative, and then the mode.
+func grant(t *testing.T, name string, uid, gid int, mode fs.FileMode) {
+	t.Helper()
+	if err := os.Lchown(name, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWriteKeepsAccess writes over a tree that others share: modes, the bit that
+// hands a group on, and for root owners and groups stay, and what is new gets
+// what the directory that it lies in hands on.
+func TestWriteKeepsAccess(t *testing.T) {
+	uid, gid := -1, -1
+	if os.Getuid() == 0 {
+		uid, gid = 1234, 5678
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	if err := Write(dir, tree(t, map[string]string{"a": "1", "d/x": "1", "d/e/y": "1", "d/same": "1", "secret": "1"})); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "mine", "m")
+	grant(t, dir, uid, gid, fs.ModeSetgid|0o775)
+	grant(t, filepath.Join(dir, "d"), uid, gid, fs.ModeSetgid|0o750)
+	grant(t, filepath.Join(dir, "d", "e"), uid, gid, fs.ModeSticky|0o777)
+	grant(t, filepath.Join(dir, "a"), uid, gid, 0o640)
+	grant(t, filepath.Join(dir, "secret"), uid, gid, 0)
+	grant(t, filepath.Join(dir, "d", "same"), uid, gid, 0o664)
+	want := access(t, dir)
+	own := access(t, t.TempDir())
+	if os.Getuid() != 0 {
+		grant(t, filepath.Join(dir, "secret"), uid, gid, 0o600) // else it cannot be read
+		want = access(t, dir)
+	}
+	if err := Write(dir, tree(t, map[string]string{"a": "2", "d/x": "2", "d/e/y": "2", "d/same": "1", "secret": "2", "d/new/z": "2"})); err != nil {
+		t.Fatal(err)
+	}
+	got := access(t, dir)
+	if gid < 0 {
+		gid = os.Getgid()
+	}
+	want["d/new"] = fmt.Sprint(fs.ModeDir|fs.ModeSetgid|0o755, os.Getuid(), gid)
+	want["d/new/z"] = fmt.Sprint(fs.FileMode(0o644), os.Getuid(), gid)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got, of this process %v)\n%s", own, d)
+	}
+
+	file := filepath.Join(dir, "a")
+	if _, err := WriteFile(file, []byte("3")); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, access(t, dir)); d != "" {
+		t.Errorf("WriteFile (-want +got)\n%s", d)
+	}
+}
+
+// TestNewTreeInSharedDirectory writes where there was nothing, in a directory
+// that hands its group on.
+func TestNewTreeInSharedDirectory(t *testing.T) {
+	parent := t.TempDir()
+	gid := os.Getgid()
+	if os.Getuid() == 0 {
+		gid = 5678
+	}
+	grant(t, parent, -1, gid, fs.ModeSetgid|0o775)
+	dir := filepath.Join(parent, "out")
+	if err := Write(dir, tree(t, map[string]string{"d/x": "1"})); err != nil {
+		t.Fatal(err)
+	}
+	of := func(mode fs.FileMode) string { return fmt.Sprint(mode, os.Getuid(), gid) }
+	folder, file := of(fs.ModeDir|fs.ModeSetgid|0o755), of(0o644)
+	if d := cmp.Diff(map[string]string{".": folder, "d": folder, "d/x": file, Index: file}, access(t, dir)); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// TestDirectoryOfAnother has somebody write into root's directory who may: it
+// stays root's.
+func TestDirectoryOfAnother(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can write as two users")
+	}
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "out")
+	if err := Write(dir, generation(1)); err != nil {
+		t.Fatal(err)
+	}
+	want := access(t, dir)
+	for name := range want {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() {
+			grant(t, filepath.Join(dir, name), -1, 5678, fs.ModeSetgid|0o777)
+		}
+	}
+	grant(t, parent, -1, -1, 0o777)
+	grant(t, filepath.Dir(parent), -1, -1, 0o755)
+	want = access(t, dir)
+	cmd := child(t, dir, "FILETREE_ONCE=1")
+	exe := filepath.Join(parent, "exe") // the test's own lies where only its user may look
+	if err := copyFile(cmd.Path, exe, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Path = exe
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := access(t, dir)
+	for name := range want {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.IsDir() && got[name] != want[name] {
+			t.Errorf("%s is %s, want %s", name, got[name], want[name])
+		}
+	}
+	if have := files(t, dir); have["d0/f0-0"] == "" || have["d0/f0-0"][0] != 'a' {
+		t.Errorf("not written: %q", have["d0/f0-0"])
+	}
+	for _, left := range []string{"new-*", commitSuffix} {
+		if found, _ := filepath.Glob(sibling(dir) + left); found != nil {
+			t.Errorf("left behind: %q", found)
+		}
+	}
+}
