@@ -93,13 +93,15 @@ func Load(fsys fs.FS) (*Bundle, error) {
 	return b, nil
 }
 
-// take sorts the objects read into the CSV and the others.
+// take sorts the objects read into the CSV and the others. Where none is of
+// OLM's own group, the one whose group is misspelt is meant.
 func (b *Bundle) take(objects []Object, dir string, errs *diag.List) {
+	proper := slices.ContainsFunc(objects, func(o Object) bool { return isCSV(o) && inOLMGroup(o) })
 	for _, o := range objects {
 		switch {
 		case o.Kind() == "":
 			errs.Addf(o.Pos(), "document %d: kind is missing", o.Document+1)
-		case o.Kind() != "ClusterServiceVersion" || o.Group() != "" && o.Group() != "operators.coreos.com":
+		case !isCSV(o) || proper && !inOLMGroup(o):
 			b.Objects = append(b.Objects, o)
 		case b.CSV != nil:
 			errs.Addf(o.Pos(), "second ClusterServiceVersion %q (the first is %q, in %s)", o.Name(), b.CSV.Name, b.CSV.File)
@@ -107,12 +109,22 @@ func (b *Bundle) take(objects []Object, dir string, errs *diag.List) {
 			csv, err := readCSV(o)
 			errs.Add(o.Pos(), err)
 			b.CSV = csv
+			if is := o.APIVersion(); is != "" && is != csvVersion {
+				b.Warnings = append(b.Warnings, diag.Warning{Pos: o.Pos(), Code: "csv-version", Msg: fmt.Sprintf("ClusterServiceVersion %s has apiVersion %s: it is read as %s", o.Name(), is, csvVersion)})
+			}
 		}
 	}
 	if b.CSV == nil && len(*errs) == 0 {
 		errs.Addf(diag.Pos{File: dir}, "no ClusterServiceVersion among the manifests")
 	}
 }
+
+const csvVersion = "operators.coreos.com/v1alpha1"
+
+func isCSV(o Object) bool { return o.Kind() == "ClusterServiceVersion" }
+
+// inOLMGroup reports whether an object is of OLM's API group, or of none.
+func inOLMGroup(o Object) bool { return o.Group() == "" || o.Group() == "operators.coreos.com" }
 
 // readManifests decodes every manifest of dir, in the order of their names.
 func readManifests(fsys fs.FS, dir string) ([]Object, []diag.Warning, error) {

@@ -140,6 +140,25 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
+// TestCSVVersion reads a CSV whose apiVersion is wrong, as OLM v1 does, and says
+// so; a kind of somebody else's is none where there is a proper one.
+func TestCSVVersion(t *testing.T) {
+	for version, warns := range map[string]bool{"operators.coreos.com/v1alpha1": false, "operators.coreos.com/v1": true, "operator.coreos.com/v1alpha1": true, "operators.coreos.io/v1alpha1": true} {
+		b, err := Load(dir(map[string]string{"manifests/csv.yaml": strings.Replace(csv, "operators.coreos.com/v1alpha1", version, 1)}))
+		if err != nil {
+			t.Errorf("%s: %v", version, err)
+			continue
+		}
+		if b.CSV.Name != "lamp.v1.0.0" || (len(b.Warnings) == 1) != warns || warns && !strings.Contains(b.Warnings[0].String(), "manifests/csv.yaml: ClusterServiceVersion lamp.v1.0.0 has apiVersion "+version) {
+			t.Errorf("%s: got %v, warnings %v", version, b.CSV.Name, b.Warnings)
+		}
+	}
+	b, err := Load(dir(map[string]string{"manifests/a.yaml": "{apiVersion: other.io/v1, kind: ClusterServiceVersion, metadata: {name: a}}"}))
+	if err != nil || b.CSV.Name != "lamp.v1.0.0" || len(b.Warnings) != 0 {
+		t.Errorf("beside a proper one: %v, %v", b, err)
+	}
+}
+
 func TestDigestDoesNotDependOnNames(t *testing.T) {
 	digest := func(fsys fs.FS) (string, error) {
 		ms, err := Manifests(fsys)
@@ -161,6 +180,18 @@ func TestDigestDoesNotDependOnNames(t *testing.T) {
 	}
 	if b, err := Load(fsys); err != nil || b.CSV.Name != "lamp.v1.0.0" || b.Package != "lamp" {
 		t.Errorf("got %v, %v", b, err)
+	}
+}
+
+// TestObjectNames names files by what they hold, as far as a name can say it.
+func TestObjectNames(t *testing.T) {
+	fsys, err := FSFromObjects([][]byte{[]byte(`{"kind":"Service","metadata":{"name":"lamp.v1"}}`), []byte(`{"kind":"../x","metadata":{"name":"/etc"}}`), []byte(csv), []byte(`{"kind":"List"}`)}, "lamp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := fs.Glob(fsys, "manifests/*")
+	if d := cmp.Diff([]string{"manifests/00000-service-lamp.v1.yaml", "manifests/00001.yaml", "manifests/00002.yaml", "manifests/00003-list.yaml"}, got); d != "" || err != nil {
+		t.Error(err, d)
 	}
 }
 

@@ -53,13 +53,32 @@ func DigestList(ms []Manifest) []byte {
 }
 
 // FSFromObjects returns a bundle directory that holds the manifests as given,
-// byte for byte, and just enough metadata to be read as a bundle of pkg.
+// byte for byte, and just enough metadata to be read as a bundle of pkg. Files
+// are named by their place in manifests, and by what they hold where that is
+// JSON.
 func FSFromObjects(manifests [][]byte, pkg string) (fs.FS, error) {
 	ms := make([]Manifest, len(manifests))
 	for i, data := range manifests {
-		ms[i] = Manifest{Path: fmt.Sprintf("manifests/%05d.yaml", i), Data: data}
+		ms[i] = Manifest{Path: fmt.Sprintf("manifests/%05d%s.yaml", i, heldBy(data)), Data: data}
 	}
 	return FSFromManifests(ms, pkg)
+}
+
+// heldBy returns "-kind-name" of an object in JSON, as far as that can stand in
+// the name of a file.
+func heldBy(data []byte) string {
+	var o struct {
+		Kind     string
+		Metadata struct{ Name string }
+	}
+	text := ""
+	if json.Unmarshal(data, &o) == nil {
+		text = "-" + o.Kind + "-" + o.Metadata.Name
+	}
+	if len(text) > 200 || strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
+		return ""
+	}
+	return strings.ToLower(strings.TrimRight(text, ".-"))
 }
 
 // FSFromManifests is FSFromObjects for manifests with paths of their own, all

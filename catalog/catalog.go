@@ -25,6 +25,21 @@ type Catalog struct {
 	warnings []diag.Warning
 }
 
+// Strict returns what the operator framework's own programs refuse and New does
+// not: a skipRange that cannot be read, which is an edge that leads nowhere. The
+// error is a diag.List.
+func (c *Catalog) Strict() error {
+	var faults diag.List
+	for _, ch := range c.channels {
+		for _, e := range ch.entries {
+			if e.badRange != nil {
+				faults.Addf(cmp.Or(e.data.Pos, ch.data.Pos), "skipRange of entry %q of channel %q of package %q: %w", e.Name(), ch.Name(), ch.pkg.Name(), e.badRange)
+			}
+		}
+	}
+	return faults.Err()
+}
+
 // New checks c and returns it as a catalog. The error is a diag.List of every
 // broken invariant, sorted by position. A requirement that cannot be read does
 // not break the catalog: it makes its bundle unusable, see Bundle.Unusable.

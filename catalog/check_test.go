@@ -66,10 +66,6 @@ func TestNewFaults(t *testing.T) {
 			"error/bundle in no channel", "package a default=c\nc: a.v1\nlost 3.0.0",
 			`bundle "lost" of package "a" is in no channel`,
 		},
-		{
-			"error/skipRange", "package a default=c\nc: a.v1 range=^1",
-			`skipRange of entry "a.v1" of channel "c" of package "a": version range "^1": Could not parse Range "^1": Could not parse comparator "^" in "^1"`,
-		},
 		{"error/empty skip", "package a default=c\nc: a.v1 skips=", `entry "a.v1" of channel "c" of package "a" skips an empty name`},
 		{
 			"error/same version", "package a default=c\nc: a.v2 replaces=a.v1\nc: a.v1\na.v2 1.0.0",

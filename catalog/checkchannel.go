@@ -77,11 +77,7 @@ func (c *Channel) addEntry(data *EntryData, faults *diag.List) {
 		faults.Addf(pos, "entry %q of channel %q of package %q skips an empty name", data.Name, c.Name(), c.pkg.Name())
 	}
 	if data.SkipRange != "" {
-		r, err := olm.ParseRange(data.SkipRange)
-		if err != nil {
-			faults.Addf(pos, "skipRange of entry %q of channel %q of package %q: %w", data.Name, c.Name(), c.pkg.Name(), err)
-		}
-		e.skipRange = r
+		e.skipRange, e.badRange = olm.ParseRange(data.SkipRange)
 	}
 	for _, name := range append([]string{data.Replaces}, data.Skips...) {
 		if err := inert.Name(name); err != nil {

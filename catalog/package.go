@@ -110,7 +110,8 @@ type Entry struct {
 	data      *EntryData
 	bundle    *Bundle
 	skipRange Range
-	walked    bool // in channel.walk
+	badRange  error // why skipRange cannot be read
+	walked    bool  // in channel.walk
 }
 
 // Name returns the name of the entry's bundle.
@@ -131,7 +132,13 @@ func (e *Entry) Skips() []string { return slices.Clone(e.data.Skips) }
 
 // SkipRange returns the range of versions that this entry upgrades directly,
 // and whether there is one.
-func (e *Entry) SkipRange() (Range, bool) { return e.skipRange, e.data.SkipRange != "" }
+func (e *Entry) SkipRange() (Range, bool) {
+	return e.skipRange, e.data.SkipRange != "" && e.badRange == nil
+}
+
+// BadRange returns why the skipRange that the catalog gives cannot be read, nil
+// where it can. Such an entry has its other edges.
+func (e *Entry) BadRange() error { return e.badRange }
 
 // Edge is how one bundle leads to another in a channel.
 type Edge string

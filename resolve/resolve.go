@@ -18,7 +18,7 @@
 //	 1 same choice                      world.round, world.fresh, world.upgrades, builder.candidates
 //	 2 unsatisfiable, for a reason      builder.conflict, cause
 //	 3 chance becomes a rule            builder.inOrder, world.catalogs, world.providers
-//	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space
+//	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space, world.reportBadRanges
 //	 5 versions do not go down          world.upgrades, world.cannotSucceed
 //	 6 silence is broken                world.reportRound, world.reportHeld, world.reportOrphans, world.reportEnd
 //	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked

@@ -120,6 +120,7 @@ func (w *world) reportEnd(r *round, st *state) {
 			w.reportRun(i, wants[0])
 		}
 	}
+	w.reportBadRanges(st)
 	w.reportUnchecked(st)
 	w.reportOverlap(st)
 	w.reportSpaces(st)
@@ -153,6 +154,21 @@ func (w *world) reportOrphans(st *state) {
 			}
 		}
 		w.warn(diag.Warning{Code: "orphan", Msg: msg})
+	}
+}
+
+// reportBadRanges says which edges cannot be taken, among those that
+// subscriptions could follow. Rule 4.
+func (w *world) reportBadRanges(st *state) {
+	for _, s := range st.wants {
+		pkgs, _ := w.packages(s)
+		for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+			if err := e.BadRange(); err != nil {
+				p := e.Channel().Package()
+				w.warn(diag.Warning{Code: "bad-skip-range", Msg: fmt.Sprintf("bundle %s of package %s in catalog %s skips no range of versions: its skipRange cannot be read: %v",
+					e.Name(), p.Name(), p.Catalog().ID(), err)})
+			}
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
@@ -28,6 +29,11 @@ import (
 
 // maxManifest bounds one manifest read from the store.
 const maxManifest = 64 << 20
+
+// fileRecords is the kind of the records that hold what the manifests of a
+// content were called: a digest, a blank and a path on each line. What is said of
+// a manifest then names the file that its author knows.
+const fileRecords = "bundle-files"
 
 // Contents is the content of the bundles of one lock.
 type Contents struct {
@@ -164,16 +170,20 @@ func (c *Contents) catalog(ctx context.Context, id catalog.ID) (*cache.Contents,
 }
 
 // keep puts the manifests of a bundle into the store, and under the digest of
-// the content the list of their digests. What cannot be kept is taken out of the
-// catalog again the next time.
+// the content the list of their digests and their names. What cannot be kept is
+// taken out of the catalog again the next time.
 func (c *Contents) keep(ctx context.Context, ms []bundle.Manifest) {
-	blobs := [][]byte{bundle.DigestList(ms)}
+	list := bundle.DigestList(ms)
+	blobs := [][]byte{list}
+	var names strings.Builder
 	for _, m := range ms {
 		blobs = append(blobs, m.Data)
+		names.WriteString(catalog.DigestOf(m.Data).Hex() + " " + m.Path + "\n")
 	}
 	for _, data := range blobs {
 		_ = c.client.Store.Put(ctx, string(catalog.DigestOf(data)), bytes.NewReader(data), maxManifest)
 	}
+	_ = c.client.Store.PutRecord(fileRecords, string(catalog.DigestOf(list)), []byte(names.String()))
 }
 
 // fromStore puts a bundle together again from what keep stored.
@@ -182,13 +192,39 @@ func (c *Contents) fromStore(p lockfile.Pin) (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
+	names, _ := c.client.Store.Record(fileRecords, string(p.ContentDigest))
+	ms := called(string(names), list)
 	var objects [][]byte
-	for sum := range strings.SplitSeq(string(list), "\n") {
+	for i, sum := range strings.Split(string(list), "\n") {
 		data, err := c.client.Store.Read("sha256:"+sum, maxManifest)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, data)
+		if ms != nil {
+			ms[i].Data = data
+		}
+	}
+	if ms != nil {
+		return bundle.FSFromManifests(ms, p.Package)
 	}
 	return bundle.FSFromObjects(objects, p.Package)
+}
+
+// called returns the manifests of a list by the names of a record, without their
+// content; nil where the record does not name exactly those of the list.
+func called(record string, list []byte) []bundle.Manifest {
+	var sums []string
+	var ms []bundle.Manifest
+	lines := strings.Split(strings.TrimSuffix(record, "\n"), "\n")
+	slices.Sort(lines)
+	for _, line := range lines {
+		sum, name, _ := strings.Cut(line, " ")
+		sums = append(sums, sum)
+		ms = append(ms, bundle.Manifest{Path: name})
+	}
+	if strings.Join(sums, "\n") != string(list) {
+		return nil
+	}
+	return ms
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -90,8 +91,12 @@ func TestEmbedded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if found, err := fs.Glob(fsys, "manifests/*"); err != nil || len(found) < 2 {
-			t.Errorf("%s: %q, %v", name, found, err)
+		sub, err := fs.Sub(etcd(t), "etcd/0.9.4")
+		check(t, err)
+		own, err := fs.Glob(sub, "manifests/*")
+		check(t, err)
+		if found, err := fs.Glob(fsys, "manifests/*"); err != nil || len(found) < 2 || !slices.Equal(found, own) {
+			t.Errorf("%s: %q, %v, want the author's names %q", name, found, err, own)
 		}
 	}
 }

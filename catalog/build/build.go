@@ -10,6 +10,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -101,7 +102,7 @@ type Options struct {
 // Catalog makes a catalog's image of sources. With an error there are the
 // warnings of what was read before it.
 func Catalog(ctx context.Context, sources []Source, opt Options) (*CatalogImage, error) {
-	asm := &assembly{Options: opt, bundles: map[string]fs.FS{}, names: map[string]string{}, images: map[string]string{}, out: filetree.New()}
+	asm := &assembly{Options: opt, bundles: map[string]fs.FS{}, names: map[string]string{}, images: map[string]string{}, files: map[string]string{}, out: filetree.New()}
 	defer func() {
 		for _, f := range asm.closers {
 			f()
@@ -117,14 +118,23 @@ func Catalog(ctx context.Context, sources []Source, opt Options) (*CatalogImage,
 	}
 	content, err := fbc.LoadFS(asm.out.FS())
 	if err == nil {
-		_, err = catalog.New(content)
+		err = strict(content)
 	}
 	if err != nil {
-		return &asm.built, err
+		return &asm.built, diag.Moved(err, asm.original)
 	}
 	asm.built.Packages = len(content.Packages)
 	asm.built.Packed, err = registry.Pack(asm.out.FS(), registry.PackOptions{Prefix: "configs", Labels: map[string]string{labelConfigs: "/configs"}})
 	return &asm.built, err
+}
+
+// strict returns what anybody who reads the catalog might refuse.
+func strict(content catalog.Content) error {
+	cat, err := catalog.New(content)
+	if err != nil {
+		return err
+	}
+	return cat.Strict()
 }
 
 // assembly collects the files of a catalog.
@@ -134,6 +144,7 @@ type assembly struct {
 	names    map[string]string // what the keys of bundles were called by the user
 	images   map[string]string // those of the keys that are an image, by digest
 	out      *filetree.Tree    // the catalog's files
+	files    map[string]string // what the user called those that are taken as they are
 	catalogs int               // file-based ones
 	built    CatalogImage
 	closers  []func()
@@ -200,10 +211,11 @@ func (m *assembly) addCatalog(name string, fsys fs.FS) error {
 	if m.catalogs > 1 {
 		prefix = fmt.Sprintf("catalog-%d", m.catalogs)
 	}
-	for name, data := range files.All() {
-		if err := m.out.Add(path.Join(prefix, name), data); err != nil {
+	for file, data := range files.All() {
+		if err := m.out.Add(path.Join(prefix, file), data); err != nil {
 			return err
 		}
+		m.files[path.Join(prefix, file)] = path.Join(name, file)
 	}
 	return nil
 }
@@ -221,6 +233,9 @@ func (m *assembly) encode() error {
 	for _, w := range content.Warnings {
 		w.Pos = m.place(w.Pos) // in the user's terms
 		m.built.Warnings = append(m.built.Warnings, w)
+	}
+	if err := strict(content); err != nil {
+		return diag.Moved(err, m.place)
 	}
 	dirs, err := bundledir.Dirs(all)
 	if err != nil {
@@ -301,5 +316,12 @@ func (m *assembly) place(p diag.Pos) diag.Pos {
 	if name, ok := m.names[key]; ok {
 		p.File = path.Join(name, rest)
 	}
+	return p
+}
+
+// original puts what the user called a file in the place of what it is called
+// in the catalog.
+func (m *assembly) original(p diag.Pos) diag.Pos {
+	p.File = cmp.Or(m.files[p.File], p.File)
 	return p
 }

@@ -99,6 +99,9 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	if err == nil {
 		out.Catalog, err = catalog.New(content)
 	}
+	if err == nil {
+		err = out.Catalog.Strict()
+	}
 	if err != nil {
 		err = diag.Below(prefix, err)
 	}
