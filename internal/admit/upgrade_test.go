@@ -214,7 +214,7 @@ func TestUpgradeKeepsWhatWasTaken(t *testing.T) {
 			t.Fatalf("%v\nof %v", faults, got)
 		}
 		before := oldValidator(t, spec)
-		kind, err := Open(map[string]any{"spec": got})
+		kind, err := Open(map[string]any{"spec": got}, NewBudget())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestUpgradeKeepsWhatWasTaken(t *testing.T) {
 			if d := cmp.Diff(object, stored); d != "" {
 				t.Fatalf("lost: %s\nby %v", d, got)
 			}
-			if faults := now.validate(stored); faults != nil {
+			if faults, unchecked := now.validate(stored, kind.budget); faults != nil || unchecked {
 				t.Fatalf("%v of %v\nby %v", faults, stored, got)
 			}
 		}
