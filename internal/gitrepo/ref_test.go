@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 		if err != nil {
-			fmt.Println(err)
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}

@@ -65,8 +65,19 @@ func TestResource(t *testing.T) {
 		}
 	}
 	for _, gk := range [][2]string{
-		{"", "secret"}, {"", "SECRET"}, {"", "Secrets"}, {"", "Binding"}, {"apps", "deployment"}, {"apps", "Pod"}, {"rbac.authorization.k8s.io", "Pod"},
-		{"*", "Thing"}, {"a b", "Thing"}, {"Example.com", "Thing"}, {"quayside.dev", "Installation"}, {"authentication.k8s.io", "TokenReview"}, {".", "Thing"},
+		{"", "secret"},
+		{"", "SECRET"},
+		{"", "Secrets"},
+		{"", "Binding"},
+		{"apps", "deployment"},
+		{"apps", "Pod"},
+		{"rbac.authorization.k8s.io", "Pod"},
+		{"*", "Thing"},
+		{"a b", "Thing"},
+		{"Example.com", "Thing"},
+		{"quayside.dev", "Installation"},
+		{"authentication.k8s.io", "TokenReview"},
+		{".", "Thing"},
 	} {
 		if got := Resource(gk[0], gk[1]); got != "" {
 			t.Errorf("%q: got %q", gk, got)
