@@ -32,6 +32,8 @@ type Bundle struct {
 	CSV            *CSV               // never nil
 	Objects        []Object           // all but the CSV, in the order of file name, then document
 	Warnings       []diag.Warning     // files that were not read
+
+	dropped []diag.Warning // what of the CSV was not, for Validate
 }
 
 // Object is one Kubernetes object of a bundle.
@@ -106,9 +108,9 @@ func (b *Bundle) take(objects []Object, dir string, errs *diag.List) {
 		case b.CSV != nil:
 			errs.Addf(o.Pos(), "second ClusterServiceVersion %q (the first is %q, in %s)", o.Name(), b.CSV.Name, b.CSV.File)
 		default:
-			csv, err := readCSV(o)
+			csv, dropped, err := readCSV(o)
 			errs.Add(o.Pos(), err)
-			b.CSV = csv
+			b.CSV, b.dropped = csv, dropped
 			if is := o.APIVersion(); is != "" && is != csvVersion {
 				b.Warnings = append(b.Warnings, diag.Warning{Pos: o.Pos(), Code: "csv-version", Msg: fmt.Sprintf("ClusterServiceVersion %s has apiVersion %s: it is read as %s", o.Name(), is, csvVersion)})
 			}

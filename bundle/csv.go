@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -93,10 +94,12 @@ type Webhook struct {
 
 const defaultWebhookPort = 443
 
-// readCSV takes the fields that the type lists out of o.
-func readCSV(o Object) (*CSV, error) {
+// readCSV takes the fields that the type lists out of o. What becomes objects of
+// the API's own kinds is read by their types, as the API server reads a CSV: the
+// warnings name what they do not know, and is left out.
+func readCSV(o Object) (*CSV, []diag.Warning, error) {
 	var errs diag.List
-	r := &reader{file: o.File, errs: &errs}
+	r := &reader{file: o.File, errs: &errs, types: admit.NewTypes()}
 	meta, spec := r.object(o.Fields, "", "metadata"), r.object(o.Fields, "", "spec")
 	c := &CSV{
 		File:           o.File,
@@ -125,7 +128,7 @@ func readCSV(o Object) (*CSV, error) {
 	r.objects(spec, "spec", "relatedImages", func(at string, m map[string]any) {
 		c.RelatedImages = append(c.RelatedImages, catalog.RelatedImage{Name: r.str(m, at, "name"), Image: r.str(m, at, "image")})
 	})
-	return c, errs.Err()
+	return c, r.dropped, errs.Err()
 }
 
 // scalarText returns a field that ought to be a string, though YAML may have
@@ -162,12 +165,16 @@ func (c *CSV) readInstall(r *reader, install map[string]any) {
 	spec := r.object(install, "spec.install", "spec")
 	r.objects(spec, at, "deployments", func(at string, m map[string]any) {
 		c.Deployments = append(c.Deployments, Deployment{
-			Name: r.str(m, at, "name"), Labels: r.strings(m, at, "label"), Spec: r.object(m, at, "spec"), Field: at,
+			Name: r.str(m, at, "name"), Labels: r.strings(m, at, "label"), Spec: typed(r, admit.DeploymentSpec(), r.object(m, at, "spec"), at+".spec"), Field: at,
 		})
 	})
 	permission := func(into *[]Permission) func(string, map[string]any) {
 		return func(at string, m map[string]any) {
-			*into = append(*into, Permission{ServiceAccount: r.str(m, at, "serviceAccountName"), Rules: r.list(m, at, "rules"), Field: at})
+			p := Permission{ServiceAccount: r.str(m, at, "serviceAccountName"), Field: at}
+			for i, rule := range r.list(m, at, "rules") {
+				p.Rules = append(p.Rules, typed(r, admit.PolicyRule(), rule, index(at+".rules", i)))
+			}
+			*into = append(*into, p)
 		}
 	}
 	r.objects(spec, at, "permissions", permission(&c.Permissions))
@@ -198,16 +205,12 @@ func (r *reader) webhook(at string, m map[string]any) Webhook {
 	w := Webhook{
 		Type: r.str(m, at, "type"), GenerateName: r.str(m, at, "generateName"), DeploymentName: r.str(m, at, "deploymentName"),
 		ContainerPort: r.whole(m, at, "containerPort"), Path: r.str(m, at, "webhookPath"),
-		ConversionCRDs: r.texts(m, at, "conversionCRDs"), Fields: m, Field: at,
+		ConversionCRDs: r.texts(m, at, "conversionCRDs"), Field: at,
 	}
 	if w.ContainerPort == 0 {
 		w.ContainerPort = defaultWebhookPort
 	}
-	switch port := m["targetPort"].(type) {
-	case nil, int64, string:
-		w.TargetPort = port
-	default:
-		r.wrong(join(at, "targetPort"), "a port's number or name", port)
-	}
+	w.TargetPort = m["targetPort"]
+	w.Fields = typed(r, admit.Webhook(w.Type == Mutating), m, at)
 	return w
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -77,7 +78,7 @@ func flatten(a at, doc any, errs *diag.List) []map[string]any {
 		podPath(a, kind, m, errs)
 		return []map[string]any{m}
 	case listed && !ok:
-		at{a.file, a.document, join(a.field, "items")}.faultf(errs, "want the list of a %s, got %s", kind, typeName(value))
+		at{a.file, a.document, join(a.field, "items")}.faultf(errs, "want the list of a %s, got %s", kind, kobj.TypeName(value))
 		return nil
 	case kind == "ResourceList", kind == "List" && !listed:
 		a.faultf(errs, "a %s is no object of a cluster", kind)
@@ -114,7 +115,7 @@ func podPath(a at, kind string, m map[string]any, errs *diag.List) {
 			return
 		}
 		if m, ok = value.(map[string]any); !ok {
-			a.faultf(errs, "want an object, got %s", typeName(value))
+			a.faultf(errs, "want an object, got %s", kobj.TypeName(value))
 			return
 		}
 	}

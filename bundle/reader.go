@@ -6,37 +6,24 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // reader takes typed values out of decoded maps. A value of the wrong type is
 // a fault that names file and field; the reader goes on with the zero value.
 type reader struct {
-	file string
-	errs *diag.List
+	file    string
+	errs    *diag.List
+	types   *admit.Types
+	dropped []diag.Warning // what typed left out
 }
 
 func (r *reader) pos() diag.Pos { return diag.Pos{File: r.file} }
 
 func (r *reader) wrong(field, want string, got any) {
-	r.errs.Addf(r.pos(), "%s: want %s, got %s", field, want, typeName(got))
-}
-
-func typeName(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return "a string"
-	case bool:
-		return "a boolean"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
-	default:
-		return "a number"
-	}
+	r.errs.Addf(r.pos(), "%s: want %s, got %s", field, want, kobj.TypeName(got))
 }
 
 func join(at, key string) string {
@@ -113,12 +100,25 @@ func (r *reader) strings(m map[string]any, at, key string) map[string]string {
 		case nil:
 			out[k] = ""
 		case []any, map[string]any:
-			r.errs.Addf(r.pos(), "%s[%q]: want a string, got %s", join(at, key), k, typeName(v))
+			r.errs.Addf(r.pos(), "%s[%q]: want a string, got %s", join(at, key), k, kobj.TypeName(v))
 		default:
 			out[k] = fmt.Sprint(v)
 		}
 	}
 	return out
+}
+
+// typed returns a value without what its type does not know.
+func typed[V any](r *reader, part admit.Part, value V, at string) V {
+	value, shape := admit.Read(r.types, part, value, at)
+	for _, f := range shape.Wrong {
+		r.errs.Addf(r.pos(), "%s: %s", f.Field, f.Message)
+	}
+	for _, field := range shape.Unknown {
+		r.dropped = append(r.dropped, diag.Warning{Pos: r.pos(), Code: "unknown-field-dropped", Msg: fmt.Sprintf(
+			"%s is left out, for the API knows no such field, and neither does OLM", field)})
+	}
+	return value
 }
 
 // whole returns an integer field.

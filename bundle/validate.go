@@ -35,7 +35,7 @@ func Validate(b *Bundle) ([]diag.Warning, error) {
 	for _, validate := range validators() {
 		validate(c)
 	}
-	return diag.SortWarnings(append(c.warnings, b.Warnings...)), c.errs.Err()
+	return diag.SortWarnings(slices.Concat(c.warnings, b.Warnings, b.dropped)), c.errs.Err()
 }
 
 // checker collects what the validators find.
@@ -55,10 +55,7 @@ func (c *checker) warnf(code, format string, args ...any) {
 	c.warnings = append(c.warnings, diag.Warning{Pos: diag.Pos{File: c.csv.File}, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-const (
-	maxSubdomain = 253
-	maxLabel     = 63
-)
+const maxSubdomain = 253
 
 // isSubdomain reports whether s is a DNS-1123 subdomain, as most names must be.
 func isSubdomain(s string) bool {
@@ -132,28 +129,21 @@ func checkPermissions(c *checker) {
 			c.faultf("%s.serviceAccountName: %q is not a legal name", p.Field, p.ServiceAccount)
 		}
 		for i, v := range p.Rules {
-			rule, ok := v.(map[string]any)
-			at := index(p.Field+".rules", i)
-			if !ok {
-				c.faultf("%s: want an object, got %s", at, typeName(v))
-				continue
-			}
-			if verbs, _ := rule["verbs"].([]any); len(verbs) == 0 {
-				c.faultf("%s.verbs is missing", at)
+			if rule, _ := v.(map[string]any); len(kobj.List(rule, "verbs")) == 0 {
+				c.faultf("%s.verbs is missing", index(p.Field+".rules", i))
 			}
 		}
 	}
 }
 
-// checkObjects looks at names, and for two objects that are the same.
+// checkObjects looks for names, and for two objects that are the same. What else
+// an object must be is seen when it is rendered.
 func checkObjects(c *checker) {
 	seen := map[string]Object{}
 	for _, o := range c.b.Objects {
 		switch key := o.Group() + "/" + o.Kind() + "/" + o.Name(); {
 		case o.Name() == "":
 			c.errs.Addf(o.Pos(), "document %d: %s without metadata.name", o.Document+1, o.Kind())
-		case !legalName(o):
-			c.errs.Addf(o.Pos(), "%s: metadata.name is not a legal name", o)
 		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Fields, o.Fields) && o.Kind() != "CustomResourceDefinition":
 			c.warnf("object-twice", "%s appears twice, in %s and in %s", o, seen[key].File, o.File)
 		case seen[key].Kind() != "":
@@ -161,7 +151,6 @@ func checkObjects(c *checker) {
 		default:
 			seen[key] = o
 		}
-		checkMetadata(c, o)
 		checkKind(c, o)
 	}
 }
@@ -179,27 +168,6 @@ func checkKind(c *checker, o Object) {
 	}
 	for _, fault := range faults {
 		c.errs.Addf(o.Pos(), "%s: %s", o, fault)
-	}
-}
-
-// checkMetadata refuses annotations and labels that are no text even if every
-// scalar is taken for one.
-func checkMetadata(c *checker, o Object) {
-	r := reader{file: o.File, errs: &c.errs}
-	for _, field := range []string{"annotations", "labels"} {
-		r.strings(child(o.Fields, "metadata"), o.String()+": metadata", field)
-	}
-}
-
-// legalName reports whether an object's name is one for its kind.
-func legalName(o Object) bool {
-	switch {
-	case o.Group() == "rbac.authorization.k8s.io": // any path segment
-		return len(o.Name()) <= maxSubdomain && !strings.ContainsAny(o.Name(), "/%") && o.Name() != "." && o.Name() != ".."
-	case o.Group() == "" && o.Kind() == "Service":
-		return len(o.Name()) <= maxLabel && isSubdomain(o.Name()) && !strings.Contains(o.Name(), ".")
-	default:
-		return isSubdomain(o.Name())
 	}
 }
 

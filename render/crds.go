@@ -23,6 +23,8 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 			errs.Add(file.Pos(), err)
 			continue
 		}
+		o = plainMetadata(o)
+		errs.Add(file.Pos(), in.typed(file.Pos(), o))
 		out = append(out, in.conversion(kobj.Without(o, "metadata", "namespace")))
 	}
 	return out, errs.Err()

@@ -15,6 +15,7 @@ import (
 
 // deployments makes one Deployment for each that the CSV lists.
 func deployments(in *install) ([]Object, error) {
+	var errs diag.List
 	var out []Object
 	for _, d := range in.b.CSV.Deployments {
 		o := kobj.New("apps/v1", "Deployment", in.pin.Namespace, d.Name)
@@ -39,9 +40,12 @@ func deployments(in *install) ([]Object, error) {
 		}
 		in.config.apply(o)
 		in.addEnvironment(pod)
+		if !in.config.empty() { // what the CSV says was read by its types
+			errs.Add(in.csvPos(), in.typed(in.csvPos(), o))
+		}
 		out = append(out, o)
 	}
-	return out, nil
+	return out, errs.Err()
 }
 
 // podOf returns the pod spec of a deployment's spec, made where missing.

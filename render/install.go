@@ -66,6 +66,10 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	for i, o := range objects {
 		objects[i] = in.own(plainMetadata(o))
+		in.legal(objects[i], &errs)
+	}
+	if err := errs.Err(); err != nil {
+		return nil, nil, err
 	}
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Key().Compare(b.Key()) })
 	return objects, in.warnings, nil

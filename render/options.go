@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/render/certificates"
 	"github.com/quayside/quayside/render/profile"
 )
@@ -29,6 +30,7 @@ type Options struct {
 
 	profile  profile.Profile // of defaults
 	provider certificates.Provider
+	types    *admit.Types
 }
 
 // Cluster is one overlay.
@@ -63,6 +65,9 @@ func (o Options) defaults() (Options, error) {
 	var unknown [2]error
 	o.profile, unknown[0] = profile.Of(o.Profile)
 	o.provider, unknown[1] = certificates.Of(o.Certificates, certificates.Settings{Secret: o.CertificateSecret, CABundle: o.CABundle, CASecret: o.CASecret})
+	if o.types == nil {
+		o.types = admit.NewTypes()
+	}
 	if len(o.Clusters) == 0 {
 		o.Clusters = []Cluster{{Name: "default"}}
 	}

@@ -41,19 +41,21 @@ func shared(o Object, namespace string) Object {
 	return withVersion(owned(o, owner), sharedVersion)
 }
 
-// plainMetadata returns o with annotations and labels that are text, as
-// kustomize and the API server need them, and without those by which a bundle
+// plainMetadata returns o with text for every scalar in annotations and labels,
+// as kustomize and the API server need them, and without those by which a bundle
 // would steer the tool that applies it, of which [bundle.Validate] warns.
 func plainMetadata(o Object) Object {
 	for _, field := range []string{"annotations", "labels"} {
 		for key, value := range kobj.Map(o, "metadata", field) {
-			_, isText := value.(string)
-			switch {
-			case bundle.Steers(key) != "":
+			if bundle.Steers(key) != "" {
 				o = kobj.Without(o, "metadata", field, key)
-			case value == nil:
+				continue
+			}
+			switch value.(type) {
+			case string, []any, map[string]any:
+			case nil:
 				o = kobj.With(o, "", "metadata", field, key)
-			case !isText:
+			default:
 				o = kobj.With(o, strings.TrimSpace(string(yamlnode.Encode(value))), "metadata", field, key)
 			}
 		}

@@ -37,7 +37,7 @@ func (t *tree) refused() {
 			}
 			if why := refusal(kind, o); why != "" {
 				t.warnings = append(t.warnings, in.placed([]diag.Warning{{
-					Pos: in.place(o), Code: "custom-resource-refused",
+					Pos: place(in.b, o), Code: "custom-resource-refused",
 					Msg: fmt.Sprintf("%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why),
 				}})...)
 			}
@@ -66,14 +66,4 @@ func refusal(kind *admit.Kind, o Object) string {
 		why = append(why, field+": not a field that it declares")
 	}
 	return few(why)
-}
-
-// place returns the file of the bundle that holds an object.
-func (o opened) place(of Object) diag.Pos {
-	for _, file := range o.b.Objects {
-		if file.Group() == of.Group() && file.Kind() == of.Kind() && file.Name() == of.Name() {
-			return file.Pos()
-		}
-	}
-	return diag.Pos{}
 }

@@ -67,6 +67,11 @@ type opened struct {
 // name returns "namespace/package".
 func (o opened) name() string { return o.pin.Namespace + "/" + o.pin.Package }
 
+// failed returns why the install does not render, with its name.
+func (o opened) failed(err error) error {
+	return fmt.Errorf("rendering %s (%s):\n%w", o.name(), o.pin.Bundle, err)
+}
+
 // placed returns warnings whose file is named with the bundle that it lies in.
 func (o opened) placed(warnings []diag.Warning) []diag.Warning {
 	out := slices.Clone(warnings)
@@ -101,7 +106,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		}
 		objects, more, err := Manifests(in.b, in.pin, opt)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("rendering %s (%s):\n%w", in.name(), in.pin.Bundle, err))
+			errs = append(errs, in.failed(err))
 			continue
 		}
 		warnings = append(warnings, in.placed(slices.Concat(known, more))...)

@@ -26,6 +26,9 @@ func (t *tree) crds() ([]string, error) {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newest(providers[name])
+		if err == nil {
+			err = p.in.definable(p.crd)
+		}
 		errs = append(errs, err, t.serves(p))
 		file := fileName("customresourcedefinition-"+name) + ".yaml"
 		dir := path.Join("crds", p.in.pin.Package)

@@ -22,6 +22,11 @@ func shipped(in *install) ([]Object, error) {
 			errs.Addf(file.Pos(), "document %d: %s without metadata.name", file.Document+1, file.Kind())
 			continue
 		}
+		o = plainMetadata(o)
+		if err := in.typed(file.Pos(), o); err != nil {
+			errs.Add(file.Pos(), err)
+			continue
+		}
 		if in.scopes.namespaced(o.Group(), o.Kind()) {
 			o = kobj.With(o, in.pin.Namespace, "metadata", "namespace")
 		} else {

@@ -27,6 +27,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/render"
 )
 
 // labelConfigs is the label that says where a catalog's image has its files.
@@ -39,18 +40,20 @@ type BundleImage struct {
 	Packed *registry.Packed
 }
 
-// Check reads a bundle and validates it. Faults and warnings name its files
-// below prefix. A bundle that could be read comes with its faults.
+// Check reads a bundle, validates it, and renders it in every install mode that
+// it supports. Faults and warnings name its files below prefix. A bundle that could be read comes with its faults.
 func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 	b, err := bundle.Load(fsys)
 	if err != nil {
 		return nil, nil, diag.Below(prefix, err)
 	}
 	warnings, err := bundle.Validate(b)
-	if err != nil {
-		err = diag.Below(prefix, err)
+	if err == nil {
+		var more []diag.Warning
+		more, err = render.Validate(b)
+		warnings = append(warnings, more...)
 	}
-	return b, diag.WarningsBelow(prefix, warnings), err
+	return b, diag.SortWarnings(diag.WarningsBelow(prefix, warnings)), diag.Below(prefix, err)
 }
 
 // Bundle makes an image of a bundle's directory, which must be valid: see

@@ -87,16 +87,10 @@ func NewBudget() *Budget { return &Budget{left: runBudget} }
 // Versions that are neither served nor stored are left out. The error names the version whose
 // schema the API server would not accept. What its rules cost is taken from b.
 func Open(crd map[string]any, b *Budget) (*Kind, error) {
-	data, err := json.Marshal(crd)
+	ext, err := decoded(crd)
 	if err != nil {
 		return nil, err
 	}
-	var ext apiextensionsv1.CustomResourceDefinition
-	if err := json.Unmarshal(data, &ext); err != nil {
-		return nil, fmt.Errorf("reading the definition: %w", err)
-	}
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(&ext)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&ext.Spec)
 	k := &Kind{versions: map[string]version{}, status: map[string]bool{}, budget: b}
 	k.converts = ext.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 	for i := range ext.Spec.Versions {

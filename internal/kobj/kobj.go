@@ -176,3 +176,21 @@ func Values(in ...string) []any {
 	}
 	return out
 }
+
+// TypeName returns the type of a decoded value in words: "a list".
+func TypeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	default:
+		return "a number"
+	}
+}

@@ -101,7 +101,7 @@ func table() map[string]rule {
 
 		// The API server's own checks, wrapped so that others see plain values
 		// and few packages compile against Kubernetes.
-		"internal/admit":         {level: 0, outside: []string{"context"}},
+		"internal/admit":         {level: 0, beside: []string{"internal/kobj"}, outside: []string{"context"}},
 		"diff/internal/podlevel": {level: 0},
 
 		// The search knows numbers only; resolve is its only user.

@@ -27,8 +27,8 @@ func newBundleValidate(a *app) *cobra.Command {
 		Long: doc(`
 			Report everything that keeps a bundle from being installed, with file and field:
 			what either generation of the Operator Lifecycle Manager refuses, and what the
-			API server would refuse. Warnings say what the bundle expects from its
-			surroundings.
+			API server would refuse of what the bundle renders to, in every install mode
+			that it supports. Warnings say what the bundle expects from its surroundings.
 
 			Exit codes: 0 no faults; 1 faults; 2 the bundle could not be read.`),
 		Example: examples(`

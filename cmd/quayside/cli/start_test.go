@@ -28,7 +28,7 @@ type burden struct {
 func heavyStarts() map[string]burden {
 	const (
 		signatures = "sigstore-go verifies entries of a transparency log with rekor's types"
-		admission  = "apiextensions-apiserver judges custom resources as the API server does"
+		admission  = "apiextensions-apiserver judges definitions and custom resources as the API server does"
 		rules      = "cel-go evaluates rules of bundles, definitions and policies"
 	)
 	return map[string]burden{
@@ -36,9 +36,11 @@ func heavyStarts() map[string]burden {
 		"github.com/go-openapi/strfmt":                             {200_000, signatures},
 		"github.com/go-openapi/strfmt/internal/countries":          {125_000, signatures},
 		"k8s.io/kube-openapi/pkg/validation/strfmt":                {525_000, admission},
+		"github.com/google/gnostic-models/openapiv2":               {90_000, admission},
 		"k8s.io/kube-openapi/pkg/internal/third_party/govalidator": {150_000, admission},
 		"k8s.io/component-base/metrics/legacyregistry":             {265_000, admission},
 		"github.com/prometheus/procfs":                             {125_000, admission},
+		"k8s.io/apiserver/pkg/server/egressselector":               {85_000, admission},
 		"k8s.io/api/core/v1":                                       {125_000, "the Pod Security levels, and admission"},
 		"google.golang.org/protobuf/reflect/protodesc":             {215_000, rules},
 		"github.com/Masterminds/semver/v3":                         {250_000, "the ranges of ClusterExtensions are defined by it"},
@@ -53,7 +55,7 @@ func shunned() map[string]string {
 		"sigs.k8s.io/controller-runtime":                            "the reporter's, which is a program of its own",
 		"k8s.io/client-go/kubernetes":                               "registers every kind of every group; report/live reads objects as they are",
 		"k8s.io/client-go/discovery":                                "brings the schemas of every group with it",
-		"k8s.io/apiserver/pkg/server":                               "a whole API server",
+		"k8s.io/apiserver/pkg/registry":                             "a whole API server",
 		"k8s.io/apiextensions-apiserver/pkg/client":                 "registers kinds that nobody asks a server for",
 		"k8s.io/kubectl":                                            "registers every kind of every group",
 		"github.com/google/go-containerregistry/pkg/authn/k8schain": "the libraries of three clouds",

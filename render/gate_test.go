@@ -1,0 +1,99 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/bundle"
+)
+
+// gated renders a bundle that ships manifest, once into a tree and once in every
+// install mode, and returns what both refuse or warn of.
+func gated(t *testing.T, fsys fstest.MapFS) string {
+	t.Helper()
+	res, err := renderSmall(map[string]fstest.MapFS{"ns/x": fsys}, nil, Options{})
+	b, loadErr := bundle.Load(fsys)
+	if loadErr != nil {
+		t.Fatal(loadErr)
+	}
+	warnings, everyMode := Validate(b)
+	if err != nil {
+		want := strings.TrimPrefix(err.Error(), "rendering ns/x (x.v1.0.0):\n")
+		if everyMode == nil || strings.ReplaceAll(everyMode.Error(), " operators/", " ns/") != want {
+			t.Errorf("render says %v, and validate %v", err, everyMode)
+		}
+		return want
+	}
+	var said, saidInTree []string
+	for _, w := range res.Warnings {
+		saidInTree = append(saidInTree, strings.TrimPrefix(w.String(), "x.v1.0.0/"))
+	}
+	for _, w := range warnings {
+		said = append(said, strings.ReplaceAll(w.String(), " operators/", " ns/"))
+	}
+	if d := cmp.Diff(saidInTree, said); d != "" || everyMode != nil {
+		t.Errorf("in a tree and in every mode something else is said (%v):\n%s", everyMode, d)
+	}
+	return strings.Join(said, "\n")
+}
+
+// TestShippedIsTyped keeps fields that the API's types do not have, with a
+// warning, and refuses values of another type, whatever metadata holds them.
+func TestShippedIsTyped(t *testing.T) {
+	const unknown = "%s: %s has no such field, so that a strict or a server-side apply refuses the object, and others drop the field"
+	for manifest, want := range map[string]string{
+		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80, targetPort: http}]}}`: "",
+		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80, portName: a}], sort: b}}`: fmt.Sprintf(
+			"manifests/x0.yaml: Service s: "+unknown+"\nmanifests/x0.yaml: Service s: "+unknown, "spec.ports[0].portName", "v1", "spec.sort", "v1"),
+		`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: {port: 80}, selector: [a]}}`:                                                                         "manifests/x0.yaml: Service s: spec.ports: want a list, got an object\nmanifests/x0.yaml: Service s: spec.selector: want an object, got a list",
+		`{apiVersion: v1, kind: ServiceAccount, metadata: {name: s}, imagePullSecrets: text}`:                                                                                    "manifests/x0.yaml: ServiceAccount s: imagePullSecrets: want a list, got a string",
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}, subjects: [a]}`: "manifests/x0.yaml: RoleBinding.rbac.authorization.k8s.io s: subjects[0]: want an object, got a string",
+		`{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: s}, spec: {minAvailable: [1], selector: {matchLabels: {a: b}}}}`:                               "manifests/x0.yaml: PodDisruptionBudget.policy s: spec.minAvailable: json: cannot unmarshal array into Go value of type int32",
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: s, labels: {a: 1}, annotations: {a: [b]}}}`:                                                                          `manifests/x0.yaml: ConfigMap s: metadata.annotations[a]: want a string, got a list`,
+		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: s, labels: text}, spec: text}`:                                                            `manifests/x0.yaml: ServiceMonitor.monitoring.coreos.com s: metadata.labels: want an object, got a string`,
+		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: s, labels: {a: b c}}}`:                                                                    `manifests/x0.yaml: ServiceMonitor.monitoring.coreos.com ns/s: metadata.labels: Invalid value: "b c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
+		`{apiVersion: v1, kind: Secret, metadata: {name: A_b}}`:                                                                                                                  `manifests/x0.yaml: Secret ns/A_b: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+	} {
+		if got := gated(t, small("x", "1.0.0", "v1", manifest)); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", manifest, got, want)
+		}
+	}
+}
+
+// TestDefinitionsAreApplied refuses a CRD that no API server takes, by the file
+// and the field.
+func TestDefinitionsAreApplied(t *testing.T) {
+	for edit, want := range map[string]string{
+		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: array}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].items: Required value: must be specified`,
+		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {format: int}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields`,
+		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: [string]}}": `spec.versions[0].schema.openAPIV3Schema.properties[a].type: want a string, got a list`,
+		"scope: Namespaced => scope: Everywhere": `spec.scope: Unsupported value: "Everywhere": supported values: "Cluster", "Namespaced"`,
+	} {
+		fsys := small("x", "1.0.0", "v1")
+		old, now, _ := strings.Cut(edit, " => ")
+		fsys["manifests/crd.yaml"].Data = []byte(strings.Replace(string(fsys["manifests/crd.yaml"].Data), old, now, 1))
+		if got := gated(t, fsys); got != "manifests/crd.yaml: CustomResourceDefinition.apiextensions.k8s.io things.x.io: "+want {
+			t.Errorf("%s: got %s", edit, got)
+		}
+	}
+}
+
+// TestConfigIsTyped refuses a value of another type that a Subscription's config
+// puts into a Deployment.
+func TestConfigIsTyped(t *testing.T) {
+	fsys := small("x", "1.0.0", "v1")
+	b, err := bundle.Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := pinOf(b, "ns")
+	pin.Config = []byte(`{"tolerations":[{"key":1}],"resources":{"limits":{"cpu":"one"}}}`)
+	_, _, err = Manifests(b, pin, Options{})
+	if err == nil || !strings.Contains(err.Error(), "spec.template.spec.containers[0].resources.limits[cpu]: ") || !strings.Contains(err.Error(), "spec.template.spec.tolerations[0].key: want a string, got a number") {
+		t.Errorf("got %v", err)
+	}
+}
