@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -174,6 +175,11 @@ func (t *tree) inCluster(cfg config, o Object) Object {
 // anything, and returns the kustomization's entries for it.
 func (t *tree) patch(dir string, cfg config, o Object) ([]any, error) {
 	want := t.inCluster(cfg, o)
+	if o.Is("apps", "Deployment") {
+		if err := cfg.mounted(diag.Pos{}, want); err != nil {
+			return nil, err
+		}
+	}
 	ops := difference(nil, "", map[string]any(o), map[string]any(want))
 	if len(ops) == 0 {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -129,6 +130,22 @@ func (c config) apply(deployment Object) {
 	}
 }
 
+// mounted refuses mounts of volumes that the pods of a Deployment do not have,
+// with what c adds.
+func (c config) mounted(pos diag.Pos, deployment Object) error {
+	var errs diag.List
+	have := map[string]bool{}
+	for _, v := range kobj.Items(deployment, "spec", "template", "spec", "volumes") {
+		have[kobj.Text(v, "name")] = true
+	}
+	for _, m := range c.volumeMounts {
+		if name := kobj.Text(m, "name"); !have[name] {
+			errs.Addf(pos, "config.volumeMounts: volume %q is not in config.volumes, nor has Deployment %q one of that name", name, deployment.Name())
+		}
+	}
+	return errs.Err()
+}
+
 // applyAffinity replaces each kind of affinity that the config gives; an empty
 // one removes it, and an empty affinity removes them all.
 func (c config) applyAffinity(pod map[string]any) {
@@ -186,12 +203,13 @@ func appendNew(m map[string]any, key string, more []map[string]any) {
 	}
 }
 
-// replaceNamed replaces the first item of each name in the list at key, or
-// appends the new one.
+// replaceNamed replaces the first item of each name that the list at key has, or
+// appends the new one: two mounts of a new volume are two mounts.
 func replaceNamed(m map[string]any, key string, more []map[string]any) {
 	list, _ := m[key].([]any)
+	before := len(list)
 	for _, item := range more {
-		i := slices.IndexFunc(list, func(v any) bool {
+		i := slices.IndexFunc(list[:before], func(v any) bool {
 			have, ok := v.(map[string]any)
 			return ok && kobj.Text(have, "name") == kobj.Text(item, "name")
 		})

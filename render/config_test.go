@@ -1,13 +1,18 @@
 package render
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // fromYAML decodes a test's text into what an Object holds.
@@ -41,6 +46,10 @@ func TestConfigMerge(t *testing.T) {
 			"containers: [{name: a, volumeMounts: [{name: v, mountPath: /1}, {name: v, mountPath: /2}]}]\nvolumes: [{name: v, emptyDir: {}}]",
 			"volumes: [{name: w, emptyDir: {}}, {name: v, secret: {secretName: s}}]\nvolumeMounts: [{name: w, mountPath: /w}, {name: v, mountPath: /3}]",
 			"containers: [{name: a, volumeMounts: [{name: v, mountPath: /3}, {name: v, mountPath: /2}, {name: w, mountPath: /w}]}]\nvolumes: [{name: v, secret: {secretName: s}}, {name: w, emptyDir: {}}]",
+		},
+		"ok/two mounts of a new volume": {
+			"containers: [{name: a}]", "volumes: [{name: w, emptyDir: {}}]\nvolumeMounts: [{name: w, mountPath: /1}, {name: w, mountPath: /2}]",
+			"containers: [{name: a, volumeMounts: [{name: w, mountPath: /1}, {name: w, mountPath: /2}]}]\nvolumes: [{name: w, emptyDir: {}}]",
 		},
 		"ok/resources and nodeSelector as a whole": {
 			"containers: [{name: a, resources: {limits: {cpu: 1}, requests: {cpu: 1}}}]\nnodeSelector: {a: b}", "resources: {limits: {memory: 1Gi}}\nnodeSelector: {}",
@@ -149,5 +158,29 @@ func TestDockerMirrors(t *testing.T) {
 	}
 	if got := mirroredText("nginx:1 docker.io/nginx:1", nil); got != "nginx:1 docker.io/nginx:1" {
 		t.Errorf("without mirrors: %q", got)
+	}
+}
+
+// TestMountOfNoVolume wants a mount of a volume that a Deployment's pods do not
+// have at the lock's line, and a cluster's with its name; one that the bundle
+// has is mounted.
+func TestMountOfNoVolume(t *testing.T) {
+	dir := filepath.Join("testdata", "lantern", "bundle")
+	lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(load(t, dir), "op-ns")}}
+	open := func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil }
+	lock.Pins[0].Pos = diag.Pos{File: "quayside.lock", Line: 7, Col: 3}
+	mount := []byte(`{"volumeMounts":[{"mountPath":"/x","name":"nowhere"}]}`)
+	_, err := All(lock, Options{Clusters: []Cluster{{Name: "c", Config: mount}}}, open)
+	if err == nil || !strings.Contains(err.Error(), `rendering cluster "c": config.volumeMounts: volume "nowhere" is not in config.volumes, nor has Deployment "`) {
+		t.Errorf("in a cluster: got %v", err)
+	}
+	lock.Pins[0].Config = mount
+	_, err = All(lock, Options{}, open)
+	if err == nil || !strings.Contains(err.Error(), `quayside.lock:7:3: config.volumeMounts: volume "nowhere"`) {
+		t.Errorf("got %v", err)
+	}
+	lock.Pins[0].Config = []byte(`{"volumeMounts":[{"mountPath":"/x","name":"here"}],"volumes":[{"emptyDir":{},"name":"here"}]}`)
+	if _, err = All(lock, Options{}, open); err != nil {
+		t.Error(err)
 	}
 }

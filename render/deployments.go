@@ -39,6 +39,7 @@ func deployments(in *install) ([]Object, error) {
 			in.mountCertificates(pod, in.opt.provider.Secret(service))
 		}
 		in.config.apply(o)
+		errs.Add(in.pin.Pos, in.config.mounted(in.pin.Pos, o))
 		in.addEnvironment(pod)
 		if !in.config.empty() { // what the CSV says was read by its types
 			errs.Add(in.csvPos(), in.typed(in.csvPos(), o))

@@ -46,6 +46,25 @@ func faults() []fault {
 		{"own bundle", own + "spec: {bundle: quay.io/x}\n", `f.yaml:4:16: spec.bundle: "quay.io/x" is none of image:reference, oci:layout and dir:directory`},
 		{"own config", own + "spec: {package: p, config: {env: [{value: x}], nodeselector: {}}}\n", "f.yaml:4:35: spec.config.env[0].name: missing\nf.yaml:4:48: unknown field \"nodeselector\" in spec.config (did you mean \"nodeSelector\" or \"selector\"?)"},
 		{
+			"config of Kubernetes' own types", own + `spec: {package: p, config: {
+  volumes: [{name: a, configmap: {name: c}}, {name: b, secret: {secretname: s}}, {name: a, emptyDir: {}}, {emptyDir: x}],
+  env: [{name: X, valueFrom: {fieldref: {fieldPath: a}}}],
+  affinity: {nodeAffinity: {required: {}}, podAffinity: {}, podAntiAffinity: []}}}
+`,
+			`f.yaml:5:34: unknown field "configmap" in spec.config.volumes[0] (did you mean "configMap"?)
+f.yaml:5:77: unknown field "secret.secretname" in spec.config.volumes[1]
+f.yaml:5:89: spec.config.volumes[2].name: volume "a" is given twice
+f.yaml:5:107: spec.config.volumes[3].name: missing
+f.yaml:5:118: spec.config.volumes[3].emptyDir: a value of type string does not belong here
+f.yaml:6:41: unknown field "fieldref" in spec.config.env[0].valueFrom (did you mean "fieldRef"?)
+f.yaml:7:39: unknown field "required" in spec.config.affinity.nodeAffinity
+f.yaml:7:78: spec.config.affinity.podAntiAffinity: a value of type array does not belong here`,
+		},
+		{
+			"v1 deploymentConfig", ext + "spec: {namespace: m, source: {sourceType: Catalog, catalog: {packageName: p}}, config: {configType: Inline, inline: {deploymentConfig: {volumes: [{name: v, secretName: s}]}}}}\n",
+			`f.yaml:4:169: unknown field "secretName" in spec.config.inline.deploymentConfig.volumes[0]`,
+		},
+		{
 			"v1", ext + "spec: {namespace: X, source: {sourceType: Catalog, catalog: {version: \"x.y\", upgradeConstraintPolicy: None, channels: [A]}}}\n",
 			"f.yaml:4:19: spec.namespace: \"X\" is not a namespace's name (lower case letters, digits and -, at most 63)\n" +
 				"f.yaml:4:61: spec.source.catalog.packageName: missing\n" +

@@ -61,7 +61,7 @@ func (r *reader) subscriptionOwn(n *yaml.Node) {
 		Dialect: Quayside, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Package,
 		Channels: one(o.Spec.Channel), Range: o.Spec.Version, Catalog: c.catalog(o.Spec.Catalog),
 		Approval: orAutomatic(o.Spec.Approval), Policy: CatalogProvided, Hold: strings.TrimSpace(o.Spec.Hold),
-		Config: c.config(n, o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
+		Config: c.config(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
 	}
 	c.watch(&s, o.Spec.WatchNamespaces)
 	c.what(o.Spec)

@@ -2,11 +2,16 @@ package subscription
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
@@ -38,8 +43,8 @@ type subscriptionV0 struct {
 	} `json:"status" yamlnode:"open"`
 }
 
-// configV0 is OLM's SubscriptionConfig. Only its shape is checked here; the
-// values go into the lock as they are.
+// configV0 is OLM's SubscriptionConfig. The values go into the lock as they
+// are.
 type configV0 struct {
 	Selector     *labelSelector    `json:"selector"`
 	NodeSelector map[string]string `json:"nodeSelector"`
@@ -47,7 +52,7 @@ type configV0 struct {
 	Resources    *resources        `json:"resources"`
 	EnvFrom      []envFrom         `json:"envFrom"`
 	Env          []envVar          `json:"env"`
-	Volumes      []volume          `json:"volumes" yamlnode:"open"`
+	Volumes      []json.RawMessage `json:"volumes"`
 	VolumeMounts []volumeMount     `json:"volumeMounts"`
 	Affinity     *affinity         `json:"affinity"`
 	Annotations  map[string]string `json:"annotations"`
@@ -82,11 +87,6 @@ type envVar struct {
 	Name      string          `json:"name"`
 	Value     string          `json:"value"`
 	ValueFrom json.RawMessage `json:"valueFrom"`
-}
-
-// volume is open: its sources are many and none of them matters here.
-type volume struct {
-	Name string `json:"name"`
 }
 
 type volumeMount struct {
@@ -126,7 +126,7 @@ func (r *reader) subscriptionV0(n *yaml.Node) {
 		Dialect: V0, Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, Package: o.Spec.Name,
 		Channels: one(o.Spec.Channel), Catalog: &catalog.ID{Namespace: o.Spec.SourceNamespace, Name: o.Spec.Source},
 		StartingCSV: o.Spec.StartingCSV, Approval: orAutomatic(o.Spec.InstallPlanApproval), Policy: CatalogProvided,
-		Config: c.config(n, o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
+		Config: c.config(n, "spec.config", o.Spec.Config), InstalledCSV: o.Status.InstalledCSV,
 		Pos: c.Whole, Fields: c.Fields,
 	}
 	s.Digest = s.digest()
@@ -147,19 +147,80 @@ func orAutomatic(s string) Approval {
 	return Approval(s)
 }
 
-// config checks spec.config and returns it as canonical JSON, nil where it is
-// absent or empty.
-func (c checker) config(n *yaml.Node, o *configV0) []byte {
+// config checks the config in the field at, and returns it as canonical JSON, nil
+// where it is absent or empty.
+func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
 	if o == nil {
 		return nil
 	}
 	for i, e := range o.Env {
-		c.Given(index("spec.config.env", i)+".name", e.Name)
+		field := index(at+".env", i)
+		c.Given(field+".name", e.Name)
+		c.kube(field+".valueFrom", e.ValueFrom, &corev1.EnvVarSource{})
 	}
-	c.selector("spec.config.selector", o.Selector)
-	_, spec := yamlnode.Field(n, "spec")
-	_, value := yamlnode.Field(spec, "config")
-	return c.json(value)
+	c.selector(at+".selector", o.Selector)
+	if a := o.Affinity; a != nil {
+		c.kube(at+".affinity.nodeAffinity", a.NodeAffinity, &corev1.NodeAffinity{})
+		c.kube(at+".affinity.podAffinity", a.PodAffinity, &corev1.PodAffinity{})
+		c.kube(at+".affinity.podAntiAffinity", a.PodAntiAffinity, &corev1.PodAntiAffinity{})
+	}
+	volumes := map[string]bool{}
+	for i, data := range o.Volumes {
+		var v corev1.Volume
+		field := index(at+".volumes", i)
+		c.kube(field, data, &v)
+		if len(data) > 0 && c.Given(field+".name", v.Name) && volumes[v.Name] {
+			c.Addf(field+".name", "volume %q is given twice", v.Name)
+		}
+		volumes[v.Name] = true
+	}
+	for _, step := range strings.Split(at, ".") {
+		_, n = yamlnode.Field(n, step)
+	}
+	return c.json(n)
+}
+
+// kube checks the value in the field at by one of Kubernetes' own types, unless
+// it is missing.
+func (c checker) kube(at string, data json.RawMessage, into any) {
+	if len(data) == 0 {
+		return
+	}
+	var wrong *json.UnmarshalTypeError
+	unknown, err := kjson.UnmarshalStrict(data, into)
+	switch {
+	case errors.As(err, &wrong):
+		field := at
+		for step := range strings.SplitSeq(wrong.Field, ".") {
+			if step != "" && step[0] >= 'a' { // else a struct within a struct
+				field += "." + step
+			}
+		}
+		c.Addf(field, "a value of type %s does not belong here", wrong.Value)
+	case err != nil:
+		c.Addf(at, "%w", err)
+	}
+	for _, err := range unknown {
+		var of kjson.FieldError
+		if errors.As(err, &of) {
+			field := of.FieldPath()
+			c.Faults.Addf(c.At(at+"."+field), "unknown field %q in %s%s", field, at, diag.DidYouMean(field, jsonNames(reflect.TypeOf(into).Elem())))
+		}
+	}
+}
+
+// jsonNames returns the names of a struct's fields, in the order of its source.
+func jsonNames(t reflect.Type) []string {
+	var out []string
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous {
+			out = append(out, jsonNames(f.Type)...)
+		} else {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // json returns a mapping as canonical JSON, nil where it is empty.

@@ -3,7 +3,6 @@ package subscription
 import (
 	"encoding/json"
 	"maps"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -147,13 +146,7 @@ func (c checker) inline(s *Subscription, n *yaml.Node, o clusterExtension) {
 		c.Namespace("spec.config.inline.watchNamespace", w)
 		s.Watch = []string{w}
 	}
-	if cfg.Inline.DeploymentConfig != nil {
-		value := n
-		for _, step := range strings.Split("spec.config.inline.deploymentConfig", ".") {
-			_, value = yamlnode.Field(value, step)
-		}
-		s.Config = c.json(value)
-	}
+	s.Config = c.config(n, "spec.config.inline.deploymentConfig", cfg.Inline.DeploymentConfig)
 }
 
 type clusterCatalog struct {
