@@ -7,6 +7,10 @@ import (
 	"path"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
@@ -111,20 +115,36 @@ func (t *tree) suggested(o Object, installs []opened) Object {
 		var template struct {
 			Metadata struct{ Labels, Annotations map[string]string }
 		}
-		if err := json.Unmarshal([]byte(text), &template); err != nil {
+		meta := &template.Metadata
+		err := json.Unmarshal([]byte(text), &template)
+		if err == nil {
+			err = legal(meta.Labels, meta.Annotations)
+		}
+		if err != nil {
 			t.warnings = append(t.warnings, in.placed([]diag.Warning{{
 				Pos: diag.Pos{File: in.b.CSV.File}, Code: "namespace-template",
-				Msg: fmt.Sprintf("annotation %s is passed over, it cannot be read: %v", annotation, err),
+				Msg: fmt.Sprintf("annotation %s is passed over, it is not a Namespace in JSON: %v", annotation, err),
 			}})...)
 			continue
 		}
-		t.templateDirectives(in, annotation, template.Metadata.Labels)
-		t.templateDirectives(in, annotation, template.Metadata.Annotations)
-		t.templateConflicts(in, kobj.Map(o, "metadata", "labels"), template.Metadata.Labels)
-		t.templateConflicts(in, kobj.Map(o, "metadata", "annotations"), template.Metadata.Annotations)
-		o = kobj.Annotate(kobj.Label(o, template.Metadata.Labels), template.Metadata.Annotations)
+		for name, keys := range map[string]map[string]string{"labels": meta.Labels, "annotations": meta.Annotations} {
+			t.templateDirectives(in, annotation, keys)
+			t.templateConflicts(in, kobj.Map(o, "metadata", name), keys)
+		}
+		o = kobj.Annotate(kobj.Label(o, meta.Labels), meta.Annotations)
 	}
 	return o
+}
+
+// legal returns why the API server would refuse labels or annotations, nil where
+// it takes them.
+func legal(labels, annotations map[string]string) error {
+	metadata := field.NewPath("metadata")
+	faults := append(metav1validation.ValidateLabels(labels, metadata.Child("labels")), validation.ValidateAnnotations(annotations, metadata.Child("annotations"))...)
+	if len(faults) > 0 {
+		return faults.ToAggregate()
+	}
+	return nil
 }
 
 // templateDirectives takes out of keys what steers the tool that applies the

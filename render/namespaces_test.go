@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
@@ -103,7 +104,14 @@ func TestDeclaredNamespaces(t *testing.T) {
 			nil, "namespaces/namespace-a.yaml",
 			map[string]any{labelManagedBy: "quayside", labelPackage: "x", labelNamespace: "a", labelVersion: "1.0.0"},
 			map[string]any{labelVersion: "1.0.0"},
-			"namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it cannot be read: unexpected end of JSON input",
+			"namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: unexpected end of JSON input",
+		},
+		"ok/template with labels that are none": {
+			map[string]fstest.MapFS{"a/x": template(`{"metadata":{"labels":{"team":"a b"},"annotations":{"note":"m"}}}`)},
+			nil, "namespaces/namespace-a.yaml",
+			map[string]any{labelManagedBy: "quayside", labelPackage: "x", labelNamespace: "a", labelVersion: "1.0.0"},
+			map[string]any{labelVersion: "1.0.0"},
+			`namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: metadata.labels: Invalid value: "a b": ` + strings.Join(validation.IsValidLabelValue("a b"), ""),
 		},
 		"ok/two operators": {
 			map[string]fstest.MapFS{"a/x": suggestion, "a/y": beside("y")},
