@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
@@ -127,6 +129,73 @@ func TestEqualObjectsAreRenderedOnce(t *testing.T) {
 	}
 	if !slices.Equal(paths, []string{"operators/a/x/priorityclass-p.yaml"}) {
 		t.Errorf("got %v", paths)
+	}
+}
+
+// TestBindingsOfOnePackageAreJoined gives the role to the accounts of both
+// installs of a package, of each in a cluster that gets only that one. Two
+// packages, and two roles, are no less a conflict than before.
+func TestBindingsOfOnePackageAreJoined(t *testing.T) {
+	binding := func(role string) string {
+		return "{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role +
+			"}, subjects: [{kind: ServiceAccount, name: sa, namespace: x}, {kind: Group, name: g, apiGroup: rbac.authorization.k8s.io}]}"
+	}
+	opt := Options{Clusters: []Cluster{{Name: "all"}, {Name: "second", Operators: []string{"b/*"}}}}
+	res, err := renderSmall(map[string]fstest.MapFS{
+		"a/x": small("x", "1.0.0", "v1", binding("view")), "b/x": small("x", "1.1.0", "v1", binding("view")), "c/x": small("x", "1.1.0", "v1", binding("view")),
+	}, nil, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) []string {
+		data, _ := res.Tree.Get(path)
+		v, err := decodeV3(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _ := v.(map[string]any)
+		var out []string
+		for _, s := range kobj.Items(m, "subjects") {
+			out = append(out, kobj.Text(s, "namespace")+"/"+kobj.Text(s, "name"))
+		}
+		return out
+	}
+	if got := at("operators/a/x/clusterrolebinding-b.yaml"); !slices.Equal(got, []string{"a/sa", "/g", "b/sa", "c/sa"}) {
+		t.Errorf("got %v", got)
+	}
+	if got := at("clusters/second/generated/clusterrolebinding-b.yaml"); !slices.Equal(got, []string{"b/sa", "/g"}) {
+		t.Errorf("in a cluster with the second: got %v", got)
+	}
+	for name, other := range map[string]map[string]fstest.MapFS{
+		"a/x and b/y": {"a/x": small("x", "1.0.0", "v1", binding("view")), "b/y": small("y", "1.0.0", "v1", binding("view"))},
+		"a/x and b/x": {"a/x": small("x", "1.0.0", "v1", binding("view")), "b/x": small("x", "1.0.0", "v1", binding("edit"))},
+	} {
+		if _, err := renderSmall(other, nil, opt); err == nil || !strings.Contains(err.Error(), name+" both ship ClusterRoleBinding") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestShippedServiceKeepsItsSelector merges a Service that is shipped with the one
+// that webhooks need.
+func TestShippedServiceKeepsItsSelector(t *testing.T) {
+	b := small("x", "1.0.0", "v1", "{kind: Service, apiVersion: v1, metadata: {name: d-service, labels: {mine: yes}}, spec: {type: NodePort, selector: {app: hooks}, ports: [{port: 80}]}}")
+	csv := string(b["manifests/csv.yaml"].Data)
+	b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(csv + "  webhookdefinitions: [{type: ValidatingAdmissionWebhook, generateName: v.x.io, deploymentName: d, containerPort: 443, sideEffects: None, admissionReviewVersions: [v1]}]\n")}
+	res, err := renderSmall(map[string]fstest.MapFS{"a/x": b}, nil, Options{Certificates: "openshift-service-ca"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(res.Objects, func(r Rendered) bool { return r.Object.Is("", "Service") })
+	want := map[string]any{
+		"type": "NodePort", "selector": map[string]any{"app": "hooks"},
+		"ports": []any{map[string]any{"name": "80-tcp", "port": int64(80)}, map[string]any{"name": "443", "port": int64(443), "targetPort": int64(443)}},
+	}
+	if d := cmp.Diff(want, kobj.Map(res.Objects[i].Object, "spec")); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if len(kobj.Map(res.Objects[i].Object, "metadata", "annotations")) != 2 {
+		t.Errorf("without its certificate: %v", res.Objects[i].Object)
 	}
 }
 

@@ -153,7 +153,9 @@ func normalise(objects []Object) map[Key]Object {
 				}
 			}
 		}
-		if have, ok := out[o.Key()]; ok {
+		if have, ok := out[o.Key()]; ok && o.Is("", "Service") {
+			o = mergeObject(o, have) // v1 lists what is shipped before the Service of webhooks, whose fields do not win (rule 5)
+		} else if ok {
 			o = mergeObject(have, o)
 		}
 		out[o.Key()] = o

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,13 +30,13 @@ type install struct {
 // generator makes one sort of object.
 type generator func(*install) ([]Object, error)
 
-// generators lists what a bundle becomes. A shipped object is merged over a
-// generated one of the same kind and name.
+// generators lists what a bundle becomes. What is shipped comes last: it is
+// merged over what is generated of the same kind and name.
 func generators() []generator {
 	return []generator{
-		serviceAccounts, roles, customResourceDefinitions, shipped,
-		deployments, webhookServices, servingCertificates, webhookConfigurations,
-		apiServices, operatorConditions, providedAPIRoles, operatorGroupRoles,
+		serviceAccounts, roles, customResourceDefinitions, deployments,
+		webhookServices, servingCertificates, webhookConfigurations,
+		apiServices, operatorConditions, providedAPIRoles, operatorGroupRoles, shipped,
 	}
 }
 
@@ -142,7 +143,8 @@ func jsonText(v any) (string, error) {
 }
 
 // mergeSame makes one object of those with the same key, in the place of the
-// first: the later one's fields win, and Services get the union of ports.
+// first: the later one's fields win. A Service gets the ports of both, and the
+// later one's selector as it is.
 func mergeSame(objects []Object) ([]Object, error) {
 	at := map[Key]int{}
 	var out []Object
@@ -166,6 +168,9 @@ func mergeObject(under, over Object) Object {
 	if merged.Is("", "Service") {
 		ports := unionPorts(kobj.Items(over, "spec", "ports"), kobj.Items(under, "spec", "ports"))
 		merged = kobj.With(merged, ports, "spec", "ports")
+		if selector := kobj.Map(over, "spec", "selector"); selector != nil {
+			merged = kobj.With(merged, any(selector), "spec", "selector")
+		}
 	}
 	return merged
 }
@@ -186,20 +191,24 @@ func mergeMaps(under, over map[string]any) map[string]any {
 }
 
 // unionPorts returns first's ports, then those of second that name no port
-// number and protocol of first's.
+// number and protocol of first's. Of several, each has a name.
 func unionPorts(first, second []map[string]any) []any {
 	seen := map[string]bool{}
 	var out []any
-	for _, p := range slices.Concat(first, second) {
-		protocol := kobj.Text(p, "protocol")
-		if protocol == "" {
-			protocol = "TCP"
+	both := slices.Concat(first, second)
+	for _, p := range both {
+		key := fmt.Sprint(p["port"], "-", strings.ToLower(cmp.Or(kobj.Text(p, "protocol"), "TCP")))
+		if seen[key] {
+			continue
 		}
-		key := fmt.Sprint(p["port"], "/", protocol)
-		if !seen[key] {
-			seen[key] = true
-			out = append(out, p)
+		seen[key] = true
+		if kobj.Text(p, "name") == "" {
+			p = kobj.With(p, any(key), "name")
 		}
+		out = append(out, p)
+	}
+	if len(out) == 1 {
+		return []any{both[0]}
 	}
 	return out
 }

@@ -8,11 +8,22 @@ import (
 	"github.com/quayside/quayside/internal/kobj"
 )
 
-// TestPortsAreMerged takes a port without a protocol for one of TCP.
+// TestPortsAreMerged takes a port without a protocol for one of TCP. Several ports
+// need names.
 func TestPortsAreMerged(t *testing.T) {
 	plain, tcp, udp := map[string]any{"port": int64(53)}, map[string]any{"port": int64(53), "protocol": "TCP"}, map[string]any{"port": int64(53), "protocol": "UDP"}
 	got := unionPorts([]map[string]any{plain}, []map[string]any{tcp, udp})
-	if d := cmp.Diff([]any{plain, udp}, got); d != "" {
+	named := func(name, protocol string) map[string]any {
+		p := map[string]any{"port": int64(53), "name": name}
+		if protocol != "" {
+			p["protocol"] = protocol
+		}
+		return p
+	}
+	if d := cmp.Diff([]any{named("53-tcp", ""), named("53-udp", "UDP")}, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if d := cmp.Diff([]any{plain}, unionPorts([]map[string]any{plain}, []map[string]any{tcp})); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 }

@@ -114,27 +114,45 @@ func (t *tree) operators() error {
 }
 
 // distinct refuses two operators that ship the same object with different
-// content; of equal ones the first keeps it.
+// content; of equal ones the first keeps it. Of a package that is installed
+// again, the first keeps a ClusterRoleBinding with the subjects of all.
 func (t *tree) distinct() error {
-	first := map[Key]int{}
-	content := map[Key]Object{}
+	type place struct{ install, object int }
+	first := map[Key]place{}
 	var errs []error
 	for i := range t.installs {
 		in := &t.installs[i]
-		in.objects = slices.DeleteFunc(in.objects, func(o Object) bool {
+		var own []Object
+		for _, o := range in.objects {
 			at, seen := first[o.Key()]
-			switch {
-			case !seen:
-				first[o.Key()], content[o.Key()] = i, o
-				return false
-			case !kobj.Equal(unowned(content[o.Key()]), unowned(o)):
-				errs = append(errs, fmt.Errorf("%s and %s both ship %s, with different content", t.installs[at].name(), in.name(), o.Key()))
+			if !seen {
+				first[o.Key()] = place{i, len(own)}
+				own = append(own, o)
+				continue
+			}
+			other := &t.installs[at.install]
+			same := &other.objects[at.object]
+			switch joined, ok := joinSubjects(*same, o); {
+			case kobj.Equal(unowned(*same), unowned(o)):
+			case ok && in.pin.Package == other.pin.Package:
+				*same = joined
+			default:
+				errs = append(errs, fmt.Errorf("%s and %s both ship %s, with different content", other.name(), in.name(), o.Key()))
 			}
 			in.others = append(in.others, o)
-			return true
-		})
+		}
+		in.objects = own
 	}
 	return errors.Join(errs...)
+}
+
+// joinSubjects returns a ClusterRoleBinding with the subjects of another one too,
+// false unless both give the same role.
+func joinSubjects(a, b Object) (Object, bool) {
+	if !a.Is(rbacGroup, "ClusterRoleBinding") || !kobj.Equal(a["roleRef"], b["roleRef"]) {
+		return nil, false
+	}
+	return kobj.With(a, any(appendRules(kobj.List(a, "subjects"), kobj.List(b, "subjects"))), "subjects"), true
 }
 
 // unowned returns o without what says whose it is.
