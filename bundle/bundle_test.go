@@ -3,6 +3,7 @@ package bundle
 import (
 	"encoding/json"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 const (
@@ -385,5 +387,34 @@ func TestDirectives(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// TestDroppedLabelsThatFind says which selectors of the bundle lose an object with
+// its label; those of pods do not, nor those that never found it.
+func TestDroppedLabelsThatFind(t *testing.T) {
+	const service = `{kind: Service, apiVersion: v1, metadata: {name: s, labels: {app.kubernetes.io/instance: x, a: b}}, spec: {selector: {app.kubernetes.io/instance: x}}}`
+	at := `manifests/s.yaml: Service s: metadata.labels: "app.kubernetes.io/instance" is dropped, for it steers Argo CD: how a bundle is applied is not the bundle's to say`
+	for other, want := range map[string]string{
+		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x, a: b}}}}`:                                at + "; ServiceMonitor m finds the object by it, and will not any more",
+		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t}, spec: {of: [{services: {matchExpressions: [{key: app.kubernetes.io/instance, operator: Exists}]}}]}}`:                             at + "; Thing t finds the object by it, and will not any more",
+		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: y}}}}`:                                      at,
+		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {a: b}}}}`:                                                               at,
+		`{kind: NetworkPolicy, apiVersion: networking.k8s.io/v1, metadata: {name: "n"}, spec: {podSelector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                        at,
+		`{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: p}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                                at,
+		`{kind: ClusterRole, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: r}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {app.kubernetes.io/instance: x}}]}, rules: []}`: at,
+	} {
+		b, err := Load(dir(map[string]string{"manifests/s.yaml": service, "manifests/z.yaml": other}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := Validate(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(warnings, func(w diag.Warning) bool { return w.Code == "tool-directive" })
+		if got := warnings[i].String(); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", other, got, want)
+		}
 	}
 }

@@ -2,11 +2,16 @@ package bundle
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 
+	apilabels "k8s.io/apimachinery/pkg/labels"
+
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/selector"
 )
 
 // directives lists the keys of annotations and labels that tell a tool what to
@@ -57,20 +62,71 @@ func Steers(key string) string {
 // them, which is dropped. Pods are the operator's own affair.
 func checkDirectives(c *checker) {
 	for _, o := range c.b.Objects {
-		for _, field := range []string{"annotations", "labels"} {
-			c.directives(o.Pos(), o.String()+": metadata."+field, slices.Collect(maps.Keys(child(child(o.Fields, "metadata"), field))))
-		}
+		metadata := child(o.Fields, "metadata")
+		c.directives(o.Pos(), o.String()+": metadata.annotations", maps.Keys(child(metadata, "annotations")), Object{})
+		c.directives(o.Pos(), o.String()+": metadata.labels", maps.Keys(child(metadata, "labels")), o)
 	}
 	for _, d := range c.csv.Deployments {
-		c.directives(diag.Pos{File: c.csv.File}, d.Field+".label", slices.Collect(maps.Keys(d.Labels)))
+		c.directives(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
 	}
 }
 
-func (c *checker) directives(pos diag.Pos, at string, keys []string) {
-	for _, key := range keys {
-		if tool := Steers(key); tool != "" {
-			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Msg: fmt.Sprintf(
-				"%s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say", at, key, tool)})
+// directives warns of those of the keys that steer a tool. They are labels of the
+// shipped object of, where that is one.
+func (c *checker) directives(pos diag.Pos, at string, keys iter.Seq[string], of Object) {
+	for key := range keys {
+		tool := Steers(key)
+		if tool == "" {
+			continue
+		}
+		finds := ""
+		for _, o := range c.b.Objects {
+			if selects(o, of, key) {
+				finds += fmt.Sprintf("; %s finds the object by it, and will not any more", o)
+			}
+		}
+		c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Msg: fmt.Sprintf(
+			"%s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say%s", at, key, tool, finds)})
+	}
+}
+
+// selects reports whether a selector in o matches the labels of an object, and
+// wants the one with that key. Most of Kubernetes' own kinds select pods, which
+// keep theirs.
+func selects(o, of Object, key string) bool {
+	switch o.Kind() {
+	case "CustomResourceDefinition", "NetworkPolicy", "PodMonitor":
+		return false
+	case "ClusterRole":
+		if of.Kind() != "ClusterRole" {
+			return false
+		}
+	case "ServiceMonitor":
+		if of.Kind() != "Service" {
+			return false
 		}
 	}
+	if of.Fields == nil || !strings.Contains(o.Group(), ".") {
+		return false
+	}
+	labels := apilabels.Set(kobj.TextMap(of.Fields, "metadata", "labels"))
+	found := false
+	var walk func(v any)
+	walk = func(v any) {
+		m, _ := v.(map[string]any)
+		list, _ := v.([]any)
+		_, wanted := child(m, "matchLabels")[key]
+		wanted = wanted || slices.ContainsFunc(each(m, "matchExpressions"), func(e map[string]any) bool { return text(e, "key") == key })
+		if s, ok := selector.Of(m); wanted && ok && s.Matches(labels) {
+			found = true
+		}
+		for _, e := range m {
+			walk(e)
+		}
+		for _, e := range list {
+			walk(e)
+		}
+	}
+	walk(o.Fields)
+	return found
 }
