@@ -400,7 +400,7 @@ func TestDroppedLabelsThatFind(t *testing.T) {
 		`{kind: Thing, apiVersion: x.io/v1, metadata: {name: t}, spec: {of: [{services: {matchExpressions: [{key: app.kubernetes.io/instance, operator: Exists}]}}]}}`:                             at + "; Thing t finds the object by it, and will not any more",
 		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: y}}}}`:                                      at,
 		`{kind: ServiceMonitor, apiVersion: monitoring.coreos.com/v1, metadata: {name: m}, spec: {selector: {matchLabels: {a: b}}}}`:                                                               at,
-		`{kind: NetworkPolicy, apiVersion: networking.k8s.io/v1, metadata: {name: "n"}, spec: {podSelector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                        at,
+		`{kind: NetworkPolicy, apiVersion: networking.k8s.io/v1, metadata: {name: "n"}, spec: {podSelector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                      at,
 		`{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: p}, spec: {selector: {matchLabels: {app.kubernetes.io/instance: x}}}}`:                                                at,
 		`{kind: ClusterRole, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: r}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {app.kubernetes.io/instance: x}}]}, rules: []}`: at,
 	} {

@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -105,7 +106,11 @@ func build(files map[string][]byte, dir string) ([]document, error) {
 	}
 	var out []document
 	for _, o := range objects.Resources() {
-		text, err := o.AsYAML()
+		data, err := o.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		text, err := yamlnode.Marshal(json.RawMessage(data)) // in the form of the tree
 		if err != nil {
 			return nil, err
 		}

@@ -18,9 +18,9 @@ import (
 	"unicode/utf8"
 )
 
-// unseen reports whether a character shows nothing of itself: it controls,
+// Unseen reports whether a character shows nothing of itself: it controls,
 // formats, breaks lines, or is none that text is made of.
-func unseen(r rune) bool {
+func Unseen(r rune) bool {
 	if r >= ' ' && r <= '~' {
 		return false
 	}
@@ -36,7 +36,7 @@ func Name(s string) error {
 		return fmt.Errorf("%q is not UTF-8", s)
 	}
 	for _, r := range s {
-		if unseen(r) {
+		if Unseen(r) {
 			return fmt.Errorf("%q holds the character %U, which no name may hold", s, r)
 		}
 	}
@@ -139,7 +139,7 @@ func (c *cleaner) add(s string) {
 		case c.colors && color(s) > 0:
 			size = color(s)
 			c.out.WriteString(s[:size])
-		case unseen(r), command(s), c.fresh && strings.HasPrefix(s, "::"):
+		case Unseen(r), command(s), c.fresh && strings.HasPrefix(s, "::"):
 			c.out.WriteString(escape(r))
 		default:
 			c.out.WriteRune(r) // U+FFFD for what is no UTF-8

@@ -1,6 +1,7 @@
 package yamlnode
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -23,6 +25,21 @@ func Encode(v any) []byte {
 	}
 	e.node(v, 0)
 	return e.out
+}
+
+// Marshal returns what encoding/json makes of v, as Encode writes it.
+func Marshal(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var plain any
+	if err := dec.Decode(&plain); err != nil {
+		return nil, err
+	}
+	return Encode(plain), nil
 }
 
 // encoder appends YAML to out. A node is written where the cursor stands; one
@@ -132,7 +149,7 @@ func literal(s string) bool {
 	if first := s[0]; first == ' ' || first == '\t' || first == '\n' {
 		return false
 	}
-	if strings.Contains(s, "\n\t") {
+	if strings.Contains(s, "\n\t") || commands(s) {
 		return false
 	}
 	for _, r := range s {
@@ -143,9 +160,16 @@ func literal(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// printable leaves out what some reader takes for a line break or drops.
+// printable leaves out what some reader takes for a line break or drops, and
+// what nobody sees.
 func printable(r rune) bool {
-	return r >= ' ' && r < 0x7f || r > 0xa0 && r != 0xfeff && r != '\u2028' && r != '\u2029' && r != utf8.RuneError && unicode.IsPrint(r)
+	return r >= ' ' && r < 0x7f || r > 0xa0 && r != utf8.RuneError && unicode.IsPrint(r) && !inert.Unseen(r)
+}
+
+// commands reports whether s holds what must be escaped where it is shown: that
+// is possible in double quotes only.
+func commands(s string) bool {
+	return (strings.Contains(s, "##") || strings.Contains(s, "::")) && inert.Lines(s) != s
 }
 
 // loose returns s as it is where that is safe in a block, else in double quotes.
@@ -161,7 +185,7 @@ func loose(s string) string {
 // unquoted reports whether s can stand without quotes and stays a string for
 // every reader.
 func unquoted(s string) bool {
-	if s == "" || len(s) > 1024 && strings.ContainsAny(s, "\"'") || !unquotedStart(s) || reserved(s) || numeric(s) {
+	if s == "" || len(s) > 1024 && strings.ContainsAny(s, "\"'") || !unquotedStart(s) || reserved(s) || numeric(s) || commands(s) {
 		return false
 	}
 	previous := rune(0)

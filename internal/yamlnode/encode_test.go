@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -58,6 +59,9 @@ func checkEncoding(t interface {
 ) {
 	t.Helper()
 	data := yamlnode.Encode(v)
+	if shown, err := decodeV3([]byte(inert.Lines(string(data)))); err != nil || !kobj.Equal(shown, any(v)) {
+		t.Fatalf("as it is shown it is something else: %v\n%s", err, data)
+	}
 	got, err := decodeV3(data)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
@@ -85,6 +89,7 @@ func TestEncodeIsReadBack(t *testing.T) {
 		"", " ", "y", "N", "on", "Off", "true", "~", "null", "=", "<<", "0777", "0o17", "1e3", "1_000", ".5", "+1", "-", "--", "---", "- a", "-a",
 		"1:30", "2001-01-01", "2001-01-01T00:00:00Z", ".inf", "0x1F", "a: b", "a:", ":a", "a #b", "#a", "'a", "\"", "*a", "&a", "!a", "%a", "@a", "`a", "|", ">", "{a}", "[a]", "a, b",
 		"a\nb", "a\nb\n", "a\n\n", "\na", " a\nb", "a\n b", "a\n\tb", "\ta", "a\t", "a\r\nb", "a\u0085b", "a\u2028b", "\ufeffa", "é", "😀", "a \nb", "a\n\n\nb\n", "\n", "\n\n", "a\\b", "?", "? a", "a?",
+		"a ##[error]b", "a\n  ::error::b\n", "::a", "##vso[x]\nb", "\u3164", "\u034f\nb", "a\U000e0101", "\u202e\nb",
 	}
 	for _, s := range hard {
 		checkEncoding(t, map[string]any{"k": s, "l": []any{s, map[string]any{"m": s}, []any{s}}})

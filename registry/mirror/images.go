@@ -12,9 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
 )
@@ -97,7 +96,7 @@ func ImageSet(images []Image) ([]byte, error) {
 	for _, im := range images {
 		list = append(list, map[string]string{"name": strings.TrimPrefix(im.Source(), "image:")})
 	}
-	return yaml.Marshal(map[string]any{
+	return yamlnode.Marshal(map[string]any{
 		"apiVersion": "mirror.openshift.io/v2alpha1",
 		"kind":       "ImageSetConfiguration",
 		"mirror":     map[string]any{"additionalImages": list},

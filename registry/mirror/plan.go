@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/registry"
 )
 
@@ -121,7 +120,7 @@ func Sets(copies []Copy) ([]byte, error) {
 		if len(set.entries) == 0 {
 			continue
 		}
-		data, err := yaml.Marshal(map[string]any{
+		data, err := yamlnode.Marshal(map[string]any{
 			"apiVersion": "config.openshift.io/v1", "kind": set.kind,
 			"metadata": map[string]any{"name": "quayside"},
 			"spec":     map[string]any{set.field: set.entries},

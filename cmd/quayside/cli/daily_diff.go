@@ -14,12 +14,12 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 type diffOptions struct {
@@ -217,7 +217,7 @@ func (o *diffOptions) formatDiff(c *state.Comparison, r *diff.Report) ([]byte, e
 	case "json":
 		return diff.JSON(r)
 	case "yaml":
-		return yaml.Marshal(r.Document())
+		return yamlnode.Marshal(r.Document())
 	case "sarif":
 		return diff.SARIF(r, c.InRepo(project.LockFile))
 	case "html":

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // format is the value of -o.
@@ -66,7 +67,7 @@ func (a *app) print(f format, v any, text func(w io.Writer) error) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	case "yaml":
-		data, err := yaml.Marshal(v)
+		data, err := yamlnode.Marshal(v)
 		if err != nil {
 			return err
 		}
