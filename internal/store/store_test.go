@@ -307,12 +307,15 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// announcing says on standard output that it was reached, and never returns.
+// announcing says on standard output that it was reached, and waits to be
+// killed. It sleeps: a process in which nothing can go on any more is ended by
+// the runtime.
 type announcing struct{}
 
 func (announcing) Read([]byte) (int, error) {
 	fmt.Fprintln(os.Stdout, "in the middle")
-	select {}
+	time.Sleep(time.Hour)
+	return 0, io.EOF
 }
 
 func TestRecords(t *testing.T) {
