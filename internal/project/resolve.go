@@ -118,7 +118,9 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 		out.Failed = in.blame(resolve.Conflicts(res.Conflicts))
 	}
 	if input := new(InputError); errors.As(out.Failed, &input) {
-		out.Warnings = slices.DeleteFunc(out.Warnings, func(w diag.Warning) bool { return w.Code == "broken-catalog" })
+		out.Warnings = slices.DeleteFunc(out.Warnings, func(w diag.Warning) bool { // said by the error
+			return w.Code == "broken-catalog" || w.Code == "stranded"
+		})
 	}
 	out.Warnings = diag.SortWarnings(append(out.Warnings, in.heldBack(out.Warnings)...))
 	if res.Lock == nil {
