@@ -1,8 +1,6 @@
 package render
 
 import (
-	"context"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,11 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
-
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
@@ -27,27 +22,8 @@ func installable(t *testing.T, crd Object) {
 		t.Errorf("%s is at %s", crd.Name(), crd.APIVersion())
 		return
 	}
-	text, err := json.Marshal(crd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var in apiextensionsv1.CustomResourceDefinition
-	if err := json.Unmarshal(text, &in); err != nil {
-		t.Fatalf("%s: %v", crd.Name(), err)
-	}
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&in)
-	var out apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&in, &out, nil); err != nil {
-		t.Fatalf("%s: %v", crd.Name(), err)
-	}
-	out.Status.StoredVersions = []string{}
-	for _, v := range out.Spec.Versions {
-		if v.Storage {
-			out.Status.StoredVersions = append(out.Status.StoredVersions, v.Name)
-		}
-	}
-	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), &out) {
-		t.Errorf("%s: %v", crd.Name(), err)
+	for _, f := range admit.Define(crd) {
+		t.Errorf("%s: %s: %s", crd.Name(), f.Field, f.Message)
 	}
 }
 

@@ -1,17 +1,15 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
@@ -117,8 +115,8 @@ func (t *tree) suggested(o Object, installs []opened) Object {
 		}
 		meta := &template.Metadata
 		err := json.Unmarshal([]byte(text), &template)
-		if err == nil {
-			err = legal(meta.Labels, meta.Annotations)
+		for _, f := range admit.Metadata(kobj.Annotate(kobj.Label(kobj.New("v1", "Namespace", "", o.Name()), meta.Labels), meta.Annotations)) {
+			err = cmp.Or(err, fmt.Errorf("%s: %s", f.Field, f.Message))
 		}
 		if err != nil {
 			t.warnings = append(t.warnings, in.placed([]diag.Warning{{
@@ -134,17 +132,6 @@ func (t *tree) suggested(o Object, installs []opened) Object {
 		o = kobj.Annotate(kobj.Label(o, meta.Labels), meta.Annotations)
 	}
 	return o
-}
-
-// legal returns why the API server would refuse labels or annotations, nil where
-// it takes them.
-func legal(labels, annotations map[string]string) error {
-	metadata := field.NewPath("metadata")
-	faults := append(metav1validation.ValidateLabels(labels, metadata.Child("labels")), validation.ValidateAnnotations(annotations, metadata.Child("annotations"))...)
-	if len(faults) > 0 {
-		return faults.ToAggregate()
-	}
-	return nil
 }
 
 // templateDirectives takes out of keys what steers the tool that applies the

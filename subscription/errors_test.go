@@ -55,10 +55,10 @@ func faults() []fault {
 f.yaml:5:77: unknown field "secret.secretname" in spec.config.volumes[1]
 f.yaml:5:89: spec.config.volumes[2].name: volume "a" is given twice
 f.yaml:5:107: spec.config.volumes[3].name: missing
-f.yaml:5:118: spec.config.volumes[3].emptyDir: a value of type string does not belong here
+f.yaml:5:118: spec.config.volumes[3].emptyDir: want an object, got a string
 f.yaml:6:41: unknown field "fieldref" in spec.config.env[0].valueFrom (did you mean "fieldRef"?)
-f.yaml:7:39: unknown field "required" in spec.config.affinity.nodeAffinity
-f.yaml:7:78: spec.config.affinity.podAntiAffinity: a value of type array does not belong here`,
+f.yaml:7:39: unknown field "nodeAffinity.required" in spec.config.affinity
+f.yaml:7:78: spec.config.affinity.podAntiAffinity: want an object, got a list`,
 		},
 		{
 			"v1 deploymentConfig", ext + "spec: {namespace: m, source: {sourceType: Catalog, catalog: {packageName: p}}, config: {configType: Inline, inline: {deploymentConfig: {volumes: [{name: v, secretName: s}]}}}}\n",

@@ -2,19 +2,18 @@ package subscription
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	corev1 "k8s.io/api/core/v1"
-	kjson "sigs.k8s.io/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -54,7 +53,7 @@ type configV0 struct {
 	Env          []envVar          `json:"env"`
 	Volumes      []json.RawMessage `json:"volumes"`
 	VolumeMounts []volumeMount     `json:"volumeMounts"`
-	Affinity     *affinity         `json:"affinity"`
+	Affinity     json.RawMessage   `json:"affinity"`
 	Annotations  map[string]string `json:"annotations"`
 }
 
@@ -97,12 +96,6 @@ type volumeMount struct {
 	SubPath           string `json:"subPath"`
 	SubPathExpr       string `json:"subPathExpr"`
 	MountPropagation  string `json:"mountPropagation"`
-}
-
-type affinity struct {
-	NodeAffinity    json.RawMessage `json:"nodeAffinity"`
-	PodAffinity     json.RawMessage `json:"podAffinity"`
-	PodAntiAffinity json.RawMessage `json:"podAntiAffinity"`
 }
 
 func fieldsV0() map[Field]string {
@@ -156,23 +149,18 @@ func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
 	for i, e := range o.Env {
 		field := index(at+".env", i)
 		c.Given(field+".name", e.Name)
-		c.kube(field+".valueFrom", e.ValueFrom, &corev1.EnvVarSource{})
+		c.kube(field+".valueFrom", e.ValueFrom, admit.EnvVarSource())
 	}
 	c.selector(at+".selector", o.Selector)
-	if a := o.Affinity; a != nil {
-		c.kube(at+".affinity.nodeAffinity", a.NodeAffinity, &corev1.NodeAffinity{})
-		c.kube(at+".affinity.podAffinity", a.PodAffinity, &corev1.PodAffinity{})
-		c.kube(at+".affinity.podAntiAffinity", a.PodAntiAffinity, &corev1.PodAntiAffinity{})
-	}
+	c.kube(at+".affinity", o.Affinity, admit.Affinity())
 	volumes := map[string]bool{}
 	for i, data := range o.Volumes {
-		var v corev1.Volume
 		field := index(at+".volumes", i)
-		c.kube(field, data, &v)
-		if len(data) > 0 && c.Given(field+".name", v.Name) && volumes[v.Name] {
-			c.Addf(field+".name", "volume %q is given twice", v.Name)
+		name := kobj.Text(c.kube(field, data, admit.Volume()), "name")
+		if len(data) > 0 && c.Given(field+".name", name) && volumes[name] {
+			c.Addf(field+".name", "volume %q is given twice", name)
 		}
-		volumes[v.Name] = true
+		volumes[name] = true
 	}
 	for _, step := range strings.Split(at, ".") {
 		_, n = yamlnode.Field(n, step)
@@ -181,46 +169,22 @@ func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
 }
 
 // kube checks the value in the field at by one of Kubernetes' own types, unless
-// it is missing.
-func (c checker) kube(at string, data json.RawMessage, into any) {
-	if len(data) == 0 {
-		return
+// it is missing, and returns it.
+func (c checker) kube(at string, data json.RawMessage, part admit.Part) map[string]any {
+	var v any
+	if err := utiljson.Unmarshal(data, &v); err != nil {
+		return nil // it has no form in JSON, which was said
 	}
-	var wrong *json.UnmarshalTypeError
-	unknown, err := kjson.UnmarshalStrict(data, into)
-	switch {
-	case errors.As(err, &wrong):
-		field := at
-		for step := range strings.SplitSeq(wrong.Field, ".") {
-			if step != "" && step[0] >= 'a' { // else a struct within a struct
-				field += "." + step
-			}
-		}
-		c.Addf(field, "a value of type %s does not belong here", wrong.Value)
-	case err != nil:
-		c.Addf(at, "%w", err)
+	_, shape := admit.Read(admit.NewTypes(), part, v, at)
+	for _, field := range shape.Unknown {
+		name := strings.TrimPrefix(field, at+".")
+		c.Faults.Addf(c.At(field), "unknown field %q in %s%s", name, at, diag.DidYouMean(name, part.Fields()))
 	}
-	for _, err := range unknown {
-		var of kjson.FieldError
-		if errors.As(err, &of) {
-			field := of.FieldPath()
-			c.Faults.Addf(c.At(at+"."+field), "unknown field %q in %s%s", field, at, diag.DidYouMean(field, jsonNames(reflect.TypeOf(into).Elem())))
-		}
+	for _, f := range shape.Wrong {
+		c.Addf(f.Field, "%s", f.Message)
 	}
-}
-
-// jsonNames returns the names of a struct's fields, in the order of its source.
-func jsonNames(t reflect.Type) []string {
-	var out []string
-	for i := range t.NumField() {
-		if f := t.Field(i); f.Anonymous {
-			out = append(out, jsonNames(f.Type)...)
-		} else {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			out = append(out, name)
-		}
-	}
-	return out
+	m, _ := v.(map[string]any)
+	return m
 }
 
 // json returns a mapping as canonical JSON, nil where it is empty.
@@ -258,7 +222,7 @@ type catalogSource struct {
 type grpcPodConfig struct {
 	NodeSelector          map[string]string `json:"nodeSelector"`
 	Tolerations           []toleration      `json:"tolerations"`
-	Affinity              *affinity         `json:"affinity"`
+	Affinity              json.RawMessage   `json:"affinity"`
 	PriorityClassName     string            `json:"priorityClassName"`
 	SecurityContextConfig string            `json:"securityContextConfig"`
 	MemoryTarget          json.RawMessage   `json:"memoryTarget"`
@@ -287,6 +251,9 @@ func (r *reader) catalogSource(n *yaml.Node) {
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
 	if c.Given("spec.sourceType", o.Spec.SourceType) {
 		c.enum("spec.sourceType", o.Spec.SourceType, "grpc", "configmap", "internal")
+	}
+	if pod := o.Spec.GRPCPodConfig; pod != nil {
+		c.kube("spec.grpcPodConfig.affinity", pod.Affinity, admit.Affinity())
 	}
 	content := "spec.image"
 	if o.Spec.Image == "" {

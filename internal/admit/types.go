@@ -1,7 +1,9 @@
 package admit
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -105,6 +107,18 @@ func (t *Types) fieldsOf(of reflect.Type) map[string]reflect.Type {
 
 // Part is a part of an object, or of a CSV, that has a type.
 type Part struct{ of reflect.Type }
+
+// Fields returns the names of the part's fields, sorted.
+func (p Part) Fields() []string { return slices.Sorted(maps.Keys(NewTypes().fieldsOf(p.of))) }
+
+// Affinity is that of a pod.
+func Affinity() Part { return Part{reflect.TypeFor[corev1.Affinity]()} }
+
+// EnvVarSource is where the value of an environment variable comes from.
+func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
+
+// Volume is a volume of a pod.
+func Volume() Part { return Part{reflect.TypeFor[corev1.Volume]()} }
 
 // DeploymentSpec is the spec of a Deployment.
 func DeploymentSpec() Part { return Part{reflect.TypeFor[appsv1.DeploymentSpec]()} }

@@ -1,7 +1,6 @@
 package admit
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
@@ -28,31 +26,8 @@ func oldSpec(schema map[string]any) map[string]any {
 }
 
 // refusals returns why the API server would not take a definition with the spec.
-func refusals(t interface{ Fatal(args ...any) }, spec map[string]any) []string {
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": "widgets.demo.io"}, "spec": spec})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := json.Unmarshal(data, &crd); err != nil {
-		t.Fatal(err)
-	}
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&crd)
-	crd.Status.StoredVersions = []string{}
-	for _, v := range crd.Spec.Versions {
-		if v.Storage {
-			crd.Status.StoredVersions = append(crd.Status.StoredVersions, v.Name)
-		}
-	}
-	var hub apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&crd, &hub, nil); err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, fault := range crdvalidation.ValidateCustomResourceDefinition(context.Background(), &hub) {
-		out = append(out, fault.Error())
-	}
-	return out
+func refusals(spec map[string]any) []Fault {
+	return Define(map[string]any{"metadata": map[string]any{"name": "widgets.demo.io"}, "spec": spec})
 }
 
 // TestUpgradeForms has each form that v1 has no longer, as the schema of
@@ -98,7 +73,7 @@ func TestUpgradeForms(t *testing.T) {
 			if d := cmp.Diff(want, v1); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
-			if faults := refusals(t, got); faults != nil {
+			if faults := refusals(got); faults != nil {
 				t.Error(faults)
 			}
 		})
@@ -173,7 +148,7 @@ versions:
 	}, left); d != "" {
 		t.Errorf("left out: -want +got\n%s", d)
 	}
-	if faults := refusals(t, got); faults != nil {
+	if faults := refusals(got); faults != nil {
 		t.Error(faults)
 	}
 }
@@ -210,7 +185,7 @@ func TestUpgradeKeepsWhatWasTaken(t *testing.T) {
 		if left != nil {
 			t.Fatalf("left out: %v", left)
 		}
-		if faults := refusals(t, got); faults != nil {
+		if faults := refusals(got); faults != nil {
 			t.Fatalf("%v\nof %v", faults, got)
 		}
 		before := oldValidator(t, spec)
