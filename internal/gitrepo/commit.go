@@ -1,6 +1,7 @@
 package gitrepo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,22 +64,40 @@ func firstOf(values ...string) string {
 // Branch makes a branch with one commit on top of parent, and nothing else: the
 // work tree, the index and HEAD stay as they are. Whatever interrupts it, the
 // branch is the old one or the new one. A branch that is this commit already is
-// left alone. A branch that is checked out anywhere is refused.
-func (r *Repo) Branch(name string, parent *Revision, c Commit) (*Revision, error) {
-	made, err := r.branch(name, parent, c)
+// left alone. A branch that is checked out anywhere is refused. Where hooks,
+// filters, signatures or the like are set up, Git itself makes the commit if it
+// is installed; if not, Tell is told.
+func (r *Repo) Branch(ctx context.Context, name string, parent *Revision, c Commit) (*Revision, error) {
+	made, err := r.branch(ctx, name, parent, c)
 	if err != nil {
 		return nil, fmt.Errorf("branch %q: %w", name, err)
 	}
 	return made, nil
 }
 
-func (r *Repo) branch(name string, parent *Revision, c Commit) (*Revision, error) {
+func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Commit) (*Revision, error) {
 	ref, err := branchName(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.vacant(ref); err != nil {
 		return nil, err
+	}
+	for _, change := range c.Changes {
+		if !fs.ValidPath(change.Path) || change.Path == "." {
+			return nil, fmt.Errorf("%q is no path", change.Path)
+		}
+	}
+	needs, err := r.commitNeeds(parent, c.Changes)
+	if err != nil {
+		return nil, err
+	}
+	if git := r.program(needs, "the commit is made"); git != nil {
+		made, err := git.commit(ctx, ref, parent.Hash(), c)
+		if err != nil {
+			return nil, err
+		}
+		return r.revision(name, plumbing.NewHash(made))
 	}
 	tree, err := r.apply(parent.commit.TreeHash, sortedChanges(c.Changes))
 	if err != nil {
@@ -130,10 +149,15 @@ func (r *Repo) replaced(ref plumbing.ReferenceName, hash plumbing.Hash, force bo
 	case is.Type() == plumbing.SymbolicReference:
 		return plumbing.ZeroHash, fmt.Errorf("it stands for %s: choose another name", is.Target())
 	case !force && is.Hash() != hash:
-		return plumbing.ZeroHash, errors.New("it exists already: choose another name, or replace it with --force")
+		return plumbing.ZeroHash, errExists
 	}
 	return is.Hash(), nil
 }
+
+var (
+	errExists = errors.New("it exists already: choose another name, or replace it with --force")
+	errOther  = errors.New("it holds another branch of this name: choose another, or replace it with --force")
+)
 
 func sortedChanges(in []Change) []Change {
 	out := slices.Clone(in)
@@ -155,9 +179,6 @@ func (r *Repo) apply(base plumbing.Hash, changes []Change) (plumbing.Hash, error
 	}
 	below := map[string][]Change{}
 	for _, c := range changes {
-		if !fs.ValidPath(c.Path) || c.Path == "." {
-			return base, fmt.Errorf("%q is no path", c.Path)
-		}
 		first, rest, deeper := strings.Cut(c.Path, "/")
 		switch {
 		case deeper:

@@ -183,7 +183,7 @@ func TestBranch(t *testing.T) {
 	dir := start(t)
 	r := open(t, dir)
 	before := git(t, dir, "status", "--porcelain", "--branch")
-	_, err := r.Branch("topic/x", revision(t, r, "HEAD"), gitrepo.Commit{
+	_, err := r.Branch(t.Context(), "topic/x", revision(t, r, "HEAD"), gitrepo.Commit{
 		Message: "change\n", Author: gitrepo.Author{Name: "A", Email: "a@example.com"}, When: time.Unix(1, 0),
 		Changes: []gitrepo.Change{{Path: "a/one.yaml", Data: []byte("11")}, {Path: "a/b/two.yaml", Removed: true}, {Path: "a.yaml", Data: []byte("3")}, {Path: "c/d/e", Data: []byte("4")}},
 	})
@@ -201,7 +201,7 @@ func TestBranch(t *testing.T) {
 		t.Errorf("the work tree was %q, is %q", before, after)
 	}
 	for _, path := range []string{"../x", "/x", "", "."} {
-		if _, err := r.Branch("y", revision(t, r, "HEAD"), gitrepo.Commit{Changes: []gitrepo.Change{{Path: path}}}); err == nil {
+		if _, err := r.Branch(t.Context(), "y", revision(t, r, "HEAD"), gitrepo.Commit{Changes: []gitrepo.Change{{Path: path}}}); err == nil {
 			t.Errorf("path %q was taken", path)
 		}
 	}

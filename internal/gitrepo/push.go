@@ -38,6 +38,23 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	if err != nil {
 		return false, fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
 	}
+	needs, err := r.pushNeeds(to)
+	if err != nil {
+		return false, err
+	}
+	if git := r.program(needs, "the push is made"); git != nil {
+		name := target.Config().Name
+		if name == anonymous {
+			name = to
+		}
+		if credentials == nil {
+			token = ""
+		}
+		if moved, err = git.push(ctx, name, to, branch, token, force); err != nil {
+			err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
+		}
+		return moved, err
+	}
 	opt := &git.PushOptions{RemoteName: target.Config().Name, RemoteURL: to, Auth: credentials, RefSpecs: []config.RefSpec{config.RefSpec(spec)}, Force: force}
 	err = target.PushContext(ctx, opt)
 	if err != nil {
@@ -47,7 +64,7 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	case errors.Is(err, git.NoErrAlreadyUpToDate):
 		return false, nil
 	case errors.Is(err, git.ErrNonFastForwardUpdate):
-		return false, fmt.Errorf("pushing %s to %s: it holds another branch of this name: choose another, or replace it with --force", branch, remote)
+		return false, fmt.Errorf("pushing %s to %s: %w", branch, remote, errOther)
 	case (errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed)) && strings.HasPrefix(to, "http:"):
 		return false, fmt.Errorf("pushing %s to %s: %w: GIT_TOKEN is sent over https only", branch, remote, err)
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
@@ -57,6 +74,9 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	}
 	return true, nil
 }
+
+// anonymous is the name of a remote that is given by its URL.
+const anonymous = "anonymous"
 
 func (r *Repo) remote(name string) (*git.Remote, error) {
 	found, err := r.git.Remote(name)
@@ -70,7 +90,7 @@ func (r *Repo) remote(name string) (*git.Remote, error) {
 	} else if _, err := transport.NewEndpoint(name); err != nil || !hasHost(name) {
 		return nil, fmt.Errorf("no remote %q in this repository", diag.Redact(name))
 	}
-	return r.git.CreateRemoteAnonymous(&config.RemoteConfig{Name: "anonymous", URLs: []string{name}})
+	return r.git.CreateRemoteAnonymous(&config.RemoteConfig{Name: anonymous, URLs: []string{name}})
 }
 
 // hasHost reports whether s names another machine, or a file by URL.

@@ -234,7 +234,11 @@ func (u *refUpdate) content(w io.Writer) error {
 // write brings the new content to disk, so that the lock is held for no longer
 // than it takes to rename a file.
 func (u *refUpdate) write() (err error) {
-	u.tmp, err = temporary(filepath.Join(u.common, "objects", u.hash.String()[:2]), 0o666, u.content)
+	dir := filepath.Join(u.common, "objects", u.hash.String()[:2])
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	u.tmp, err = temporary(dir, 0o666, u.content)
 	return err
 }
 

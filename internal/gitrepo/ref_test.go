@@ -1,6 +1,7 @@
 package gitrepo_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,11 @@ import (
 // TestMain is also the child of the tests below: it moves a branch as often as
 // it is told, or until it is killed.
 func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"HOME": "/nonexistent", "XDG_CONFIG_HOME": "", "GIT_CONFIG_NOSYSTEM": "1"} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
 	dir := os.Getenv("GITREPO_CHILD")
 	if dir == "" {
 		os.Exit(m.Run())
@@ -28,7 +34,7 @@ func TestMain(m *testing.M) {
 		if err == nil {
 			var head *gitrepo.Revision
 			if head, err = r.Revision("HEAD"); err == nil {
-				_, err = r.Branch("topic", head, commitOf(fmt.Sprint(os.Getpid(), i), true))
+				_, err = r.Branch(context.Background(), "topic", head, commitOf(fmt.Sprint(os.Getpid(), i), true))
 			}
 		}
 		if err != nil {
@@ -80,7 +86,7 @@ func TestInterrupted(t *testing.T) {
 			dir := start(t)
 			r := open(t, dir)
 			before := git(t, dir, "rev-parse", "HEAD")
-			after, err := r.Branch("new", revision(t, r, "HEAD"), commitOf("new", false))
+			after, err := r.Branch(t.Context(), "new", revision(t, r, "HEAD"), commitOf("new", false))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +107,7 @@ func TestInterrupted(t *testing.T) {
 			lock := filepath.Join(dir, ".git", "refs", "heads", "topic.lock")
 			if _, err := os.Stat(lock); err == nil {
 				if !said {
-					if _, err := r.Branch("topic", revision(t, r, "HEAD"), commitOf("3", true)); err == nil || !strings.Contains(err.Error(), lock+" is there") {
+					if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("3", true)); err == nil || !strings.Contains(err.Error(), lock+" is there") {
 						t.Errorf("after step %d: %v", n, err)
 					}
 				}
@@ -112,7 +118,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			healthy(t, dir)
 			r = open(t, dir) // Git has packed what it read
-			if _, err := r.Branch("topic", revision(t, r, "HEAD"), commitOf("3", true)); err != nil {
+			if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("3", true)); err != nil {
 				t.Errorf("after step %d: %v", n, err)
 			}
 		}
@@ -194,7 +200,7 @@ func TestBranchRefused(t *testing.T) {
 		for _, at := range []string{dir, linked} {
 			r := open(t, at)
 			before := git(t, dir, "for-each-ref")
-			_, err := r.Branch(name, revision(t, r, "HEAD"), commitOf("x", true))
+			_, err := r.Branch(t.Context(), name, revision(t, r, "HEAD"), commitOf("x", true))
 			if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("branch %q: ", name)) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: %v, want %q", name, err, want)
 			}
@@ -223,7 +229,7 @@ func TestBranchLog(t *testing.T) {
 		}
 		r := open(t, dir)
 		for _, content := range []string{"1", "2", "2"} {
-			v, err := r.Branch("topic", revision(t, r, "HEAD"), commitOf(content, true))
+			v, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf(content, true))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +258,7 @@ func TestBranchLog(t *testing.T) {
 func TestSameBranch(t *testing.T) {
 	dir := start(t)
 	r := open(t, dir)
-	first, err := r.Branch("topic", revision(t, r, "HEAD"), commitOf("1", false))
+	first, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1", false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,20 +267,20 @@ func TestSameBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := r.Branch("topic", revision(t, r, "HEAD"), commitOf("1", false))
+	again, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1", false))
 	if err != nil || again.Hash() != first.Hash() {
 		t.Errorf("got %v, %v, want %s", again, err, first.Hash())
 	}
 	if after, err := os.Stat(ref); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the branch was written again: %v", err)
 	}
-	if _, err := r.Branch("topic", revision(t, r, "HEAD"), commitOf("2", false)); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("2", false)); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("another commit: %v", err)
 	}
 	if err := os.Truncate(ref, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Branch("topic", revision(t, r, "HEAD"), commitOf("1", false)); err != nil {
+	if _, err := r.Branch(t.Context(), "topic", revision(t, r, "HEAD"), commitOf("1", false)); err != nil {
 		t.Errorf("an empty branch: %v", err)
 	}
 	healthy(t, dir)

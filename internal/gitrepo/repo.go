@@ -2,15 +2,16 @@
 // around a directory, the files of a revision, the merge base of two, a branch
 // with one commit, a push.
 //
-// Reading never changes a repository, takes no lock and runs no program. What
-// a revision holds is untrusted: paths are checked, and sizes and counts are
-// capped. The work tree, the index and HEAD are never written, not even by
-// [Repo.Branch].
+// Reading never changes a repository and takes no lock. What a revision holds is
+// untrusted: paths are checked, and sizes and counts are capped. The work tree,
+// the index and HEAD are never written, not even by [Repo.Branch]. Git itself is
+// run for what it alone does, where that is set up.
 //
 // Start from [Open], [Repo.Revision] and [Revision.List].
 package gitrepo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -26,6 +27,44 @@ var ErrNone = errors.New("not in a Git repository")
 type Repo struct {
 	git  *git.Repository
 	root string // of the work tree, absolute, symbolic links resolved; empty where the repository is bare
+
+	// Tell, where it is not nil, is told what Git would heed and nobody does,
+	// for it is not installed.
+	Tell func(format string, args ...any)
+}
+
+// program returns Git where something needs it; nil where nothing does, or where
+// it is not installed, of which Tell is told: "the commit is made" without it.
+func (r *Repo) program(needs []string, what string) *program {
+	if len(needs) == 0 {
+		return nil
+	}
+	git := newProgram(r.home())
+	if git == nil && r.Tell != nil {
+		r.Tell("git is not installed: %s without %s", what, strings.Join(needs, ", "))
+	}
+	return git
+}
+
+// home returns a directory in which Git finds the repository.
+func (r *Repo) home() string {
+	if r.root != "" {
+		return r.root
+	}
+	own, _ := r.dirs()
+	return own
+}
+
+// Unclean returns the files in and below paths, which are relative to the work
+// tree, that are not as HEAD has them, and whether Git was there to say so:
+// seen through its filters, and without those that a sparse work tree leaves out.
+func (r *Repo) Unclean(ctx context.Context, paths []string) (names []string, known bool, err error) {
+	git := newProgram(r.home())
+	if git == nil {
+		return nil, false, nil
+	}
+	names, err = git.unclean(ctx, paths)
+	return names, err == nil, err
 }
 
 // Open opens the repository that holds dir: a clone, a linked work tree, or a

@@ -18,15 +18,14 @@ import (
 type settings map[string]string
 
 // settings reads the configuration of the system, the user, the repository and
-// the work tree, without the files that they include.
+// the work tree, without the files that they include. Nobody needs to have a
+// home for that.
 func (r *Repo) settings() (settings, error) {
 	out := settings{}
 	for _, scope := range []config.Scope{config.SystemScope, config.GlobalScope} {
-		c, err := config.LoadConfig(scope)
-		if err != nil {
-			return nil, fmt.Errorf("reading Git's configuration: %w", err)
+		if c, err := config.LoadConfig(scope); err == nil {
+			out.add(c.Raw)
 		}
-		out.add(c.Raw)
 	}
 	own, common := r.dirs()
 	for _, file := range []string{filepath.Join(common, "config"), filepath.Join(own, "config.worktree")} {

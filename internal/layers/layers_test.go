@@ -70,7 +70,7 @@ func table() map[string]rule {
 		"report/live/livetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 		"registry":             {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
 
-		"internal/gitrepo": {level: 1, outside: []string{"os", "context", "time"}},
+		"internal/gitrepo": {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
 
 		"registry/mirror":          {level: 3, outside: []string{"context"}},
 		"catalog/build":            {level: 4, outside: []string{"context"}},

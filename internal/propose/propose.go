@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -47,6 +48,7 @@ func New(ctx context.Context, p *project.Project, lock *lockfile.File, moved []p
 	if err != nil {
 		return nil, err
 	}
+	repo.Tell = p.Talk.Note
 	b := &Proposal{project: p, moved: moved, repo: repo}
 	if b.prefix, err = repo.Path(p.Name()); err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func New(ctx context.Context, p *project.Project, lock *lockfile.File, moved []p
 	if b.head, err = repo.Revision("HEAD"); err != nil {
 		return nil, err
 	}
-	if err := b.clean(); err != nil {
+	if err := b.clean(ctx); err != nil {
 		return nil, err
 	}
 	if b.author, err = repo.Author(p.Getenv); err != nil {
@@ -67,8 +69,8 @@ func New(ctx context.Context, p *project.Project, lock *lockfile.File, moved []p
 // Commit makes the branch, with force in the place of one that is there, and
 // returns the name of the commit. It bears the time of HEAD, so that the same
 // upgrade of the same HEAD is the same commit.
-func (b *Proposal) Commit(branch string, force bool) (hash string, err error) {
-	made, err := b.repo.Branch(branch, b.head, gitrepo.Commit{
+func (b *Proposal) Commit(ctx context.Context, branch string, force bool) (hash string, err error) {
+	made, err := b.repo.Branch(ctx, branch, b.head, gitrepo.Commit{
 		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: force,
 	})
 	if err != nil {
@@ -87,7 +89,7 @@ func (b *Proposal) inRepo(name string) string { return path.Join(b.prefix, name)
 
 // clean refuses a work tree in which something that the lock depends on is not
 // committed: the branch would hold a lock that does not answer it.
-func (b *Proposal) clean() error {
+func (b *Proposal) clean(ctx context.Context) error {
 	entries, err := b.head.List(b.prefix)
 	if err != nil {
 		return err
@@ -115,20 +117,38 @@ func (b *Proposal) clean() error {
 			if err != nil {
 				return err
 			}
-			if full := b.inRepo(name); committed[full] != gitrepo.HashOf(data) {
+			full := b.inRepo(name)
+			if committed[full] != gitrepo.HashOf(data) {
 				differ = append(differ, full)
-			} else {
-				delete(committed, full)
 			}
+			delete(committed, full)
 			return nil
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	for name := range committed {
-		differ = append(differ, name)
+	for i, w := range watched {
+		watched[i] = b.inRepo(w)
 	}
+	return b.differ(ctx, watched, differ, slices.Collect(maps.Keys(committed)))
+}
+
+// differ is the error that names files in and below watched: those of other
+// content than HEAD has, and those that are missing. Git, where it is installed, knows better which content
+// is the same, and that a sparse work tree may leave out what is rendered.
+func (b *Proposal) differ(ctx context.Context, watched, differ, missing []string) error {
+	if len(differ)+len(missing) == 0 {
+		return nil
+	}
+	output := b.inRepo(b.project.Settings.Output) + "/"
+	if unclean, known, err := b.repo.Unclean(ctx, watched); err != nil {
+		return err
+	} else if known {
+		missing = slices.DeleteFunc(missing, func(name string) bool { return strings.HasPrefix(name, output) })
+		differ = unclean
+	}
+	differ = append(differ, missing...)
 	if len(differ) == 0 {
 		return nil
 	}

@@ -349,7 +349,7 @@ func (o *resolveOptions) propose(ctx context.Context, p *project.Project, in *pr
 		}
 	}
 	out := &proposed{Branch: request.branch}
-	if out.Commit, err = made.Commit(out.Branch, request.force); err != nil {
+	if out.Commit, err = made.Commit(ctx, out.Branch, request.force); err != nil {
 		return nil, err
 	}
 	o.talk.Note("committed %.12s to branch %s", out.Commit, out.Branch)
