@@ -15,7 +15,7 @@ GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 # lives is a rule that no test pins.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench golden tidy examples image cluster-test verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples image cluster-test verify clean
 
 help: ## Show what can be made.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -78,6 +78,9 @@ mutate: ## Mutate MUTATED (the pure core) and fail where less than 85 % of the m
 
 bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORPUS.
 	$(GO) test ./... -run '^$$' -bench . -benchmem
+
+corpus: ## Render every bundle of the corpus' archives in every install mode (QUAYSIDE_CORPUS; 5 minutes; the tests take a tenth).
+	$(GO) test ./render -run '^TestArchives$$' -timeout 60m -v -whole
 
 golden: ## Write the golden files anew.
 	$(GO) test -short $(GOLDEN) -update

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/quayside/quayside/bundle"
@@ -44,10 +45,30 @@ func definable(b *bundle.Bundle, crd Object) error {
 	return errs.Err()
 }
 
-// definable is likewise for a CRD that goes into the tree.
-func (o opened) definable(crd Object) error {
-	if err := definable(o.b, crd); err != nil {
-		return o.failed(err)
+// taken refuses the CRDs of one install that the API server does, unless it is
+// known to take them as they lie in the tree.
+func (t *tree) taken(crds []provider) error {
+	if len(crds) == 0 {
+		return nil
+	}
+	var texts [][]byte
+	for _, p := range crds {
+		text, _ := t.files.Get(p.file)
+		texts = append(texts, text)
+	}
+	text := bytes.Join(texts, []byte("---\n"))
+	if t.opt.Taken != nil && t.opt.Taken.Known(text) {
+		return nil
+	}
+	var errs diag.List
+	for _, p := range crds {
+		errs.Add(diag.Pos{}, definable(p.in.b, p.crd))
+	}
+	if err := errs.Err(); err != nil {
+		return crds[0].in.failed(err)
+	}
+	if t.opt.Taken != nil {
+		t.opt.Taken.Note(text)
 	}
 	return nil
 }
@@ -67,16 +88,11 @@ func place(b *bundle.Bundle, o Object) diag.Pos {
 // diag.List of what keeps the objects from being applied, each with file and
 // field; the warnings, sorted, are those of all modes.
 func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
-	const home = "operators"
 	var errs diag.List
 	var warnings []diag.Warning
 	var crds []Object
 	for _, mode := range b.CSV.Modes {
-		pin := lockfile.Pin{Namespace: home, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name, OperatorGroup: home, InstallMode: mode}
-		pin.WatchNamespaces = map[catalog.InstallMode][]string{
-			catalog.OwnNamespace: {home}, catalog.SingleNamespace: {"watched"}, catalog.MultiNamespace: {"watched", "watched-too"},
-		}[mode]
-		objects, said, err := Manifests(b, pin, Options{})
+		objects, said, err := Manifests(b, modePin(b, mode), Options{})
 		errs.Add(diag.Pos{File: b.CSV.File}, err)
 		warnings = append(warnings, said...)
 		crds = slices.DeleteFunc(objects, func(o Object) bool { return !kobj.IsCRD(o) })
@@ -85,4 +101,16 @@ func Validate(b *bundle.Bundle) ([]diag.Warning, error) {
 		errs.Add(diag.Pos{File: b.CSV.File}, definable(b, o))
 	}
 	return diag.SortWarnings(warnings), errs.Err()
+}
+
+// modePin returns a pin that installs b in a mode.
+func modePin(b *bundle.Bundle, mode catalog.InstallMode) lockfile.Pin {
+	const home = "operators"
+	watch := map[catalog.InstallMode][]string{
+		catalog.OwnNamespace: {home}, catalog.SingleNamespace: {"watched"}, catalog.MultiNamespace: {"watched", "watched-too"},
+	}
+	return lockfile.Pin{
+		Namespace: home, Package: b.Package, Version: b.CSV.Version, Bundle: b.CSV.Name,
+		OperatorGroup: home, InstallMode: mode, WatchNamespaces: watch[mode],
+	}
 }

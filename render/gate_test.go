@@ -97,3 +97,35 @@ func TestConfigIsTyped(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// notes is a Taken in memory.
+type notes map[string]int
+
+func (n notes) Known(text []byte) bool { return n[string(text)] > 0 }
+func (n notes) Note(text []byte)       { n[string(text)]++ }
+
+// TestTaken notes the CRDs of a bundle once, and none that are refused; those of
+// which it is noted are not looked at again.
+func TestTaken(t *testing.T) {
+	known := notes{}
+	bad := small("x", "1.0.0", "v1")
+	bad["manifests/crd.yaml"].Data = []byte(strings.Replace(string(bad["manifests/crd.yaml"].Data), "type: object", "type: objekt", 1))
+	if _, err := renderSmall(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{Taken: known}); err == nil || len(known) != 0 {
+		t.Fatalf("got %v, and %d notes", err, len(known))
+	}
+	for range 2 {
+		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1")}, nil, Options{Taken: known})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := res.Tree.Get("crds/x/customresourcedefinition-things.x.io.yaml"); len(known) != 1 || known[string(text)] != 1 {
+			t.Errorf("got %v", known)
+		}
+	}
+	for text := range known {
+		known[strings.Replace(text, "type: object", "type: objekt", 1)] = 1
+	}
+	if _, err := renderSmall(map[string]fstest.MapFS{"ns/x": bad}, nil, Options{Taken: known}); err != nil {
+		t.Errorf("what is known to be taken is looked at: %v", err)
+	}
+}

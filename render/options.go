@@ -27,10 +27,18 @@ type Options struct {
 	CSVAnnotations    bool      // put every annotation of the CSV on the pod templates, as OLM does
 	HealthChecks      bool      // health snippets for the provided APIs
 	Reporter          *Reporter // nil: none
+	Taken             Taken     // nil: nothing is known
 
 	profile  profile.Profile // of defaults
 	provider certificates.Provider
 	types    *admit.Types
+}
+
+// Taken remembers CRDs that the API server takes, by their text. To find that out
+// takes longer than to render the rest of a bundle, and is the same every time.
+type Taken interface {
+	Known(text []byte) bool
+	Note(text []byte)
 }
 
 // Cluster is one overlay.

@@ -19,23 +19,25 @@ func (t *tree) crds() ([]string, error) {
 	providers := map[string][]provider{}
 	for i := range t.installs {
 		for _, o := range t.installs[i].crds {
-			providers[o.Name()] = append(providers[o.Name()], provider{&t.installs[i], o})
+			providers[o.Name()] = append(providers[o.Name()], provider{in: &t.installs[i], crd: o})
 		}
 	}
 	var paths []string
 	var errs []error
+	given := map[*opened][]provider{}
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newest(providers[name])
-		if err == nil {
-			err = p.in.definable(p.crd)
-		}
 		errs = append(errs, err, t.serves(p))
 		file := fileName("customresourcedefinition-"+name) + ".yaml"
 		dir := path.Join("crds", p.in.pin.Package)
 		if err := t.add(dir, file, Rendered{Object: p.crd}); err != nil {
 			return nil, err
 		}
-		paths = append(paths, path.Join(dir, file))
+		p.file = path.Join(dir, file)
+		paths, given[p.in] = append(paths, p.file), append(given[p.in], p)
+	}
+	for i := range t.installs {
+		errs = append(errs, t.taken(given[&t.installs[i]]))
 	}
 	for _, o := range t.sharedCRDs() {
 		if _, provided := providers[o.Name()]; provided {
@@ -65,8 +67,9 @@ func (t *tree) sharedCRDs() []Object {
 
 // provider is an install with one of its CRDs.
 type provider struct {
-	in  *opened
-	crd Object
+	in   *opened
+	crd  Object
+	file string // in the tree
 }
 
 // owns reports whether the CSV says that the CRD is the operator's own.

@@ -14,6 +14,7 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/report/look"
@@ -72,7 +73,12 @@ func (p *Project) renderOptions() (render.Options, error) {
 	if err != nil {
 		return render.Options{}, err
 	}
+	client, err := p.Client()
+	if err != nil {
+		return render.Options{}, err
+	}
 	opt := render.Options{
+		Taken:             taken{client.Store, p.Version},
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
 		KubernetesVersion: w.KubernetesVersion,
@@ -105,6 +111,25 @@ func (p *Project) renderOptions() (render.Options, error) {
 	}
 	return opt, nil
 }
+
+// taken keeps in the store which CRDs a version of this program saw taken.
+type taken struct {
+	store   *store.Store
+	version string
+}
+
+const takenKind = "definitions"
+
+func (t taken) key(text []byte) string { return t.version + " " + store.DigestOf(text) }
+
+// Known reports whether text was noted before.
+func (t taken) Known(text []byte) bool {
+	_, err := t.store.Record(takenKind, t.key(text))
+	return err == nil
+}
+
+// Note keeps text in mind, where the store can be written to.
+func (t taken) Note(text []byte) { _ = t.store.PutRecord(takenKind, t.key(text), nil) }
 
 // certificates reads a file with certificates, and with nothing that is
 // secret: its content goes into the tree.

@@ -1,0 +1,172 @@
+package render
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubejson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/admit"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
+)
+
+var whole = flag.Bool("whole", false, "take every bundle of the corpus' archives, not a tenth") //nolint:gochecknoglobals // as flags are
+
+// TestArchives renders the bundles of the corpus' archives, a tenth of them
+// without -whole, in every install mode that they support. Each is refused with
+// its files, or renders into objects that the API server takes, strictly where no
+// warning says otherwise, and of which kustomize builds what was rendered.
+func TestArchives(t *testing.T) {
+	for _, archive := range []string{"latest", "v1beta1"} {
+		t.Run(archive, func(t *testing.T) {
+			seen := map[string]int{}
+			bundles := archived(t, archive)
+			for _, name := range slices.Sorted(maps.Keys(bundles)) {
+				t.Run(name, func(t *testing.T) { (&specimen{t: t, fsys: bundles[name], seen: seen}).test() })
+			}
+			for _, what := range slices.Sorted(maps.Keys(seen)) {
+				t.Logf("%5d %s", seen[what], what)
+			}
+		})
+	}
+}
+
+// archived returns the bundles of an archive by "package/version".
+func archived(t *testing.T, archive string) map[string]fstest.MapFS {
+	t.Helper()
+	corpus := os.Getenv("QUAYSIDE_CORPUS")
+	if corpus == "" || testing.Short() {
+		t.Skip("QUAYSIDE_CORPUS is not set, or the tests are to be short")
+	}
+	f, err := os.Open(filepath.Join(corpus, archive+".tar.zst"))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	unpacked, err := zstd.NewReader(f, zstd.WithDecoderMaxWindow(1<<28))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacked.Close()
+	out := map[string]fstest.MapFS{}
+	for files := tar.NewReader(unpacked); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.SplitN(strings.TrimPrefix(h.Name, "./"), "/", 3)
+		if len(name) < 3 || h.Typeflag != tar.TypeReg {
+			continue
+		}
+		sum := fnv.New32a()
+		fmt.Fprint(sum, name[0], "/", name[1])
+		if !*whole && sum.Sum32()%10 != 0 {
+			continue
+		}
+		data, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := name[0] + "/" + name[1]
+		if out[of] == nil {
+			out[of] = fstest.MapFS{}
+		}
+		out[of][name[2]] = &fstest.MapFile{Data: data}
+	}
+}
+
+// specimen is one bundle under test.
+type specimen struct {
+	t    *testing.T
+	fsys fstest.MapFS
+	seen map[string]int // what was counted
+}
+
+func (s *specimen) test() {
+	b, err := bundle.Load(s.fsys)
+	if err != nil {
+		s.refused("not read", err)
+		return
+	}
+	for i, mode := range b.CSV.Modes {
+		res, err := All(&lockfile.File{Pins: []lockfile.Pin{modePin(b, mode)}}, Options{}, func(lockfile.Pin) (fs.FS, error) { return s.fsys, nil })
+		if err != nil {
+			s.refused("refused", err)
+			continue
+		}
+		s.seen["rendered"]++
+		loose := map[string]bool{} // objects that a strict apply refuses, as a warning says
+		for _, w := range res.Warnings {
+			s.seen["warning "+w.Code]++
+			if w.Code == "unknown-field" {
+				of, _, _ := strings.Cut(w.Msg, ": ")
+				loose[of] = true
+			}
+		}
+		for _, r := range res.Objects {
+			key := r.Object.Key()
+			s.taken(r.Object, loose[key.String()] || loose[Key{Group: key.Group, Kind: key.Kind, Name: key.Name}.String()])
+		}
+		if i == 0 || *whole {
+			builtIsRendered(s.t, res)
+		}
+	}
+}
+
+// refused wants every fault of a refusal to name a file.
+func (s *specimen) refused(how string, err error) {
+	for line := range strings.Lines(err.Error()) {
+		why := strings.TrimSpace(line)
+		if regexp.MustCompile(`^(rendering|bundle) \S+ .*:$`).MatchString(why) {
+			continue
+		}
+		if !regexp.MustCompile(`^(manifests|metadata)/[^:]+:.*\S`).MatchString(why) {
+			s.t.Errorf("refused without a file: %s", why)
+		}
+		s.t.Log(why)
+	}
+	s.seen[how]++
+}
+
+// taken wants an object to be taken by the API server's own decoder and, of what
+// it has a library for, by its own validation.
+func (s *specimen) taken(o Object, loose bool) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	decoder := kubejson.NewSerializerWithOptions(kubejson.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, kubejson.SerializerOptions{Strict: true})
+	_, _, err = decoder.Decode(data, nil, nil)
+	if err != nil && !runtime.IsNotRegisteredError(err) && !(loose && runtime.IsStrictDecodingError(err)) {
+		s.t.Errorf("%s: %v", o.Key(), err)
+	}
+	faults := admit.Metadata(o)
+	if kobj.IsCRD(o) {
+		faults = append(faults, admit.Define(o)...)
+	}
+	if faults != nil {
+		s.t.Errorf("%s: %v", o.Key(), faults)
+	}
+}
