@@ -31,9 +31,8 @@ type options struct {
 
 // fault is a mistake in one declaration.
 type fault struct {
-	pos   diag.Pos
-	msg   string
-	hints []string // what could be changed
+	pos diag.Pos
+	msg string
 }
 
 // manner says how a subscription is treated in a round.
@@ -146,7 +145,6 @@ func ambiguous(s *want, found []*catalog.Package) *fault {
 	}
 	return &fault{
 		pos: s.pos(subscription.FieldCatalog, subscription.FieldPackage), msg: fmt.Sprintf("package %q is in several catalogs: %s", s.pkg, strings.Join(ids, ", ")),
-		hints: []string{"name one of them in spec.catalog"},
 	}
 }
 
@@ -156,13 +154,12 @@ func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault)
 		if err, broken := w.x.Broken()[id]; broken {
 			return nil, &fault{pos: s.pos(subscription.FieldCatalog, subscription.FieldBundle), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
 		}
-		return nil, &fault{pos: s.pos(subscription.FieldCatalog), msg: fmt.Sprintf("no catalog %s", id), hints: w.nearCatalogs(s.ns, id)}
+		return nil, &fault{pos: s.pos(subscription.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.nearCatalogs(s.ns, id))}
 	}
 	if !w.sees(s.ns, id) {
 		return nil, &fault{
-			pos:   s.pos(subscription.FieldCatalogNamespace),
-			msg:   fmt.Sprintf("catalog %s is not visible in namespace %s", id, s.ns),
-			hints: []string{fmt.Sprintf("put the catalog into namespace %s, or into one whose catalogs are global (%s)", s.ns, strings.Join(w.opt.GlobalNamespaces, ", "))},
+			pos: s.pos(subscription.FieldCatalogNamespace),
+			msg: fmt.Sprintf("catalog %s is not visible in namespace %s, and those of namespace %s are", id, s.ns, strings.Join(append([]string{s.ns}, w.opt.GlobalNamespaces...), ", ")),
 		}
 	}
 	p, ok := c.Package(s.pkg)
@@ -172,18 +169,16 @@ func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault)
 	return []*catalog.Package{p}, nil
 }
 
-func (w *world) nearCatalogs(ns string, id catalog.ID) []string {
+// nearCatalogs says which catalog could be meant, or which there are.
+func (w *world) nearCatalogs(ns string, id catalog.ID) string {
 	var names []string
 	for _, c := range w.catalogs(ns) {
 		names = append(names, c.ID().String())
 	}
-	if near := diag.Nearest(id.String(), names); len(near) > 0 {
-		return []string{"did you mean catalog " + strings.Join(near, " or ") + "?"}
+	if near := didYouMean(id.String(), names); near != "" || len(names) == 0 {
+		return near
 	}
-	if len(names) == 0 {
-		return []string{"declare the catalog"}
-	}
-	return []string{"visible catalogs: " + strings.Join(names, ", ")}
+	return " (have " + strings.Join(names, ", ") + ")"
 }
 
 func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
@@ -191,21 +186,11 @@ func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
 	if c != nil {
 		where, cats = "in catalog "+c.ID().String(), []*catalog.Catalog{c}
 	}
-	f := &fault{pos: s.pos(subscription.FieldPackage, subscription.FieldBundle), msg: fmt.Sprintf("no package %q %s", s.pkg, where)}
 	var names []string
 	for _, c := range cats {
 		names = append(names, c.Names()...)
 	}
-	slices.Sort(names)
-	f.near(s.pkg, slices.Compact(names))
-	var elsewhere []string
-	for _, other := range w.x.Having(s.pkg) {
-		elsewhere = append(elsewhere, other.ID().String())
-	}
-	if len(elsewhere) > 0 {
-		f.hints = append(f.hints, fmt.Sprintf("package %s is in catalog %s", s.pkg, strings.Join(elsewhere, ", ")))
-	}
-	return f
+	return &fault{s.pos(subscription.FieldPackage, subscription.FieldBundle), fmt.Sprintf("no package %q %s%s", s.pkg, where, didYouMean(s.pkg, names))}
 }
 
 // checkChannels finds permitted channels that no catalog has.
@@ -220,12 +205,10 @@ func (w *world) checkChannels(s *want, pkgs []*catalog.Package) *fault {
 	if len(s.channels) == 0 {
 		return nil
 	}
-	have := pkgs[0].ChannelNames()
-	f := &fault{
+	return &fault{
 		pos: s.pos(subscription.FieldChannel),
-		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(have, ", ")),
+		msg: fmt.Sprintf("channel %q not in package %s (have %s)", strings.Join(s.channels, ", "), s.pkg, strings.Join(pkgs[0].ChannelNames(), ", ")),
 	}
-	return f.near(s.channels[0], have)
 }
 
 // channelsOf returns the channels of p that s permits: the default one first.
@@ -330,9 +313,7 @@ func tied(s *want, es []*catalog.Entry) *fault {
 	for _, e := range es[1:] {
 		p := e.Channel().Package()
 		if p.Catalog() != first.Catalog() && p.Catalog().Priority() == first.Catalog().Priority() && deprecated(e) == deprecated(es[0]) {
-			f := ambiguous(s, []*catalog.Package{first, p})
-			f.hints = []string{"select one of them in spec.source.catalog.selector, or give it a higher priority"}
-			return f
+			return ambiguous(s, []*catalog.Package{first, p})
 		}
 	}
 	return nil
@@ -357,19 +338,16 @@ func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fau
 		names = append(names, e.Name())
 		versions = append(versions, e.Bundle().Version().String())
 	}
+	newest := ""
 	switch {
 	case target != nil && target.Version != "":
-		f := &fault{pos: s.pos(subscription.FieldPackage, subscription.FieldBundle), msg: fmt.Sprintf("package %s has no version %q%s", s.pkg, target.Version, s.inChannels())}
-		return f.near(target.Version, versions)
+		return &fault{s.pos(subscription.FieldPackage, subscription.FieldBundle), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
 	case s.starting != "":
-		f := &fault{pos: s.pos(subscription.FieldStartingCSV), msg: fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
-		return f.near(s.starting, names)
+		return &fault{s.pos(subscription.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s%s", s.starting, s.pkg, s.inChannels(), didYouMean(s.starting, names))}
+	case len(versions) > 0:
+		newest = " (the newest is " + versions[0] + ")"
 	}
-	f := &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("no version of package %s%s is in the range %q", s.pkg, s.inChannels(), s.decl.Range)}
-	if len(versions) > 0 {
-		f.hints = []string{"the newest there is " + versions[0]}
-	}
-	return f
+	return &fault{s.pos(subscription.FieldRange), fmt.Sprintf("no version of package %s%s is in the range %q%s", s.pkg, s.inChannels(), s.decl.Range, newest)}
 }
 
 func (s *want) inChannels() string {
@@ -377,11 +355,4 @@ func (s *want) inChannels() string {
 		return ""
 	}
 	return " in channel " + strings.Join(s.channels, ", ")
-}
-
-func (f *fault) near(word string, among []string) *fault {
-	if near := diag.Nearest(word, among); len(near) > 0 {
-		f.hints = append(f.hints, "did you mean "+strings.Join(near, " or ")+"?")
-	}
-	return f
 }

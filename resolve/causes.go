@@ -2,11 +2,9 @@ package resolve
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/subscription"
 )
 
 // cause is what a tag of the solver's problem stands for, in terms of operators.
@@ -15,9 +13,8 @@ import (
 type cause interface {
 	order() causeOrder
 	about() fact
-	where() string                                         // the place in a file that it points at, or ""
-	tell(t *teller, of []int) string                       // of: the atoms that can meet it, or that it holds apart
-	change(t *teller, of []int, add func(at, text string)) // adds what could be changed
+	where() string                   // the place in a file that it points at, or ""
+	tell(t *teller, of []int) string // of: the atoms that can meet it, or that it holds apart
 }
 
 // fact is what a cause is about, and what most causes are: true, whoever asks for
@@ -27,10 +24,9 @@ type fact struct {
 	bundle string // empty: of the namespace
 }
 
-func (f fact) order() causeOrder                            { return whatForbids }
-func (f fact) about() fact                                  { return f }
-func (f fact) where() string                                { return "" }
-func (f fact) change(*teller, []int, func(at, text string)) {}
+func (f fact) order() causeOrder { return whatForbids }
+func (f fact) about() fact       { return f }
+func (f fact) where() string     { return "" }
 
 // causeOrder is the order in which causes are told.
 type causeOrder int
@@ -96,10 +92,6 @@ func (c staying) tell(*teller, []int) string {
 	return c.inst.bundle + " is installed in namespace " + c.inst.ns + " and no subscription asks for it, so it stays"
 }
 
-func (c staying) change(_ *teller, _ []int, add func(at, text string)) {
-	add(c.where(), "delete "+c.inst.bundle+", or let a subscription take it over by status.installedCSV: "+c.inst.bundle)
-}
-
 // where returns the place of what says that i is installed, or "".
 func (i *installed) where() string {
 	switch {
@@ -121,43 +113,6 @@ func (c needing) order() causeOrder { return whatIsNeeded }
 
 func (c needing) tell(t *teller, of []int) string { return t.requires([]string{c.bundle}, c.req, of) }
 
-// change looks for what would meet the requirement elsewhere: in another channel
-// of a package that a subscription asks for, or in a catalog that the namespace
-// does not see, or may not have been read.
-func (c needing) change(t *teller, of []int, add func(at, text string)) {
-	w := t.b.w
-	for _, by := range t.asking() {
-		if by.fault != nil || len(by.want.channels) == 0 {
-			continue
-		}
-		if e := t.meetingIn(by.want, c.req); e != nil {
-			add(by.where(), fmt.Sprintf("channel %q holds %s, which meets it", e.Channel().Name(), e.Name()))
-		}
-	}
-	if len(of) > 0 {
-		return
-	}
-	for _, cat := range w.x.Catalogs() {
-		if es := w.providers(cat, c.req); len(es) > 0 && !w.sees(c.ns, cat.ID()) {
-			add("", fmt.Sprintf("make catalog %s visible in namespace %s: its %s meets the requirement", cat.ID(), c.ns, es[0].Name()))
-		}
-	}
-	var broken []string
-	for id := range w.x.Broken() {
-		if w.sees(c.ns, id) {
-			broken = append(broken, id.String())
-		}
-	}
-	slices.Sort(broken)
-	for _, id := range broken {
-		add("", "repair catalog "+id+", which cannot be used and may offer it")
-	}
-	add("", "add a catalog that offers "+c.req.words)
-	for _, by := range t.asking() {
-		add(by.where(), "ask for another version of package "+by.want.pkg+", or remove subscription "+by.want.key())
-	}
-}
-
 // banning: a bundle cannot be chosen.
 type banning struct {
 	fact
@@ -169,6 +124,7 @@ type banning struct {
 type ban struct {
 	kind banKind
 	text string // "is deprecated (olm.deprecated)"
+	kube string // the version of Kubernetes that would do; empty: none
 }
 
 type banKind int
@@ -185,22 +141,6 @@ const (
 
 func (c banning) tell(*teller, []int) string { return c.bundle + " " + c.why.text }
 
-func (c banning) change(t *teller, _ []int, add func(at, text string)) {
-	switch c.why.kind {
-	case banInstallMode, banCluster:
-		if e := t.runnable(c); e != nil {
-			add("", fmt.Sprintf("%s (channel %q) would run", e.Name(), e.Channel().Name()))
-		}
-		if g := t.b.w.space(c.ns).group; g != nil && c.why.kind == banInstallMode {
-			add(g.At("spec.targetNamespaces").String(), "let the OperatorGroup of namespace "+c.ns+" watch what the bundle can")
-		}
-		add("", "set requirements: warn in quayside.yaml to install it nevertheless")
-	case banOtherLock:
-		add("", "bring the catalogs in step with the ones that the lock to follow was made from")
-	default: // what could be changed is said with the subscription
-	}
-}
-
 // onePackage: a namespace holds one bundle of a package.
 type onePackage struct {
 	fact
@@ -211,10 +151,6 @@ func (c onePackage) tell(t *teller, of []int) string {
 	return fmt.Sprintf("namespace %s holds at most one bundle of package %s, not %s", c.ns, c.pkg, t.both(of))
 }
 
-func (c onePackage) change(t *teller, _ []int, add func(at, text string)) {
-	t.oneOf(add, func(s *want) bool { return s.pkg == c.pkg && s.approval == subscription.Manual })
-}
-
 // oneProvider: a namespace holds one provider of an API.
 type oneProvider struct {
 	fact
@@ -223,10 +159,6 @@ type oneProvider struct {
 
 func (c oneProvider) tell(t *teller, of []int) string {
 	return fmt.Sprintf("namespace %s holds at most one provider of the API %s, not %s", c.ns, c.api, t.both(of))
-}
-
-func (c oneProvider) change(t *teller, _ []int, add func(at, text string)) {
-	t.oneOf(add, func(*want) bool { return false })
 }
 
 // succeeding: an upgrade takes the place of what is installed.
@@ -248,8 +180,4 @@ type bothProvide struct {
 
 func (c bothProvide) tell(*teller, []int) string {
 	return fmt.Sprintf("the API %s would be provided in namespaces %s and %s, which watch the same namespaces", c.api, c.ns, c.other)
-}
-
-func (c bothProvide) change(_ *teller, _ []int, add func(at, text string)) {
-	add("", fmt.Sprintf("give namespaces %s and %s OperatorGroups that watch different namespaces, or set allowOverlap: true in quayside.yaml", c.ns, c.other))
 }

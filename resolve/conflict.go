@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/resolve/internal/solve"
 )
@@ -17,7 +18,8 @@ type Conflict struct {
 	Subscriptions []string `json:"subscriptions"` // "ns/name" of those that take part, sorted; empty where none does
 	At            string   `json:"at,omitempty"`  // where the first of them stands: "subscriptions/a.yaml:9:12"
 	Chain         []Link   `json:"chain"`         // who asks for what, root first
-	Changes       []Change `json:"changes"`       // what could be changed; never empty
+	Changes       []Change `json:"changes"`       // what resolves it, each by itself, tried; the least invasive first
+	Tried         int      `json:"tried"`         // how many changes were
 }
 
 // Link is one line of a chain.
@@ -27,7 +29,7 @@ type Link struct {
 	Text  string `json:"text"` // "a.v1.0.0 requires the API b.example.com/v1 B"
 }
 
-// Change is one thing that would resolve a conflict, or may.
+// Change is one thing to do that resolves a conflict.
 type Change struct {
 	At   string `json:"at,omitempty"`
 	Text string `json:"text"`
@@ -52,11 +54,26 @@ func (c *Conflict) Error() string {
 	for _, l := range c.Chain {
 		b.WriteString("\n" + strings.Repeat("\t", l.Depth+1) + inert.Line(at(l.At)+l.Text))
 	}
-	b.WriteString("\n\tto fix this, change:")
-	for _, f := range c.Changes {
-		b.WriteString("\n\t\t" + inert.Line(at(f.At)+f.Text))
+	for _, line := range advice("resolves", c.Changes, c.Tried) {
+		b.WriteString("\n\t" + line)
 	}
 	return b.String()
+}
+
+// advice puts changes into lines, and says where none of those that were tried
+// does what is wanted.
+func advice(does string, changes []Change, tried int) []string {
+	switch len(changes) {
+	case 0:
+		return []string{"nothing that was tried " + does + " it (" + diag.Count(tried, "change") + ")"}
+	case 1:
+		return []string{"this " + does + " it:", "\t" + inert.Line(at(changes[0].At)+changes[0].Text)}
+	}
+	lines := []string{"any one of these " + does + " it:"}
+	for _, c := range changes {
+		lines = append(lines, "\t"+inert.Line(at(c.At)+c.Text))
+	}
+	return lines
 }
 
 func at(pos string) string {
@@ -96,8 +113,8 @@ func unique(cs []*Conflict) []*Conflict {
 	return slices.CompactFunc(cs, func(a, b *Conflict) bool { return a.Error() == b.Error() })
 }
 
-// conflict puts a core of p into words. Rule 2.
-func (b *builder) conflict(p solve.Problem, core []int) *Conflict {
+// teller returns what tells of a core of p. Rule 2.
+func (b *builder) teller(p solve.Problem, core []int) *teller {
 	t := &teller{b: b, told: map[int]bool{}, in: map[int]bool{}}
 	for _, tag := range core {
 		of := b.of[tag]
@@ -107,12 +124,19 @@ func (b *builder) conflict(p solve.Problem, core []int) *Conflict {
 		t.causes = append(t.causes, tagged{b.causes[tag], tag, of})
 	}
 	slices.SortStableFunc(t.causes, func(x, y tagged) int { return cmp.Compare(x.order(), y.order()) })
-	c := &Conflict{Subscriptions: []string{}}
 	for _, x := range t.causes {
-		c.Namespace = cmp.Or(c.Namespace, x.about().ns)
 		for _, id := range x.of {
 			t.in[id] = t.in[id] || x.order() != whatForbids
 		}
+	}
+	return t
+}
+
+// conflict puts the core into words.
+func (t *teller) conflict() *Conflict {
+	c := &Conflict{Subscriptions: []string{}, Changes: []Change{}}
+	for _, x := range t.causes {
+		c.Namespace = cmp.Or(c.Namespace, x.about().ns)
 		if by, ok := x.cause.(asking); ok {
 			c.Subscriptions = append(c.Subscriptions, by.want.key())
 			c.At = cmp.Or(c.At, by.where())
@@ -121,6 +145,5 @@ func (b *builder) conflict(p solve.Problem, core []int) *Conflict {
 	slices.Sort(c.Subscriptions)
 	c.Subscriptions = slices.Compact(c.Subscriptions)
 	c.Chain = t.chain()
-	c.Changes = t.changes()
 	return c
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/subscription"
 )
 
@@ -16,7 +15,7 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 		return options{fault: bad}
 	}
 	cur := s.current
-	stays := (allowed(cur.facts.version) || !cur.facts.hasVersion || s.decl == nil) && !byReference(s, pkgs)
+	stays := s.mayStay(pkgs, allowed)
 	var out options
 	for _, e := range w.edges(s, pkgs) {
 		v := e.Bundle().Version()
@@ -38,11 +37,10 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 		}
 		if len(out.of) == 0 {
 			return options{fault: &fault{pos: s.pos(subscription.FieldPackage, subscription.FieldBundle), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
-				cur.bundle, target.Version, s.pkg, s.inChannels()), hints: w.downHints(cur, target.Version)}}
+				cur.bundle, target.Version, s.pkg, s.inChannels())}}
 		}
 	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
-		return options{fault: &fault{pos: s.pos(subscription.FieldBundle), msg: fmt.Sprintf("%s %s is installed, and the bundle is %s: versions do not go down",
-			s.pkg, cur.versionText(), out.down[0].Bundle().Version()), hints: []string{"--allow-downgrade goes to a lower version"}}}
+		return options{fault: w.goesDown(s, out.down[0])}
 	case !stays && len(out.of) == 0:
 		return options{fault: &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("%s %s is installed, which is not in the range %q, and no upgrade leads into it",
 			s.pkg, cur.versionText(), s.decl.Range)}}
@@ -71,8 +69,25 @@ func (w *world) anew(s *want, pkgs []*catalog.Package) options {
 		}
 		return lower && !w.opt.AllowDowngrade || o.entry.Name() == s.current.bundle
 	})
-	out.of = append(out.of, option{current: s.current})
+	allowed, _ := s.allows()
+	switch {
+	case s.mayStay(pkgs, allowed):
+		out.of = append(out.of, option{current: s.current})
+	case len(out.of) == 0:
+		out.fault = w.goesDown(s, out.down[0])
+	}
 	return out
+}
+
+// mayStay reports whether what is installed answers s.
+func (s *want) mayStay(pkgs []*catalog.Package, allowed func(catalog.Version) bool) bool {
+	f := s.current.facts
+	return (allowed(f.version) || !f.hasVersion || s.decl == nil) && !byReference(s, pkgs)
+}
+
+func (w *world) goesDown(s *want, to *catalog.Entry) *fault {
+	return &fault{s.pos(subscription.FieldBundle, subscription.FieldRange, subscription.FieldPackage), fmt.Sprintf("%s %s is installed, and what is asked for is %s: versions do not go down",
+		s.pkg, s.current.versionText(), to.Bundle().Version())}
 }
 
 // byReference reports whether s names a bundle, and another than what is
@@ -176,15 +191,6 @@ func (i *installed) is(version string) bool {
 
 func isVersion(e *catalog.Entry, version string) bool {
 	return e.Name() == version || e.Bundle().Version().String() == version
-}
-
-// downHints says that only --allow-downgrade goes to a lower version, else where
-// the edges can be seen.
-func (w *world) downHints(cur *installed, version string) []string {
-	if v, err := olm.ParseVersion(version); err == nil && cur.facts.hasVersion && v.LT(cur.facts.version) && !w.opt.AllowDowngrade {
-		return []string{"--allow-downgrade goes to a lower version"}
-	}
-	return []string{"quayside catalog graph shows what leads where"}
 }
 
 // towards returns the first step of the shortest way to a version, or nothing

@@ -89,13 +89,13 @@ func places() []place {
 			in: "catalog %s cannot be used: %v", says: "catalog olm/cat cannot be used", broken: true, direct: "cat",
 			v1: `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
-		{in: "no catalog %s", says: "no catalog olm/cut", v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`},
+		{in: "no catalog %s%s", says: "no catalog olm/cut", v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`},
 		{
-			in: "catalog %s is not visible in namespace %s", says: "catalog team/hidden is not visible", setup: "catalog hidden 0 team\nstable: a1\n",
+			in: "catalog %s is not visible in namespace %s, and those of namespace %s are", says: "catalog team/hidden is not visible", setup: "catalog hidden 0 team\nstable: a1\n",
 			v0: `name: a, source: hidden, sourceNamespace: ‸team`, own: `package: a, catalog: ‸team/hidden`,
 		},
 		{
-			in: "no package %q %s", says: `no package "b"`,
+			in: "no package %q %s%s", says: `no package "b"`,
 			v0: `name: ‸b, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸b}`, own: `package: ‸b`,
 		},
 		{
@@ -107,12 +107,12 @@ func places() []place {
 			v0: `channel: ‸stabel, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stabel]}`, own: `package: a, channel: ‸stabel`,
 		},
 		{
-			in: "package %s has no version %q%s", says: `package a has no version "9.0.0"`, run: "up=a@9",
+			in: "package %s has no version %q%s%s", says: `package a has no version "9.0.0"`, run: "up=a@9",
 			v0: `channel: stable, name: ‸a, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`,
 		},
-		{in: "no bundle %q in package %s%s", says: `no bundle "a.v9" in package a`, v0: `startingCSV: ‸a.v9, ` + hub},
+		{in: "no bundle %q in package %s%s%s", says: `no bundle "a.v9" in package a`, v0: `startingCSV: ‸a.v9, ` + hub},
 		{
-			in: "no version of package %s%s is in the range %q", says: `no version of package a is in the range ">=9"`,
+			in: "no version of package %s%s is in the range %q%s", says: `no version of package a is in the range ">=9"`,
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 		{
@@ -120,7 +120,7 @@ func places() []place {
 			v0: `name: ‸a, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`,
 		},
 		{
-			in: "%s %s is installed, and the bundle is %s: versions do not go down", says: "versions do not go down", direct: "old",
+			in: "%s %s is installed, and what is asked for is %s: versions do not go down", says: "versions do not go down", direct: "old",
 			setup: "stable: a2\nsub a start=a2\nrun\nunsub a\ncatalog old 0\nstable: a1\n",
 			v1:    `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
@@ -131,7 +131,35 @@ func places() []place {
 
 		around(place{in: "spec.selector", says: "its selector matches no declared Namespace", setup: two + "group none ops\n"}, "selector: ‸{matchLabels: {team: x}}"),
 		around(place{in: "spec.serviceAccountName", says: "serviceAccountName is not honoured", setup: two + "group none ops\n"}, "serviceAccountName: ‸x"),
-		around(place{in: "spec.targetNamespaces", says: "let the OperatorGroup of namespace ops watch", setup: narrow}, "targetNamespaces: ‸[b, c]"),
+		around(place{in: "spec.targetNamespaces", says: "let OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
+		{
+			in: "keep OperatorGroup ", says: "keep OperatorGroup og alone in namespace ops", setup: two + "group none ops\n",
+			v0: fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withV0,
+		},
+		{in: "let it watch namespace ", says: "let it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
+		{in: "let it watch all namespaces", says: "let it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
+		{in: "leave out startingCSV", says: "leave out startingCSV", v0: `startingCSV: ‸a.v9, ` + hub},
+		{
+			in: "ask for it from catalog ", says: "ask for it from catalog olm/cat",
+			v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`,
+		},
+		{in: "ask for it from catalog ", says: "ask for it from catalog olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
+		{
+			in: "ask for version ", says: "ask for version 2.0.0",
+			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
+		},
+		{
+			in: "take out the hold", says: "take out the hold", setup: installed + "stable: a1 a2<a1 a3<a2\nstable: b1\nbundle b1 needs a >=3.0.0\n",
+			own: strings.Replace(withOwn, "package: a", "package: a, hold: ‸later", 1) + "---\n" + strings.ReplaceAll(withOwn, ": a", ": b"),
+		},
+		{
+			in: "take it over: set status.installedCSV: ", says: "take it over: set status.installedCSV: a.v1.0.0", setup: two + "csv a1\n",
+			v0: strings.Replace(withV0, "apiVersion", "‸apiVersion", 1),
+		},
+		{
+			in: "place", says: "move subscription ops/a to", setup: two + "stable: b1\nbundle a1 gives A\nbundle a2 gives A\nbundle b1 gives A\ngroup ops ops\n",
+			own: strings.Replace(withOwn, "namespace: ops", "namespace: ‸ops", 1) + "---\n" + strings.ReplaceAll(withOwn, ": a", ": b"),
+		},
 		{
 			in: "space", says: "namespace ops has 2 OperatorGroups", setup: two + "group none ops\n",
 			v0:  fmt.Sprintf(group, "") + "‸" + strings.Replace(fmt.Sprintf(group, ""), "name: og", "name: other", 1) + withV0,
@@ -161,7 +189,6 @@ func places() []place {
 			in: "ask for channel ", says: "ask for channel beta", setup: two + "beta: a2 a3<a2\n", whynot: "3.0.0",
 			v0: `channel: ‸stable, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stable]}`, own: `package: a, channel: ‸stable`,
 		},
-		{in: "set startingCSV: ", says: "set startingCSV: a.v1.0.0", setup: "stable: a1 a2-a1\n", whynot: "1.0.0", v0: strings.Replace(withV0, "spec: ", "spec: ‸", 1)},
 	}
 }
 

@@ -245,7 +245,7 @@ func (b *builder) bans(a *atom) []ban {
 	var why []ban
 	f := a.facts
 	if text := f.unusable(); text != "" {
-		why = append(why, ban{banUnusable, "cannot be used: " + text})
+		why = append(why, ban{kind: banUnusable, text: "cannot be used: " + text})
 	}
 	if s := b.wantFor(a.ns, a.entry); f.deprecated && (s == nil || !s.isV1()) {
 		why = append(why, deprecatedBan())
@@ -254,20 +254,20 @@ func (b *builder) bans(a *atom) []ban {
 		why = append(why, no)
 	}
 	if text := b.w.notPromoted(a); text != "" {
-		why = append(why, ban{banOtherLock, text})
+		why = append(why, ban{kind: banOtherLock, text: text})
 	}
 	if s := b.pinned[pkgKey{a.ns, f.pkg}]; s != nil && b.w.named(s) == nil {
 		if text := b.w.cannotSucceed(s, a); text != "" {
-			why = append(why, ban{banPinned, text})
+			why = append(why, ban{kind: banPinned, text: text})
 		}
 	}
 	if s := b.banPkg[pkgKey{a.ns, f.pkg}]; s != nil {
-		why = append(why, ban{banUnanswered, "is asked for by subscription " + s.key() + ", which could not be answered"})
+		why = append(why, ban{kind: banUnanswered, text: "is asked for by subscription " + s.key() + ", which could not be answered"})
 	}
 	return why
 }
 
-func deprecatedBan() ban { return ban{banDeprecated, "is deprecated (olm.deprecated)"} }
+func deprecatedBan() ban { return ban{kind: banDeprecated, text: "is deprecated (olm.deprecated)"} }
 
 func (b *builder) add(key atomKey, a *atom) int {
 	id := len(b.atoms)
@@ -301,7 +301,7 @@ func (b *builder) answers(s *want) (opts options, soft bool) {
 		return asOptions(es), false
 	}
 	level := b.given[party{want: s}]
-	if level >= ignored || level > demanded && s.current == nil || b.w.without[s] {
+	if level >= ignored || level > demanded && s.current == nil {
 		return opts, true
 	}
 	how, _ := b.w.manner(s)

@@ -20,6 +20,14 @@ type party struct {
 	inst *installed
 }
 
+// key names p in whatever state it is looked for.
+func (p party) key() string {
+	if p.want != nil {
+		return p.want.key()
+	}
+	return "@" + p.inst.ns + "/" + p.inst.bundle
+}
+
 // relaxed is what has been given up so far in a round. Rule 4.
 type relaxed map[party]relaxation
 

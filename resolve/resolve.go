@@ -16,7 +16,7 @@
 // of them is kept:
 //
 //	 1 same choice                      world.round, world.fresh, world.upgrades, builder.candidates
-//	 2 unsatisfiable, for a reason      builder.conflict, cause
+//	 2 unsatisfiable, for a reason      builder.teller, cause
 //	 3 chance becomes a rule            builder.inOrder, world.catalogs, world.providers
 //	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space, world.reportBadRanges
 //	 5 versions do not go down          world.upgrades, world.cannotSucceed
@@ -27,7 +27,7 @@
 //	10 overlap                          builder.overlaps, builder.overlap, sharing
 //	11 selectors of OperatorGroups      world.followGroup
 //	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, nextState.generate, installed.spare
-//	13 proven suggestions (in part)     question.try
+//	13 proven suggestions               world.suggest, teller.remedies, question.offers
 //	14 stranded pins (in part)          world.reportStranded
 //	15 lost preferences not followed    builder.candidates
 //
@@ -68,9 +68,10 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	first := st
 	res := &Result{}
 	var last *round
-	seen := []*state{st}
+	seen, at := []*state{st}, prev
 	for hop := 0; ; hop++ {
-		r, err := w.round(st)
+		r, err := w.round(st, at)
+
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +96,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			w.warn(diag.Warning{Code: "cycle", Msg: fmt.Sprintf("the upgrades go round in a circle of %d; stopped", len(seen)-again)})
 			break
 		}
-		seen = append(seen, st)
+		seen, at = append(seen, st), w.lock(st, prev)
 	}
 	if opt.Prune {
 		st = st.pruned()

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/resolve/internal/solve"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
 
@@ -20,25 +20,25 @@ type round struct {
 	changed   bool
 }
 
-// round resolves once. A subscription that cannot be answered is set aside with
-// what cannot hold together with it, and the rest is resolved without them. Rule 1.
-func (w *world) round(st *state) (*round, error) {
-	r := &round{}
-	given := relaxed{}
-	var told [][]party
+// round resolves once, from what prev pins. A subscription that cannot be answered
+// is set aside with what cannot hold together with it, and the rest is resolved
+// without them. Rule 1.
+func (w *world) round(st *state, prev *lockfile.File) (*round, error) {
+	r, given := &round{}, relaxed{}
+	var told []dispute
 	for {
 		b := w.build(st, given)
-		res, err := solve.Solve(b.p)
+		core, chosen, err := b.solve()
 		if err != nil {
 			return nil, err
 		}
-		core := res.Core
 		if core == nil {
-			core = b.overlap(res.Chosen)
-		}
-		if core == nil {
+			w.suggest(prev, told, given)
+			for _, d := range told {
+				r.conflicts = append(r.conflicts, d.Conflict)
+			}
 			r.b = b
-			r.apply(res.Chosen)
+			r.apply(chosen)
 			return r, nil
 		}
 		parties := b.parties(core)
@@ -49,9 +49,9 @@ func (w *world) round(st *state) (*round, error) {
 			continue
 		}
 		given.relax(parties)
-		if !slices.ContainsFunc(told, func(old []party) bool { return within(parties, old) }) {
-			told = append(told, parties)
-			r.conflicts = append(r.conflicts, b.conflict(b.p, core))
+		if !slices.ContainsFunc(told, func(old dispute) bool { return within(parties, old.parties) }) {
+			t := b.teller(b.p, core)
+			told = append(told, dispute{t.conflict(), parties, t.remedies()})
 		}
 	}
 }

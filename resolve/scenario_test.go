@@ -35,7 +35,7 @@ import (
 //	moves a1>a2                what the run moved
 //	warn CODE [text]           a warning of the run; "quiet": none at all
 //	conflict NS/SUB …          the run found one between these
-//	fail TEXT                  the run ends in conflicts that say so
+//	fail TEXT                  the run ends in conflicts that say so, " | " for the end of a line
 //	stale [TEXT] / insync      what Check says of the lock
 //	merge NAME                 adds the pins of a saved lock that this one lacks
 //	show why b | whynot a@2 | tree | outdated
@@ -155,7 +155,7 @@ func (s *scenario) line(n int, words []string, rest string) {
 			fatal("got %v", s.res.Warnings)
 		}
 	case "fail":
-		if s.err == nil || !strings.Contains(s.err.Error(), rest) {
+		if s.err == nil || !strings.Contains(strings.Join(strings.Fields(s.err.Error()), " "), strings.ReplaceAll(rest, " | ", " ")) {
 			fatal("got %v", s.err)
 		}
 	case "stale", "insync":

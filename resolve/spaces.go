@@ -49,14 +49,14 @@ func (w *world) cannotRun(a *atom) ban {
 		if can == "" {
 			can = "none"
 		}
-		return ban{banInstallMode, fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
+		return ban{kind: banInstallMode, text: fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
 			catalog.ModeFor(a.ns, a.watch), watched(a.watch), can)}
 	}
 	if below(w.opt.KubernetesVersion, m.MinKubeVersion) {
-		return ban{banCluster, fmt.Sprintf("needs Kubernetes %s, the workspace says %s", m.MinKubeVersion, w.opt.KubernetesVersion)}
+		return ban{banCluster, fmt.Sprintf("needs Kubernetes %s, the workspace says %s", m.MinKubeVersion, w.opt.KubernetesVersion), m.MinKubeVersion}
 	}
 	if limit := b.MaxOpenShiftVersion(); aboveMinor(w.opt.OpenShiftVersion, limit) {
-		return ban{banCluster, fmt.Sprintf("runs on OpenShift up to %s, the workspace says %s", limit, w.opt.OpenShiftVersion)}
+		return ban{kind: banCluster, text: fmt.Sprintf("runs on OpenShift up to %s, the workspace says %s", limit, w.opt.OpenShiftVersion)}
 	}
 	return ban{}
 }

@@ -132,7 +132,7 @@ func TestConflictIsData(t *testing.T) {
 	if diff := cmp.Diff(conflicts[0], &back); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
-	if back.Error() != conflicts[0].Error() || back.Changes[0].Text != "did you mean stable?" {
+	if back.Error() != conflicts[0].Error() || back.Changes[0].Text != "ask for channel stable" {
 		t.Errorf("got %v", &back)
 	}
 }

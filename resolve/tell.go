@@ -12,23 +12,13 @@ type teller struct {
 	causes []tagged
 	told   map[int]bool // by tag
 	in     map[int]bool // atoms that the conflict is about
+	ways   []remedy
 }
 
 type tagged struct {
 	cause
 	tag int
 	of  []int // the atoms that can meet it, or that it holds apart
-}
-
-// asking returns who asks for something in the conflict.
-func (t *teller) asking() []asking {
-	var out []asking
-	for _, x := range t.causes {
-		if c, ok := x.cause.(asking); ok {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // chain returns the lines, root first: each declaration with what its

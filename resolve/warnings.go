@@ -98,7 +98,7 @@ func (r *round) against(root root, of []int) string {
 		return "what is required before it prefers otherwise"
 	}
 	var parts []string
-	for _, l := range r.b.conflict(p, res.Core).Chain {
+	for _, l := range r.b.teller(p, res.Core).chain() {
 		if l.Depth > 0 || !strings.HasPrefix(l.Text, root.want.title()+" ") {
 			parts = append(parts, l.Text)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/resolve/internal/solve"
 	"github.com/quayside/quayside/subscription"
 )
 
@@ -22,7 +21,8 @@ type Obstacles struct {
 	Pinned    bool      `json:"pinned"`             // it is what is pinned already
 	Against   []string  `json:"against"`            // empty: nothing does
 	Conflict  *Conflict `json:"conflict,omitempty"` // when even the whole search finds no solution with it
-	Changes   []Change  `json:"changes"`            // each is enough by itself, tried; the smallest first
+	Changes   []Change  `json:"changes"`            // each is enough by itself, tried; the least invasive first
+	Tried     int       `json:"tried"`              // how many changes were
 }
 
 // WhyNot returns what stands against installing a version of a package in a
@@ -37,7 +37,7 @@ func WhyNot(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt O
 
 func (w *world) whyNot(prev *lockfile.File, t Target) (*Obstacles, error) {
 	st := w.stateBefore(prev)
-	q := &question{w: w, st: st, t: t}
+	q := &question{w: w, st: st, prev: prev, t: t}
 	for _, s := range st.wants {
 		if s.ns == t.Namespace && s.pkg == t.Package {
 			q.s = s
@@ -60,6 +60,7 @@ func (w *world) whyNot(prev *lockfile.File, t Target) (*Obstacles, error) {
 type question struct {
 	w       *world
 	st      *state
+	prev    *lockfile.File
 	t       Target
 	s       *want
 	asked   bool             // a subscription asks for the package
@@ -133,19 +134,25 @@ func (q *question) answer() (*Obstacles, error) {
 	if len(offered) > 0 {
 		forced = offered
 	}
-	c, err := q.try(forced, nil)
+	told, err := q.conflict(forced)
 	if err != nil {
 		return nil, err
 	}
-	if c == nil {
-		q.changesForOffer(offered)
-		return q.out, nil
+	remedies := q.offers()
+	if told != nil {
+		q.out.Conflict = told.conflict()
+		for _, l := range q.out.Conflict.Chain {
+			q.out.Against = append(q.out.Against, strings.Repeat("\t", l.Depth)+l.Text)
+		}
+		remedies = append(remedies, told.remedies()...)
 	}
-	q.out.Conflict = c
-	for _, l := range c.Chain {
-		q.out.Against = append(q.out.Against, strings.Repeat("\t", l.Depth)+l.Text)
+	d := dispute{&Conflict{Changes: []Change{}}, nil, remedies}
+	d.prove(maxTries/3, q.brings)
+	q.out.Changes, q.out.Tried = d.Changes, d.Tried
+	if told != nil {
+		q.out.Conflict.Changes, q.out.Conflict.Tried = d.Changes, d.Tried
 	}
-	return q.out, q.changesForConflict(forced, c)
+	return q.out, nil
 }
 
 // againstOffer says why the subscription as it stands is not offered the
@@ -196,92 +203,92 @@ func (q *question) channels() []string {
 	return names
 }
 
-// try resolves with nothing but es for the subscription, and without others. It
-// returns nil where that has a solution; conflicts that the subscription takes
-// no part in are set aside. Rule 13.
-func (q *question) try(es []*catalog.Entry, without map[*want]bool) (*Conflict, error) {
+// conflict returns what tells why there is no solution with nothing but es for the
+// subscription, or nil; what it takes no part in is set aside.
+func (q *question) conflict(es []*catalog.Entry) (*teller, error) {
 	w := *q.w
-	w.force, w.without = map[*want][]*catalog.Entry{q.s: es}, without
+	w.force = map[*want][]*catalog.Entry{q.s: es}
 	for given := (relaxed{}); ; {
 		b := w.build(q.st, given)
-		res, err := solve.Solve(b.p)
-		if err != nil || res.Core == nil {
+		core, _, err := b.solve()
+		if err != nil || core == nil {
 			return nil, err
 		}
-		mine := slices.ContainsFunc(res.Core, func(tag int) bool {
-			c, ok := b.causes[tag].(asking)
-			return ok && c.want == q.s
+		parties := b.parties(core)
+		if len(parties) == 0 || slices.Contains(parties, party{want: q.s}) {
+			return b.teller(b.p, core), nil
+		}
+		if !given.soften(&w, parties) {
+			given.relax(parties)
+		}
+	}
+}
+
+// brings reports whether the version is pinned with the remedies, when it is asked
+// for by name.
+func (q *question) brings(rs []remedy) bool {
+	asking := *q.w
+	asking.opt.Upgrade, asking.opt.Named = false, []Target{{Namespace: q.t.Namespace, Package: q.t.Package, Version: q.out.Version}}
+	w, prev := trial{w: &asking, prev: q.prev}.with(rs)
+	res, err := w.resolve(prev)
+	if err != nil || res.Partial == nil {
+		return false
+	}
+	p, ok := res.Partial.Pin(q.t.Namespace, q.t.Package)
+	return ok && p.Bundle == q.out.Bundle
+}
+
+// offers returns what may have the version offered. Rule 13.
+func (q *question) offers() []remedy {
+	key := q.t.Namespace + "/" + q.t.Package
+	var out []remedy
+	add := func(at diag.Pos, text string, change func(*inputs)) {
+		r := remedy{Change: Change{Text: text}, apply: change}
+		if !at.IsZero() {
+			r.At = at.String()
+		}
+		out = append(out, r)
+	}
+	upgrade := "quayside resolve --upgrade=" + key + "@" + q.out.Version
+	if !q.asked {
+		e := q.entries[0]
+		add(diag.Pos{}, fmt.Sprintf("declare a subscription to package %s in namespace %s", q.t.Package, q.t.Namespace), func(in *inputs) {
+			id := e.Channel().Package().Catalog().ID()
+			in.decl.Subscriptions = append(in.decl.Subscriptions, subscription.Subscription{
+				Dialect: subscription.Quayside, Name: q.s.name, Namespace: q.s.ns, Package: q.s.pkg, Channels: []string{e.Channel().Name()}, Catalog: &id, Approval: subscription.Automatic,
+			})
 		})
-		parties := b.parties(res.Core)
-		if mine || len(parties) == 0 {
-			return b.conflict(b.p, res.Core), nil
-		}
-		given.relax(parties)
+		return out
 	}
-}
-
-// changesForOffer finds what would have the version offered.
-func (q *question) changesForOffer(offered []*catalog.Entry) {
-	if len(offered) > 0 && q.asked {
-		q.change("", fmt.Sprintf("quayside resolve --upgrade=%s/%s@%s", q.t.Namespace, q.t.Package, q.out.Version))
-		return
-	}
-	first := q.entries[0]
-	switch {
-	case !q.asked:
-		q.change("", fmt.Sprintf("declare a subscription to package %s in namespace %s", q.t.Package, q.t.Namespace))
-	case !q.permitted(first):
-		q.change(q.s.pos(subscription.FieldChannel).String(), "ask for channel "+strings.Join(q.channels(), " or "))
-	case q.s.current != nil && first.Bundle().Version().LT(q.s.current.facts.version):
-		q.change("", fmt.Sprintf("quayside resolve --upgrade=%s/%s@%s --allow-downgrade", q.t.Namespace, q.t.Package, q.out.Version))
-	case q.s.current != nil:
-		q.changeByHops()
-	default:
-		q.change(q.s.pos(subscription.FieldStartingCSV).String(), "set startingCSV: "+first.Name())
-	}
-}
-
-// changeByHops offers the way there, where there is one.
-func (q *question) changeByHops() {
-	pkgs, bad := q.w.packages(q.s)
-	if bad != nil {
-		return
-	}
-	way := shortest(q.s, pkgs, q.s.current, func(e *catalog.Entry) bool { return slices.Contains(q.entries, e) })
-	if len(way) == 0 {
-		q.change("", "nothing leads there from "+q.s.current.bundle+": remove the pin and install anew")
-		return
-	}
-	names := make([]string, len(way))
-	for i, e := range way {
-		names[i] = e.Name()
-	}
-	q.change("", fmt.Sprintf("quayside resolve --upgrade=%s/%s@%s --hops=%d (%s)", q.t.Namespace, q.t.Package, q.out.Version, len(way), strings.Join(names, ", ")))
-}
-
-// changesForConflict tries to leave out each other subscription that takes
-// part, then offers what the conflict itself says.
-func (q *question) changesForConflict(es []*catalog.Entry, c *Conflict) error {
-	for _, s := range q.st.wants {
-		if s == q.s || !slices.Contains(c.Subscriptions, s.key()) {
-			continue
-		}
-		left, err := q.try(es, map[*want]bool{s: true})
-		if err != nil {
-			return err
-		}
-		if left == nil {
-			q.change(s.pos().String(), "remove subscription "+s.key()+", or let it ask for another channel or version")
+	add(diag.Pos{}, upgrade, func(*inputs) {})
+	for _, name := range q.channels() {
+		if !slices.Contains(q.s.channels, name) {
+			add(q.s.pos(subscription.FieldChannel), "ask for channel "+name, func(in *inputs) { in.subscription(q.s.key()).Channels = []string{name} })
 		}
 	}
-	if len(q.out.Changes) == 0 {
-		q.out.Changes = c.Changes
+	if names := q.way(); len(names) > 1 {
+		add(diag.Pos{}, fmt.Sprintf("%s --hops=%d (%s)", upgrade, len(names), strings.Join(names, ", ")), func(in *inputs) { in.opt.Hops = len(names) })
 	}
-	return nil
+	if q.s.current != nil && q.entries[0].Bundle().Version().LT(q.s.current.facts.version) {
+		add(diag.Pos{}, upgrade+" --allow-downgrade", func(in *inputs) { in.opt.AllowDowngrade = true })
+	}
+	if q.s.current != nil && q.s.current.pin != nil {
+		add(diag.Pos{}, upgrade+" --unpin="+key, func(in *inputs) {
+			in.opt.Unpin = append(slices.Clone(in.opt.Unpin), Target{Namespace: q.t.Namespace, Package: q.t.Package})
+		})
+	}
+	return out
 }
 
-func (q *question) change(at, text string) {
-	q.out.Changes = append(q.out.Changes, Change{At: at, Text: text})
+// way returns the bundles on the shortest way there.
+func (q *question) way() []string {
+	var names []string
+	if pkgs, bad := q.w.packages(q.s); bad == nil && q.s.current != nil {
+		for _, e := range shortest(q.s, pkgs, q.s.current, func(e *catalog.Entry) bool { return slices.Contains(q.entries, e) }) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
 }
 
 // Text prints what stands against the version, then what to change.
@@ -297,11 +304,8 @@ func (o *Obstacles) Text() string {
 	for _, a := range o.Against {
 		b.WriteString("\t" + inert.Line(a) + "\n")
 	}
-	if len(o.Changes) > 0 {
-		b.WriteString("\tto fix this, change:\n")
-	}
-	for _, c := range o.Changes {
-		b.WriteString("\t\t" + inert.Line(at(c.At)+c.Text) + "\n")
+	if !o.Pinned {
+		b.WriteString("\t" + strings.Join(advice("brings", o.Changes, o.Tried), "\n\t") + "\n")
 	}
 	return b.String()
 }

@@ -22,7 +22,7 @@ type world struct {
 	entries  map[entriesKey][]*catalog.Entry
 	warnings []diag.Warning
 	force    map[*want][]*catalog.Entry // what alone may answer a subscription, whatever its edges: for questions
-	without  map[*want]bool             // subscriptions left out: for questions
+	quiet    bool                       // a trial: nothing is suggested
 }
 
 type entriesKey struct {

@@ -1,0 +1,302 @@
+package resolve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/subscription"
+)
+
+// remedies returns what may resolve the conflict, the smallest and least invasive
+// first: a word in a declaration, what an OperatorGroup watches, a flag, a setting
+// of the workspace, another namespace, and only then giving something up. Rule 13.
+func (t *teller) remedies() []remedy {
+	t.word()
+	if t.has(banInstallMode) || t.crowded() || t.astray() {
+		t.watch()
+	}
+	t.flag()
+	t.setting()
+	if t.crowded() {
+		t.place()
+	}
+	t.free()
+	for _, s := range t.declared() {
+		t.try(remedy{Change: Change{s.pos().String(), "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
+			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d subscription.Subscription) bool { return d.Key() == s.key() })
+		}})
+	}
+	return t.ways
+}
+
+// has reports whether a bundle is out of the question for that reason.
+func (t *teller) has(kind banKind) bool {
+	return slices.ContainsFunc(t.causes, func(x tagged) bool {
+		c, ok := x.cause.(banning)
+		return ok && c.why.kind == kind
+	})
+}
+
+// crowded reports whether there is no room for all beside each other.
+func (t *teller) crowded() bool {
+	return slices.ContainsFunc(t.causes, func(x tagged) bool {
+		switch x.cause.(type) {
+		case onePackage, oneProvider, bothProvide:
+			return true
+		}
+		return false
+	})
+}
+
+// astray reports whether an OperatorGroup is at fault.
+func (t *teller) astray() bool {
+	return slices.ContainsFunc(t.namespaces(), func(ns string) bool { return t.b.w.space(ns).fault != "" })
+}
+
+// free adds what can be done about something that is installed and that nothing
+// asks for.
+func (t *teller) free() {
+	for _, x := range t.causes {
+		c, ok := x.cause.(staying)
+		if !ok {
+			continue
+		}
+		name := c.inst.bundle
+		for _, s := range t.declared() {
+			if s.ns == c.ns && s.current == nil {
+				t.say(s, s.pos(subscription.FieldInstalled), "take it over: set status.installedCSV: "+name, func(d *subscription.Subscription) { d.InstalledCSV = name })
+			}
+		}
+		t.try(remedy{Change: Change{c.where(), "delete " + name}, gives: true, apply: func(in *inputs) {
+			in.decl.CSVs = slices.DeleteFunc(slices.Clone(in.decl.CSVs), func(csv subscription.ClusterServiceVersion) bool { return csv.Namespace == c.ns && csv.Name == name })
+		}})
+	}
+}
+
+// try adds a remedy, unless it is there.
+func (t *teller) try(r remedy) {
+	if !slices.ContainsFunc(t.ways, func(have remedy) bool { return have.Change == r.Change }) {
+		t.ways = append(t.ways, r)
+	}
+}
+
+// say adds a remedy that changes a declaration.
+func (t *teller) say(s *want, at diag.Pos, text string, change func(*subscription.Subscription)) {
+	t.try(remedy{Change: Change{at.String(), text}, apply: func(in *inputs) { change(in.subscription(s.key())) }})
+}
+
+// declared returns the declared subscriptions that take part.
+func (t *teller) declared() []*want {
+	var out []*want
+	for _, x := range t.causes {
+		if c, ok := x.cause.(asking); ok && c.want.decl != nil && !slices.Contains(out, c.want) {
+			out = append(out, c.want)
+		}
+	}
+	return out
+}
+
+// word adds what one word in a declaration could be instead.
+func (t *teller) word() {
+	for _, s := range t.declared() {
+		for _, p := range t.b.w.x.Having(s.pkg) {
+			if id := p.ID(); t.b.w.sees(s.ns, id) && (s.cat == nil || *s.cat == id) {
+				t.channels(s, p)
+			}
+		}
+		if s.starting != "" && s.current == nil {
+			t.say(s, s.pos(subscription.FieldStartingCSV), "leave out startingCSV", func(d *subscription.Subscription) { d.StartingCSV = "" })
+		}
+		if s.decl.Range != "" {
+			t.versions(s)
+		}
+		for _, c := range t.b.w.x.Having(s.pkg) {
+			if id := c.ID(); (s.cat == nil || *s.cat != id) && s.decl.Bundle == "" {
+				t.say(s, s.pos(subscription.FieldCatalog, subscription.FieldPackage), "ask for it from catalog "+id.String(), func(d *subscription.Subscription) { d.Catalog = &id })
+			}
+		}
+		if s.decl.Hold != "" && s.current != nil {
+			t.say(s, s.pos(subscription.FieldHold), "take out the hold", func(d *subscription.Subscription) { d.Hold = "" })
+		}
+	}
+}
+
+// channels adds the other channels of a package: those that are spelled alike
+// first, then the default one.
+func (t *teller) channels(s *want, c *catalog.Catalog) {
+	p, ok := c.Package(s.pkg)
+	if !ok || len(s.channels) == 0 {
+		return
+	}
+	names := append(diag.Nearest(s.channels[0], p.ChannelNames()), p.ChannelNames()...)
+	for _, name := range names {
+		if !slices.Contains(s.channels, name) {
+			t.say(s, s.pos(subscription.FieldChannel, subscription.FieldPackage), "ask for channel "+name, func(d *subscription.Subscription) { d.Channels = []string{name} })
+		}
+	}
+}
+
+// versions adds the newest versions that the range of s leaves out.
+func (t *teller) versions(s *want) {
+	const most = 5
+	pkgs, _ := t.b.w.packages(s)
+	var told []string
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Walk) {
+		v := e.Bundle().Version().String()
+		if len(told) == most || slices.Contains(told, v) {
+			continue
+		}
+		told = append(told, v)
+		t.say(s, s.pos(subscription.FieldRange), "ask for version "+v, func(d *subscription.Subscription) { d.Range = v })
+	}
+}
+
+// namespaces returns where the conflict is.
+func (t *teller) namespaces() []string {
+	var out []string
+	for _, x := range t.causes {
+		out = append(out, x.about().ns)
+		if c, ok := x.cause.(bothProvide); ok {
+			out = append(out, c.other)
+		}
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(ns string) bool { return ns == "" })
+}
+
+// watch adds what the OperatorGroups, or the declarations, could watch instead.
+func (t *teller) watch() {
+	for _, ns := range t.namespaces() {
+		groups := t.b.w.decl.OperatorGroupsIn(ns)
+		if len(groups) > 1 {
+			for i, g := range groups {
+				rest := append(slices.Clone(groups[:i]), groups[i+1:]...)
+				t.try(remedy{Change: Change{rest[0].Pos.String(), "keep OperatorGroup " + g.Name + " alone in namespace " + ns}, apply: func(in *inputs) { in.group(g) }})
+			}
+			continue
+		}
+		for _, g := range groups {
+			for _, to := range [][]string{{ns}, nil} {
+				next := g
+				next.TargetNamespaces, next.Selector = to, nil
+				t.try(remedy{Change: Change{g.At("spec.targetNamespaces").String(), "let OperatorGroup " + g.Name + " watch " + watched(to)}, apply: func(in *inputs) { in.group(next) }})
+			}
+		}
+	}
+	for _, s := range t.declared() {
+		if s.decl.Watch == nil && !s.decl.WatchAll {
+			continue
+		}
+		t.say(s, s.pos(subscription.FieldWatch), "let it watch namespace "+s.ns, func(d *subscription.Subscription) { d.Watch, d.WatchAll = []string{s.ns}, false })
+		t.say(s, s.pos(subscription.FieldWatch), "let it watch all namespaces", func(d *subscription.Subscription) { d.Watch, d.WatchAll = nil, true })
+	}
+}
+
+// flag adds what resolving could be asked for.
+func (t *teller) flag() {
+	run := func(flag string, key Target, change func(*inputs)) {
+		t.try(remedy{Change: Change{Text: "run again with " + strings.TrimSuffix(flag+"="+key.Namespace+"/"+key.Package, "=/")}, apply: change})
+	}
+	for _, s := range t.declared() {
+		if key := (Target{Namespace: s.ns, Package: s.pkg}); s.current != nil && s.approval == subscription.Manual && t.b.w.named(s) == nil {
+			run("--upgrade", key, func(in *inputs) { in.name(key) })
+		}
+	}
+	pinned := t.pinned()
+	if len(pinned) > 0 {
+		run("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
+	}
+	for _, key := range pinned {
+		fresh := key
+		fresh.Anew = true
+		if !slices.ContainsFunc(t.b.w.opt.Named, func(n Target) bool { return n.Namespace == key.Namespace && n.Package == key.Package }) {
+			run("--reinstall", key, func(in *inputs) { in.name(fresh) })
+		}
+		run("--unpin", key, func(in *inputs) { in.opt.Unpin = append(slices.Clone(in.opt.Unpin), key) })
+	}
+}
+
+// pinned returns the pins that take part.
+func (t *teller) pinned() []Target {
+	var out []Target
+	add := func(i *installed, pkg string) {
+		if key := (Target{Namespace: i.ns, Package: pkg}); i.pin != nil && !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	for _, s := range t.declared() {
+		if s.current != nil {
+			add(s.current, s.pkg)
+		}
+	}
+	for _, x := range t.causes {
+		if c, ok := x.cause.(banning); ok && c.why.kind == banPinned {
+			add(t.b.pinned[pkgKey{c.ns, c.pkg}].current, c.pkg)
+		}
+	}
+	return out
+}
+
+// setting adds what quayside.yaml could say.
+func (t *teller) setting() {
+	set := func(text string, change func(*inputs)) {
+		t.try(remedy{Change: Change{Text: text + " in quayside.yaml"}, apply: change})
+	}
+	for _, x := range t.causes {
+		switch c := x.cause.(type) {
+		case banning:
+			if v := c.why.kube; v != "" {
+				set("raise the cluster, and set kubernetesVersion: \""+v+"\"", func(in *inputs) { in.opt.KubernetesVersion = v })
+			}
+			if c.why.kind == banInstallMode || c.why.kind == banCluster {
+				set("install it nevertheless: set requirements: warn", func(in *inputs) { in.opt.Requirements = "warn" })
+			}
+		case bothProvide:
+			set("let them overlap: set allowOverlap: true", func(in *inputs) { in.opt.AllowOverlap = true })
+		case needing:
+			if !t.b.w.opt.SharedDependencies && t.b.several() {
+				set("let another namespace serve it: set sharedDependencies: true", func(in *inputs) { in.opt.SharedDependencies = true })
+			}
+			t.visible(c)
+		}
+	}
+}
+
+// visible adds catalogs that offer what is required to other namespaces.
+func (t *teller) visible(c needing) {
+	for _, cat := range t.b.w.x.Catalogs() {
+		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.sees(c.ns, id) {
+			t.try(remedy{Change: Change{Text: fmt.Sprintf("declare catalog %s in a namespace whose catalogs are global (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
+				apply: func(in *inputs) {
+					in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
+				}})
+		}
+	}
+}
+
+// place adds other namespaces for what is declared: those that there are, else
+// one that watches itself.
+func (t *teller) place() {
+	for _, s := range t.declared() {
+		move := func(ns, text string, change func(*inputs)) {
+			t.try(remedy{Change: Change{s.pos(subscription.FieldNamespace).String(), text}, apply: func(in *inputs) {
+				in.subscription(s.key()).Namespace = ns
+				change(in)
+			}})
+		}
+		for _, g := range t.b.w.decl.OperatorGroups {
+			if g.Namespace != s.ns && !slices.ContainsFunc(t.b.st.wants, func(o *want) bool { return o.ns == g.Namespace && o.pkg == s.pkg }) {
+				move(g.Namespace, "move subscription "+s.key()+" to namespace "+g.Namespace, func(*inputs) {})
+			}
+		}
+		own := s.ns + "-" + s.pkg
+		if len(t.b.w.decl.OperatorGroupsIn(own)) == 0 {
+			move(own, "move subscription "+s.key()+" to a namespace of its own, whose OperatorGroup watches only that", func(in *inputs) {
+				in.group(subscription.OperatorGroup{Namespace: own, Name: own, TargetNamespaces: []string{own}})
+			})
+		}
+	}
+}
