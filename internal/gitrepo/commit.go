@@ -130,7 +130,7 @@ func (r *Repo) point(ref plumbing.ReferenceName, hash plumbing.Hash, who object.
 	if err != nil {
 		return err
 	}
-	_, u.common = r.dirs()
+	u.common = r.common
 	u.logged, u.who.When = set.logsBranches(), time.Now()
 	subject, _, _ := strings.Cut(c.Message, "\n")
 	u.why = "quayside: " + subject

@@ -92,6 +92,22 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: main is %s", c.at, got)
 		}
 	}
+	// Extensions that are of no matter are none in the way.
+	git(t, dir, "config", "core.repositoryFormatVersion", "1")
+	for _, name := range []string{"worktreeConfig", "preciousObjects", "partialClone"} {
+		git(t, dir, "config", "extensions."+name, "true")
+		for _, at := range []string{dir, linked} {
+			if got := revision(t, open(t, at), "main").Hash(); got != git(t, at, "rev-parse", "main") {
+				t.Errorf("%s, %s: main is %s", name, at, got)
+			}
+		}
+	}
+	other := t.TempDir()
+	if exec.Command("git", "-C", other, "init", "-q", "--object-format=sha256").Run() == nil {
+		if _, err := gitrepo.Open(other); err == nil || !strings.Contains(err.Error(), "only SHA-1 objects") {
+			t.Errorf("SHA-256: %v", err)
+		}
+	}
 	if _, err := gitrepo.Open(t.TempDir()); !errors.Is(err, gitrepo.ErrNone) {
 		t.Errorf("no repository: %v", err)
 	}

@@ -22,8 +22,7 @@ func (r *Repo) commitNeeds(parent *Revision, changes []Change) ([]string, error)
 			out = append(out, key)
 		}
 	}
-	_, common := r.dirs()
-	if data, err := os.ReadFile(filepath.Join(common, "info", "attributes")); err == nil && converts(data) {
+	if data, err := os.ReadFile(filepath.Join(r.common, "info", "attributes")); err == nil && converts(data) {
 		out = append(out, "info/attributes")
 	}
 	for _, name := range attributeFiles(changes) {
@@ -79,10 +78,9 @@ func (r *Repo) hooks(set settings, names ...string) []string {
 	if set["core.hookspath"] != "" {
 		return []string{"core.hookspath"}
 	}
-	_, common := r.dirs()
 	var out []string
 	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(common, "hooks", name)); err == nil {
+		if _, err := os.Stat(filepath.Join(r.common, "hooks", name)); err == nil {
 			out = append(out, "the hook "+name)
 		}
 	}

@@ -13,23 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 )
-
-// dirs returns the directory of the work tree's own state, and the one that all
-// work trees share, with objects and branches. They are one where there is one
-// work tree.
-func (r *Repo) dirs() (own, common string) {
-	own = r.git.Storer.(*filesystem.Storage).Filesystem().Root()
-	data, err := os.ReadFile(filepath.Join(own, "commondir"))
-	if err != nil {
-		return own, own
-	}
-	if common = strings.TrimSpace(string(data)); !filepath.IsAbs(common) {
-		common = filepath.Join(own, common)
-	}
-	return own, common
-}
 
 // branchName returns the full name of a branch, and refuses the names by which
 // Git calls other things.
@@ -59,16 +43,15 @@ func (r *Repo) vacant(ref plumbing.ReferenceName) error {
 // branches returns the full names of all branches, in no order, broken ones
 // too.
 func (r *Repo) branches() ([]string, error) {
-	_, common := r.dirs()
 	var out []string
-	err := filepath.WalkDir(filepath.Join(common, "refs", "heads"), func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(r.common, "refs", "heads"), func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && filepath.Ext(name) != lockSuffix {
-			rel, _ := filepath.Rel(common, name)
+			rel, _ := filepath.Rel(r.common, name)
 			out = append(out, filepath.ToSlash(rel))
 		}
 		return err
 	})
-	packed, packedErr := os.ReadFile(filepath.Join(common, "packed-refs"))
+	packed, packedErr := os.ReadFile(filepath.Join(r.common, "packed-refs"))
 	for line := range strings.Lines(string(packed)) {
 		if _, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "refs/heads/") {
 			out = append(out, name)
@@ -83,10 +66,9 @@ func (r *Repo) branches() ([]string, error) {
 // checkedOut returns the work tree that has a branch checked out, or is amid a
 // rebase or bisection of it; empty where none has.
 func (r *Repo) checkedOut(ref plumbing.ReferenceName) string {
-	_, common := r.dirs()
-	linked, _ := filepath.Glob(filepath.Join(common, "worktrees", "*"))
+	linked, _ := filepath.Glob(filepath.Join(r.common, "worktrees", "*"))
 	if set, err := r.settings(); err != nil || !set.on("core.bare") {
-		linked = append(linked, common)
+		linked = append(linked, r.common)
 	}
 	for _, dir := range linked {
 		for _, file := range []string{"HEAD", "rebase-merge/head-name", "rebase-merge/update-refs", "rebase-apply/head-name", "BISECT_START"} {
@@ -117,9 +99,8 @@ func (r *Repo) put(o plumbing.EncodedObject) (plumbing.Hash, error) {
 	if r.git.Storer.HasEncodedObject(hash) == nil {
 		return hash, nil
 	}
-	_, common := r.dirs()
 	name := hash.String()
-	dir := filepath.Join(common, "objects", name[:2])
+	dir := filepath.Join(r.common, "objects", name[:2])
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return hash, err
 	}

@@ -11,13 +11,20 @@
 package gitrepo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
 // ErrNone says that a directory lies in no repository.
@@ -27,6 +34,9 @@ var ErrNone = errors.New("not in a Git repository")
 type Repo struct {
 	git  *git.Repository
 	root string // of the work tree, absolute, symbolic links resolved; empty where the repository is bare
+
+	own    string // directory of the work tree's own state
+	common string // directory that all work trees share, with objects and branches; own where there is one
 
 	// Tell, where it is not nil, is told what Git would heed and nobody does,
 	// for it is not installed.
@@ -48,11 +58,7 @@ func (r *Repo) program(needs []string, what string) *program {
 
 // home returns a directory in which Git finds the repository.
 func (r *Repo) home() string {
-	if r.root != "" {
-		return r.root
-	}
-	own, _ := r.dirs()
-	return own
+	return cmp.Or(r.root, r.own)
 }
 
 // Unclean returns the files in and below paths, which are relative to the work
@@ -70,29 +76,87 @@ func (r *Repo) Unclean(ctx context.Context, paths []string) (names []string, kno
 // Open opens the repository that holds dir: a clone, a linked work tree, or a
 // bare repository, shallow or not. Where there is none the error is ErrNone.
 func Open(dir string) (*Repo, error) {
-	// A bare repository has no .git to be detected by, and may lie in another.
-	r, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
-	if errors.Is(err, git.ErrRepositoryNotExists) {
-		r, err = git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
-	}
-	if errors.Is(err, git.ErrRepositoryNotExists) {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNone)
-	}
+	abs, err := real(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the Git repository of %s: %w", dir, err)
-	}
-	repo := &Repo{git: r}
-	w, err := r.Worktree()
-	if errors.Is(err, git.ErrIsBareRepository) {
-		return repo, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("opening the Git repository of %s: %w", dir, err)
-	}
-	if repo.root, err = real(w.Filesystem.Root()); err != nil {
 		return nil, err
 	}
+	repo, err := open(find(abs))
+	switch {
+	case errors.Is(err, git.ErrRepositoryNotExists):
+		return nil, fmt.Errorf("%s: %w", dir, ErrNone)
+	case errors.Is(err, git.ErrUnknownExtension):
+		return nil, fmt.Errorf("opening the Git repository of %s: %w: only SHA-1 objects, and branches in files, can be read", dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("opening the Git repository of %s: %w", dir, err)
+	}
 	return repo, nil
+}
+
+// find returns the state of the repository that holds dir, and the top of its
+// work tree: the nearest directory upwards with a .git. There is none where dir
+// is a bare repository itself.
+func find(dir string) (state, root string) {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
+			return filepath.Join(at, ".git"), at
+		}
+		if _, err := os.Stat(filepath.Join(dir, "objects")); err == nil && at == dir {
+			if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil {
+				return dir, ""
+			}
+		}
+		if at == filepath.Dir(at) {
+			return dir, ""
+		}
+	}
+}
+
+// open opens the repository with its state in a directory, or in the one that a
+// file names.
+func open(state, root string) (*Repo, error) {
+	if data, err := os.ReadFile(state); err == nil {
+		linked, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+		if !ok {
+			return nil, fmt.Errorf("%s names no directory", state)
+		}
+		if state = linked; !filepath.IsAbs(linked) {
+			state = filepath.Join(root, linked)
+		}
+	}
+	own := osfs.New(state)
+	r := &Repo{root: root, own: state, common: commonOf(state)}
+	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(own, osfs.New(r.common)), cache.NewObjectLRUDefault())
+	var err error
+	r.git, err = git.Open(tolerant{files}, nil)
+	return r, err
+}
+
+// commonOf returns the directory that all work trees share.
+func commonOf(own string) string {
+	data, err := os.ReadFile(filepath.Join(own, "commondir"))
+	if err != nil {
+		return own
+	}
+	if common := strings.TrimSpace(string(data)); filepath.IsAbs(common) {
+		return common
+	}
+	return filepath.Join(own, strings.TrimSpace(string(data)))
+}
+
+// tolerant is a storage of which go-git is not told the extensions that are of
+// no matter to what is done here: settings of a work tree, where it lies, what
+// may not be removed, and that objects may be missing, which is found out.
+type tolerant struct{ *filesystem.Storage }
+
+// Config returns the repository's configuration.
+func (t tolerant) Config() (*config.Config, error) {
+	c, err := t.Storage.Config()
+	if err == nil && c.Raw.HasSection("extensions") {
+		for _, name := range []string{"worktreeConfig", "relativeWorktrees", "preciousObjects", "partialClone"} {
+			c.Raw.Section("extensions").RemoveOption(name)
+		}
+	}
+	return c, err
 }
 
 // Root returns the top of the work tree, as an absolute path without symbolic

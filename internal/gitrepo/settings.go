@@ -27,8 +27,7 @@ func (r *Repo) settings() (settings, error) {
 			out.add(c.Raw)
 		}
 	}
-	own, common := r.dirs()
-	for _, file := range []string{filepath.Join(common, "config"), filepath.Join(own, "config.worktree")} {
+	for _, file := range []string{filepath.Join(r.common, "config"), filepath.Join(r.own, "config.worktree")} {
 		if filepath.Base(file) != "config" && !out.on("extensions.worktreeconfig") {
 			continue
 		}
