@@ -85,15 +85,20 @@ func Outside(s State, accepted []Accepted) ([]Question, error) {
 	return out, nil
 }
 
-// operatorGrants returns what the subjects of each operator may do together.
+// operatorGrants returns what the subjects of each operator may do together. Who
+// is not pinned is none: the rights of the reporter follow from what is installed.
 func operatorGrants(v *view) (map[string][]rbac.Grant, error) {
 	m, err := permissions(v)
 	if err != nil {
 		return nil, err
 	}
 	out, at := map[string][]rbac.Grant{}, homes(v)
+	pinned := func(operator string) bool {
+		_, ok := v.pin(operator)
+		return ok
+	}
 	for _, s := range m.Subjects() {
-		if o := at[s]; o != nil {
+		if o := at[s]; o != nil && pinned(o.Operator) {
 			out[o.Operator] = append(out[o.Operator], m.Direct(s)...)
 		}
 	}

@@ -77,14 +77,15 @@ func objects(files []File, pins []lockfile.Pin, twins map[string][]byte, known [
 }
 
 // Base returns those of files that hold the base of a tree rendered to dir: the
-// objects themselves, without the overlays of clusters and what a GitOps tool
-// reads. dir "." is the root.
+// objects themselves, without the overlays of clusters, what a GitOps tool reads
+// and the Installations, which say once more what is there. dir "." is the root.
 func Base(dir string, files []File) []File {
 	var out []File
 	for _, f := range files {
 		rest, ok := below(dir, f.Path)
 		top, _, _ := strings.Cut(rest, "/")
-		if ok && slices.Contains([]string{"crds", "namespaces", "operators"}, top) {
+		said := strings.HasPrefix(rest, "reporter/installations/installation-")
+		if ok && !said && slices.Contains([]string{"crds", "namespaces", "operators", "reporter"}, top) {
 			out = append(out, f)
 		}
 	}

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,5 +41,30 @@ func TestBaseAndOwn(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"team/chart/templates/widget.yaml"}, skipped); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestBaseHoldsTheReporter wants the reporter's role judged as any other, and
+// what the Installations repeat left out.
+func TestBaseHoldsTheReporter(t *testing.T) {
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: quayside-reporter, labels: {quayside.dev/package: quayside-reporter, quayside.dev/install-namespace: qs}}\nrules: [{apiGroups: [''], resources: [RESOURCE], verbs: [get]}]\n"
+	const program = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: quayside-reporter, namespace: qs, labels: {quayside.dev/package: quayside-reporter, quayside.dev/install-namespace: qs}}\n---\n" +
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: quayside-reporter}\nroleRef: {kind: ClusterRole, name: quayside-reporter}\nsubjects: [{kind: ServiceAccount, name: quayside-reporter, namespace: qs}]\n"
+	state := func(resource string) State {
+		files := Base("out", []File{
+			{Path: "out/reporter/system/all.yaml", Data: []byte(program)},
+			{Path: "out/reporter/installations/clusterrole-quayside-reporter.yaml", Data: []byte(strings.Replace(role, "RESOURCE", resource, 1))},
+			{Path: "out/reporter/installations/installation-a.b.yaml", Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: b, namespace: a}\nspec: {package: " + resource + "}\n")},
+			{Path: "out/clusters/c/reporter/generated/clusterrole-quayside-reporter.yaml", Data: []byte(role)},
+		})
+		objects, err := Objects(files, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return State{Objects: objects}
+	}
+	want := []string{"high rbac.secrets secrets: - → get", "info rbac.lost all namespaces: get pods → -"}
+	if d := cmp.Diff(want, lines(compare(t, state("pods"), state("secrets")))); d != "" {
+		t.Errorf("-want +got\n%s", d)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/lockfile"
 )
 
 func judged(t *testing.T, p Policy, today string) *Report {
@@ -98,7 +100,11 @@ func TestBadPolicies(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	state := func(rules ...string) State {
-		return State{Objects: parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rules...), binding, account, widget("{type: string}")))}
+		reporter := strings.NewReplacer("demo", "quayside-reporter").Replace(doc(clusterRole(rule("''", "services", "get")), binding, account))
+		return State{
+			Pins:    []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1.0.0"}},
+			Objects: append(parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rules...), binding, account, widget("{type: string}"))), parsed(t, "ops/quayside-reporter", "b.yaml", reporter)...),
+		}
 	}
 	small := state(rule("''", "pods", "get"), "{apiGroups: [''], resources: [secrets], resourceNames: [one], verbs: [get]}", "{nonResourceURLs: ['*'], verbs: [get]}")
 	budget, err := Budget(small)
