@@ -126,7 +126,7 @@ func homes(v *view) map[rbac.Subject]*Object {
 		case r.Group != "rbac.authorization.k8s.io":
 		case r.Kind == "ClusterRole":
 			for label, value := range kobj.Map(o.Content, "metadata", "labels") {
-				if role, ok := strings.CutPrefix(label, aggregateTo); ok && value == "true" {
+				if role := rbac.AggregatesTo(label); role != "" && value == "true" {
 					first(rbac.Subject{Kind: "ClusterRole", Name: role}, o)
 				}
 			}
@@ -142,8 +142,6 @@ func homes(v *view) map[rbac.Subject]*Object {
 	}
 	return out
 }
-
-const aggregateTo = "rbac.authorization.k8s.io/aggregate-to-"
 
 // rbacDiff is one subject.
 type rbacDiff struct {

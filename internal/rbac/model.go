@@ -127,10 +127,11 @@ func (m *Model) bind(roles map[roleID]*role, b map[string]any, total *int) error
 
 // granted returns what a role gives in a scope ("" is everywhere).
 func granted(roles map[roleID]*role, id roleID, kind, scope string) []Grant {
+	rules, known := wellKnown(id) // API servers add what is missing of their own again
 	if r := roles[id]; r != nil {
-		return expand(r.rules, scope)
+		rules, known = append(rules, r.rules...), true
 	}
-	if rules, ok := wellKnown(id); ok {
+	if known {
 		return expand(rules, scope)
 	}
 	return []Grant{{Namespace: scope, Role: strings.TrimSpace(kind + " " + id.name)}}
@@ -166,20 +167,35 @@ func expand(rules []rule, scope string) []Grant {
 // builtIn adds the pseudo-subjects: everybody who is bound to a role of the API
 // server that ClusterRoles of the set aggregate into.
 func (m *Model) builtIn(roles map[roleID]*role, total *int) error {
-	for _, name := range []string{"admin", "edit", "view", "cluster-reader"} {
-		label := "rbac.authorization.k8s.io/aggregate-to-" + name
-		s := Subject{Kind: "ClusterRole", Name: name}
-		for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
-			if r := roles[id]; id.namespace == "" && r.labels[label] == "true" {
-				grants := expand(r.rules, "")
-				if *total += len(grants); *total > MaxGrants {
-					return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooMany)
-				}
-				m.direct[s] = append(m.direct[s], grants...)
+	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
+		r := roles[id]
+		for label, value := range r.labels {
+			name := AggregatesTo(label)
+			if id.namespace != "" || value != "true" || name == "" {
+				continue
 			}
+			grants := expand(r.rules, "")
+			if *total += len(grants); *total > MaxGrants {
+				return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooMany)
+			}
+			s := Subject{Kind: "ClusterRole", Name: name}
+			m.direct[s] = append(m.direct[s], grants...)
 		}
 	}
 	return nil
+}
+
+// AggregatesTo returns the role of Kubernetes or OpenShift into which the API
+// server takes a ClusterRole with that label, "" where into none.
+func AggregatesTo(label string) string {
+	role, ok := strings.CutPrefix(label, "rbac.authorization.k8s.io/aggregate-to-")
+	if !ok {
+		role, ok = strings.CutPrefix(label, "authorization.openshift.io/aggregate-to-")
+	}
+	if ok && slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "basic-user"}, role) {
+		return role
+	}
+	return ""
 }
 
 // Subjects returns everybody who is granted something and every ServiceAccount

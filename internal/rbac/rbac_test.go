@@ -78,6 +78,7 @@ func TestModel(t *testing.T) {
 			"x: * *.apps",
 		}},
 		{"role of another namespace is not found", []string{role, bind("RoleBinding", "x", "kind: Role, name: r", sa)}, []string{"x: Role r"}},
+		{"cluster-admin stays what it is, whoever ships another", []string{head + "kind: ClusterRole\nmetadata: {name: cluster-admin}\nrules: []", bind("ClusterRoleBinding", "", "kind: ClusterRole, name: cluster-admin", sa)}, []string{"*: * *", "*: * *.*"}},
 		{"cluster-admin is known", []string{bind("ClusterRoleBinding", "", "kind: ClusterRole, name: cluster-admin", sa)}, []string{"*: * *", "*: * *.*"}},
 		{"unknown role", []string{bind("ClusterRoleBinding", "", "kind: ClusterRole, name: view", sa)}, []string{"*: ClusterRole view"}},
 		{"aggregation, through two levels and a cycle", []string{
@@ -153,12 +154,29 @@ func TestGainedMirrors(t *testing.T) {
 }
 
 func TestBuiltInRolesGrow(t *testing.T) {
-	m, err := New(parse(t, head+"kind: ClusterRole\nmetadata: {name: c, labels: {rbac.authorization.k8s.io/aggregate-to-edit: 'true'}}\nrules: [{apiGroups: [x.io], resources: [xs], verbs: [create]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]string{"*: create xs.x.io"}, words(m.Of(Subject{Kind: "ClusterRole", Name: "edit"}))); d != "" {
-		t.Error(d)
+	for label, role := range map[string]string{
+		"rbac.authorization.k8s.io/aggregate-to-edit":             "edit",
+		"rbac.authorization.k8s.io/aggregate-to-cluster-reader":   "cluster-reader",
+		"authorization.openshift.io/aggregate-to-basic-user":      "basic-user",
+		"rbac.authorization.k8s.io/aggregate-to-things":           "",
+		"example.com/rbac.authorization.k8s.io/aggregate-to-edit": "",
+	} {
+		m, err := New(parse(t, head+"kind: ClusterRole\nmetadata: {name: c, labels: {"+label+": 'true'}}\nrules: [{apiGroups: [x.io], resources: [xs], verbs: [create]}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []Subject
+		if role != "" {
+			want = []Subject{{Kind: "ClusterRole", Name: role}}
+		}
+		if d := cmp.Diff(want, m.Subjects()); d != "" {
+			t.Errorf("%s: %s", label, d)
+		}
+		for _, s := range want {
+			if d := cmp.Diff([]string{"*: create xs.x.io"}, words(m.Of(s))); d != "" {
+				t.Error(d)
+			}
+		}
 	}
 }
 
