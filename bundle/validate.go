@@ -275,24 +275,34 @@ func checkConversions(c *checker) {
 // put right: on every group, on OLM's own, and on webhooks themselves.
 func checkWebhookRules(c *checker) {
 	for _, w := range c.csv.Webhooks {
-		rules, _ := w.Fields["rules"].([]any)
-		for i, v := range rules {
-			rule, _ := v.(map[string]any)
-			at := index(w.Field+".rules", i)
-			groups, resources := listed(rule, "apiGroups"), listed(rule, "resources")
-			for _, g := range groups {
-				if g == "*" || g == "operators.coreos.com" || g == "olm.operatorframework.io" {
-					c.faultf("%s.apiGroups: a webhook on group %q is not allowed", at, g)
-				}
+		c.webhookRules(diag.Pos{File: c.csv.File}, w.Field, w.Fields)
+	}
+	for _, o := range c.b.Objects {
+		if o.Group() != "admissionregistration.k8s.io" {
+			continue
+		}
+		for i, w := range each(o.Fields, "webhooks") {
+			c.webhookRules(o.Pos(), o.String()+": "+index("webhooks", i), w)
+		}
+	}
+}
+
+func (c *checker) webhookRules(pos diag.Pos, field string, webhook map[string]any) {
+	for i, rule := range each(webhook, "rules") {
+		at := index(field+".rules", i)
+		groups, resources := listed(rule, "apiGroups"), listed(rule, "resources")
+		for _, g := range groups {
+			if g == "*" || g == "operators.coreos.com" || g == "olm.operatorframework.io" {
+				c.errs.Addf(pos, "%s.apiGroups: a webhook on group %q is not allowed", at, g)
 			}
-			if !slices.Contains(groups, "admissionregistration.k8s.io") {
-				continue
-			}
-			for _, r := range resources {
-				switch strings.ToLower(r) {
-				case "*", "mutatingwebhookconfiguration", "mutatingwebhookconfigurations", "validatingwebhookconfiguration", "validatingwebhookconfigurations":
-					c.faultf("%s.resources: a webhook on %q is not allowed", at, r)
-				}
+		}
+		if !slices.Contains(groups, "admissionregistration.k8s.io") {
+			continue
+		}
+		for _, r := range resources {
+			switch strings.ToLower(r) {
+			case "*", "*/*", "mutatingwebhookconfiguration", "mutatingwebhookconfigurations", "validatingwebhookconfiguration", "validatingwebhookconfigurations":
+				c.errs.Addf(pos, "%s.resources: a webhook on %q is not allowed", at, r)
 			}
 		}
 	}

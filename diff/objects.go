@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
 func objectRules() []Rule {
 	return []Rule{
 		{"objects.changed", Info, "other fields changed", "no rule of its own speaks of these fields"},
+		{"objects.reserved-name", High, "object under a name of the cluster's own", "the object takes the place of one that the cluster makes and relies on: whoever is bound to that role, or talks to that API, gets what the bundle says"},
 		{"objects.exposed", Medium, "Service reachable from outside", "a load balancer, a node port or an external address leads into the cluster"},
 	}
 }
@@ -24,7 +26,11 @@ func compareObjects(c *comparison) {
 	other := append(append(rbacKinds(), webhookKinds()...), crdKind)
 	other = slices.DeleteFunc(other, func(k string) bool { return k == "ServiceAccount" })
 	for _, p := range c.changed {
-		if p.after == nil || p.after.Ref().is(other...) {
+		if p.after == nil {
+			continue
+		}
+		c.reserved(p.after)
+		if p.after.Ref().is(other...) {
 			continue
 		}
 		c.exposed(p)
@@ -41,6 +47,18 @@ func compareObjects(c *comparison) {
 		c.add("objects.changed", p.after, Finding{
 			Before: d.show(func(ch change) string { return ch.before }), After: d.show(func(ch change) string { return ch.after }),
 			Message: fmt.Sprintf("%s: %s", plural(len(d.changes), "field changed", "fields changed"), some(d.fields(), 6)), steps: fieldSteps(d.changes[0].field),
+		})
+	}
+}
+
+// reserved reports an object under a name of the cluster's own. A Namespace that
+// operators are installed in has its name from the user.
+func (c *comparison) reserved(o *Object) {
+	name := o.Ref().Name
+	chosen := o.Ref().is("Namespace") && kobj.Text(o.Content, "metadata", "labels", "quayside.dev/install-namespace") == name
+	if !chosen && kinds.Reserved(o.Content) {
+		c.add("objects.reserved-name", o, Finding{
+			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a name of the cluster's own", name), steps: path("metadata", "name"),
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -33,6 +34,15 @@ func (in *install) legal(o Object, errs *diag.List) {
 	}
 	for _, f := range admit.Metadata(o) {
 		errs.Addf(place(in.b, o), "%s: %s: %s", o.Key(), f.Field, f.Message)
+	}
+}
+
+// free refuses a name that belongs to the cluster, unless the workspace allows
+// it.
+func (in *install) free(o Object, errs *diag.List) {
+	if id := o.Kind() + "/" + o.Name(); kinds.Reserved(o) && !slices.Contains(in.opt.AllowNames, id) {
+		errs.Addf(place(in.b, o), "%s: the name belongs to the cluster, whose own object this would take the place of; "+
+			"if that is meant, list %q under spec.allowNames in quayside.yaml", o.Key(), id)
 	}
 }
 
@@ -77,7 +87,7 @@ func (t *tree) taken(crds []provider) error {
 // is made of it.
 func place(b *bundle.Bundle, o Object) diag.Pos {
 	for _, file := range b.Objects {
-		if file.Group() == o.Group() && file.Kind() == o.Kind() && file.Name() == o.Name() {
+		if (file.Group() == o.Group() || file.APIVersion() == "") && file.Kind() == o.Kind() && file.Name() == o.Name() {
 			return file.Pos()
 		}
 	}

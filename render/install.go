@@ -68,6 +68,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	for i, o := range objects {
 		objects[i] = in.own(plainMetadata(o))
 		in.legal(objects[i], &errs)
+		in.free(objects[i], &errs)
 	}
 	if err := errs.Err(); err != nil {
 		return nil, nil, err

@@ -54,6 +54,11 @@ func (t *tree) reporter() error {
 		dir     string
 		objects []Object
 	}{{reporterSystem, system}, {reporterPins, pins}} {
+		for _, o := range part.objects {
+			if i := slices.IndexFunc(t.objects, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
+				return fmt.Errorf("spec.reporter: %s is the reporter's, and %s holds one too", o.Key(), t.objects[i].Path)
+			}
+		}
 		dir := path.Join(reporterDir, part.dir)
 		names := reporterFiles(part.objects)
 		for i, o := range part.objects {

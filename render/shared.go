@@ -53,10 +53,10 @@ func (t *tree) crds() ([]string, error) {
 	return paths, errors.Join(errs...)
 }
 
-// sharedCRDs returns the CRDs that no operator brings.
+// sharedCRDs returns the CRDs that no operator brings, and no platform.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
-	if len(t.installs) > 0 {
+	if len(t.installs) > 0 && !t.opt.OpenShift {
 		out = append(out, shared(operatorConditionCRD(), ""))
 	}
 	if t.opt.Reporter != nil {

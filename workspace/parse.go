@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/certificates"
 	"github.com/quayside/quayside/render/profile"
@@ -124,6 +125,11 @@ func (v validator) all() {
 	v.reporter()
 	for i, name := range w.ImagePullSecrets {
 		v.Name(index("spec.imagePullSecrets", i), name)
+	}
+	for i, name := range w.AllowNames {
+		if !kinds.ReservedName(name) {
+			v.Addf(index("spec.allowNames", i), "%q is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave", name)
+		}
 	}
 	v.url("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)

@@ -32,10 +32,11 @@ type Workspace struct {
 	Declarations       []string          `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. Other kinds found there are ignored."`
 	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
-	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\". Where unset, checks that need it are left out."`
+	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\": what the platform brings itself is not rendered. Where unset, checks that need it are left out."`
 	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
 	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
 	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
+	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Names of the cluster's own under which bundles may bring objects all the same, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
 	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
 	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
 	Certificates       certificates.Name `json:"certificates" default:"\"cert-manager\"" doc:"Who issues the certificates of webhooks."`

@@ -63,6 +63,7 @@ spec:
   requirements: warn
   sharedDependencies: false
   allowOverlap: true
+  allowNames: [ClusterRole/cluster-admin, "ClusterRoleBinding/system:node", Namespace/kube-system, APIService/v1.apps, PriorityClass/system-x]
   output: rendered
   profile: flux
   certificates: secret
@@ -91,7 +92,9 @@ func TestParse(t *testing.T) {
 			{Name: "operatorhubio", Namespace: "olm", Source: "oci:catalogs/operatorhubio", Priority: 3},
 			{Name: "own", Source: "bundles:../corpus/bundles"},
 		},
-		KubernetesVersion: "1.34", OpenShiftVersion: "4.20.1", Requirements: "warn", AllowOverlap: true, Output: "rendered", Profile: "flux", Certificates: "secret",
+		KubernetesVersion: "1.34", OpenShiftVersion: "4.20.1", Requirements: "warn", AllowOverlap: true,
+		AllowNames: []string{"ClusterRole/cluster-admin", "ClusterRoleBinding/system:node", "Namespace/kube-system", "APIService/v1.apps", "PriorityClass/system-x"},
+		Output:     "rendered", Profile: "flux", Certificates: "secret",
 		Proxy: workspace.Proxy{HTTPProxy: "http://proxy:3128", NoProxy: ".svc"}, Mirrors: []string{"mirrors.yaml"},
 		Trust: []workspace.Trust{
 			{Match: "quay.io/org/*", Keys: []string{"cosign.pub"}},
@@ -115,7 +118,7 @@ func TestParse(t *testing.T) {
 	for field, want := range map[string]string{
 		"spec.catalogs[0].source":   "quayside.yaml:6:51",
 		"spec.catalogs[1].priority": "quayside.yaml:7:5",
-		"spec.reporter.enabled":     "quayside.yaml:26:23",
+		"spec.reporter.enabled":     "quayside.yaml:27:23",
 		"nowhere":                   "quayside.yaml",
 	} {
 		if got := got.At(field).String(); got != want {
@@ -134,6 +137,7 @@ func TestErrors(t *testing.T) {
 		"unknown field":  {head + "  catalog: []\n", `quayside.yaml:4:3: unknown field "catalog" in spec (did you mean "catalogs"?)`},
 		"unknown nested": {head + "  policy:\n    failOnn: high\n", `quayside.yaml:5:5: unknown field "failOnn" in spec.policy (did you mean "failOn"?)`},
 		"version number": {head + "  kubernetesVersion: 1.30\n", `quayside.yaml:4:22: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)`},
+		"names":          {head + "  allowNames: [ClusterRole/cluster-admin, ClusterRole/mine, cluster-admin, Role/view, \"\"]\n", "quayside.yaml:4:43: spec.allowNames[1]: \"ClusterRole/mine\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave\nquayside.yaml:4:61: spec.allowNames[2]: \"cluster-admin\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave\nquayside.yaml:4:76: spec.allowNames[3]: \"Role/view\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave\nquayside.yaml:4:87: spec.allowNames[4]: \"\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave"},
 		"versions":       {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
 		"enums":          {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of off, info, low, medium, high, critical (did you mean \"high\"?)"},
 		"paths":          {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},

@@ -1,11 +1,11 @@
 // Package kinds knows what an API server serves of its own, and what may be
-// added to that: its groups and kinds, the namespaces that belong to the cluster,
-// and how a definition of a custom resource reads.
+// added to that: its groups and kinds, the names that belong to the cluster, and
+// how a definition of a custom resource reads.
 //
 // It reads values and asks no cluster. A kind that it does not know is one of
 // somebody else's, unless its group is one of Kubernetes'.
 //
-// Start from [Faults], [Define] and [Namespaced].
+// Start from [Faults], [Define] and [Reserved].
 package kinds
 
 import (

@@ -197,3 +197,57 @@ func TestNamespaced(t *testing.T) {
 		}
 	}
 }
+
+func TestReserved(t *testing.T) {
+	const authz = "rbac.authorization.k8s.io/v1"
+	for _, c := range []struct {
+		apiVersion, kind, name string
+		want                   bool
+	}{
+		{authz, "ClusterRole", "cluster-admin", true},
+		{authz, "ClusterRole", "view", true},
+		{authz, "ClusterRole", "system:node", true},
+		{authz, "ClusterRole", "view-things", false},
+		{authz, "ClusterRole", "Admin", false},
+		{"example.com/v1", "ClusterRole", "admin", false},
+		{authz, "ClusterRoleBinding", "cluster-admin", true},
+		{authz, "ClusterRoleBinding", "self-provisioners", true},
+		{authz, "Role", "admin", false},
+		{"v1", "Namespace", "default", true},
+		{"v1", "Namespace", "kube-public", true},
+		{"v1", "Namespace", "openshift-monitoring", true},
+		{"v1", "Namespace", "kubevirt", false},
+		{"v1", "ConfigMap", "kube-system", false},
+		{"scheduling.k8s.io/v1", "PriorityClass", "system-node-critical", true},
+		{"scheduling.k8s.io/v1", "PriorityClass", "systemic", false},
+		{"flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "exempt", true},
+		{"flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "system", true},
+		{"flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "things", false},
+		{"security.openshift.io/v1", "SecurityContextConstraints", "privileged", true},
+		{"security.openshift.io/v1", "SecurityContextConstraints", "restricted-v2", true},
+		{"security.openshift.io/v1", "SecurityContextConstraints", "things-privileged", false},
+	} {
+		o := kobj.New(c.apiVersion, c.kind, "", c.name)
+		if got := Reserved(o); got != c.want {
+			t.Errorf("%s: got %v", o.Key(), got)
+		}
+		if c.want && !ReservedName(c.kind+"/"+c.name) {
+			t.Errorf("%s/%s cannot be allowed", c.kind, c.name)
+		}
+	}
+	for group, want := range map[string]bool{
+		"apps": true, "": true, "rbac.authorization.k8s.io": true, "route.openshift.io": true, "packages.operators.coreos.com": true,
+		"custom.metrics.k8s.io": false, "metrics.k8s.io": false, "beams.example.com": false,
+	} {
+		named, spelled := kobj.New("apiregistration.k8s.io/v1", "APIService", "", "v1."+group), kobj.New("apiregistration.k8s.io/v1", "APIService", "", "v1.example.com")
+		named["spec"], spelled["spec"] = map[string]any{"group": "example.com"}, map[string]any{"group": group}
+		if Reserved(named) != want || Reserved(spelled) != want {
+			t.Errorf("APIService of %q: got %v, %v", group, Reserved(named), Reserved(spelled))
+		}
+	}
+	for _, id := range []string{"", "ClusterRole", "ClusterRole/", "/admin", "Role/admin", "clusterrole/admin", "Namespace/mine"} {
+		if ReservedName(id) {
+			t.Errorf("%q can be allowed, and nothing needs it", id)
+		}
+	}
+}

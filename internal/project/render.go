@@ -82,6 +82,8 @@ func (p *Project) renderOptions() (render.Options, error) {
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
 		KubernetesVersion: w.KubernetesVersion,
+		OpenShift:         w.OpenShiftVersion != "",
+		AllowNames:        w.AllowNames,
 		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},
 		ImagePullSecrets:  w.ImagePullSecrets,
 		CSVAnnotations:    w.CSVAnnotations,

@@ -1,0 +1,122 @@
+package render
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestReservedNames ships objects under names of the cluster's own: each is an
+// error with its file, unless the workspace allows just that name.
+func TestReservedNames(t *testing.T) {
+	const authz = "apiVersion: rbac.authorization.k8s.io/v1, "
+	for id, manifest := range map[string]string{
+		"ClusterRole/cluster-admin":             "{kind: ClusterRole, metadata: {name: cluster-admin}, rules: []}",
+		"ClusterRole/system:node":               "{" + authz + "kind: ClusterRole, metadata: {name: 'system:node'}, rules: []}",
+		"ClusterRole/view":                      "{apiVersion: v1, kind: AnyList, items: [{" + authz + "kind: ClusterRole, metadata: {name: view}, rules: []}]}",
+		"ClusterRoleBinding/cluster-admin":      "{" + authz + "kind: ClusterRoleBinding, metadata: {name: cluster-admin}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: ServiceAccount, name: sa}]}",
+		"Namespace/kube-system":                 "{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}",
+		"Namespace/openshift-monitoring":        "{apiVersion: v1, kind: Namespace, metadata: {name: openshift-monitoring}}",
+		"Namespace/default":                     "{apiVersion: v1, kind: Namespace, metadata: {name: default, namespace: ns}}",
+		"PriorityClass/system-cluster-critical": "{apiVersion: scheduling.k8s.io/v1beta1, kind: PriorityClass, metadata: {name: system-cluster-critical}, value: 1}",
+		"APIService/v1.apps":                    "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.apps}, spec: {group: apps, version: v1, groupPriorityMinimum: 100, versionPriority: 1}}",
+		"FlowSchema/exempt":                     "{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: exempt}}",
+		"SecurityContextConstraints/privileged": "{apiVersion: security.openshift.io/v1, kind: SecurityContextConstraints, metadata: {name: privileged}}",
+	} {
+		bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}
+		_, err := renderSmall(bundles, nil, Options{AllowNames: []string{"ClusterRole/edit", id + "x"}})
+		if err == nil || !strings.Contains(err.Error(), "manifests/x0.yaml: ") || !strings.Contains(err.Error(), `belongs to the cluster`) || !strings.Contains(err.Error(), `list "`+id+`" under spec.allowNames`) {
+			t.Errorf("%s: got %v", id, err)
+		}
+		res, err := renderSmall(bundles, nil, Options{AllowNames: []string{id}})
+		if err != nil {
+			t.Errorf("%s, allowed: %v", id, err)
+			continue
+		}
+		if !slices.ContainsFunc(res.Objects, func(r Rendered) bool { return r.Object.Kind()+"/"+r.Object.Name() == id }) {
+			t.Errorf("%s is allowed, and not rendered", id)
+		}
+	}
+}
+
+// TestElsewhere ships objects that name namespaces of the cluster's own: they
+// come to lie in the install namespace.
+func TestElsewhere(t *testing.T) {
+	res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1",
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, namespace: kube-system}, roleRef: {kind: Role, name: c}, subjects: [{kind: ServiceAccount, name: sa, namespace: kube-system}]}",
+		"{apiVersion: example.com/v1, kind: Unheard, metadata: {name: d, namespace: openshift-config}}")}, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range res.Objects {
+		if ns := r.Object.Namespace(); ns != "" && ns != "ns" {
+			t.Errorf("%s lies in %s", r.Object.Key(), ns)
+		}
+		for _, s := range kobj.Items(r.Object, "subjects") {
+			if kobj.Text(s, "namespace") != "ns" {
+				t.Errorf("%s binds %v", r.Object.Key(), s)
+			}
+		}
+	}
+}
+
+// TestShippedWebhookRules ships webhook configurations that see what those of a
+// CSV may not see.
+func TestShippedWebhookRules(t *testing.T) {
+	for rule, want := range map[string]string{
+		"{apiGroups: [''], resources: [pods]}":                                                  "",
+		"{apiGroups: [admissionregistration.k8s.io], resources: [validatingadmissionpolicies]}": "",
+		"{apiGroups: ['*'], resources: [pods]}":                                                 `apiGroups: a webhook on group "*" is not allowed`,
+		"{apiGroups: [apps, operators.coreos.com], resources: [pods]}":                          `apiGroups: a webhook on group "operators.coreos.com" is not allowed`,
+		"{apiGroups: [admissionregistration.k8s.io], resources: ['*/*']}":                       `resources: a webhook on "*/*" is not allowed`,
+	} {
+		manifest := "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w}, webhooks: [{name: a.b.io, clientConfig: {url: 'https://a.b.io'}, sideEffects: None, admissionReviewVersions: [v1], rules: [" + rule + "]}]}"
+		_, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", manifest)}, nil, Options{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "manifests/x0.yaml: ValidatingWebhookConfiguration w: webhooks[0].rules[0]."+want) {
+			t.Errorf("%s: got %v, want %q", rule, err, want)
+		}
+	}
+}
+
+// TestReporterIsAlone ships an object of the reporter's own name.
+func TestReporterIsAlone(t *testing.T) {
+	bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: quayside-reporter}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}")}
+	_, err := renderSmall(bundles, nil, Options{Reporter: reporterOptions()})
+	const want = "spec.reporter: ClusterRole.rbac.authorization.k8s.io quayside-reporter is the reporter's, and operators/ns/x/clusterrole-quayside-reporter.yaml holds one too"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	if _, err := renderSmall(bundles, nil, Options{}); err != nil {
+		t.Errorf("without a reporter: %v", err)
+	}
+}
+
+// TestOpenShift leaves out what the platform brings, and expects it of nobody.
+func TestOpenShift(t *testing.T) {
+	for _, platform := range []bool{false, true} {
+		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1")}, nil, Options{OpenShift: platform}, lockfile.Namespace{Name: "ns"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(kind, name string) bool {
+			return slices.ContainsFunc(res.Objects, func(r Rendered) bool { return r.Object.Kind() == kind && r.Object.Name() == name })
+		}
+		if has("CustomResourceDefinition", conditionCRD) == platform || !has("OperatorCondition", "x") || !has("CustomResourceDefinition", "things.x.io") {
+			t.Errorf("OpenShift %v: the OperatorCondition has its definition: %v", platform, has("CustomResourceDefinition", conditionCRD))
+		}
+		all, err := res.Installations("default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range all[0].Spec.Objects {
+			if ref.Name == conditionCRD && platform {
+				t.Error("the Installation expects the platform's CRD")
+			}
+		}
+	}
+}
