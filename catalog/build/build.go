@@ -48,6 +48,7 @@ func Check(fsys fs.FS, prefix string) (*bundle.Bundle, []diag.Warning, error) {
 		return nil, nil, diag.Below(prefix, err)
 	}
 	warnings, err := bundle.Validate(b)
+	warnings = append(warnings, bundle.Conventions(b)...)
 	if err == nil {
 		var more []diag.Warning
 		more, err = render.Validate(b)
