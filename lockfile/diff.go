@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // ChangeKind says what happened to a pin, a catalog or a declared Namespace.
@@ -31,6 +32,8 @@ type Change struct {
 	Catalog   *catalog.ID // of a catalog alone
 	From, To  string      // versions of a pin, digests of a catalog; empty where there was none
 	Fields    []string    // names, as in the file, of all that differs; sorted; nil when added or removed
+	Pos       diag.Pos    // of the block, where the old lock has it and was parsed
+	At        diag.Fields // likewise, of the names of its fields
 }
 
 // Diff returns what became of old: catalogs first, by namespace and name, then
@@ -43,7 +46,7 @@ func Diff(old, new *File) []Change {
 		id := cmp.Or(x, y).ID
 		c.Catalog, c.Namespace = &id, id.Namespace
 		if x != nil {
-			c.From = string(x.Digest)
+			c.From, c.Pos, c.At = string(x.Digest), x.Pos, x.Fields
 		}
 		if y != nil {
 			c.To = string(y.Digest)
@@ -51,12 +54,15 @@ func Diff(old, new *File) []Change {
 	})
 	each(&out, a.Namespaces, b.Namespaces, compareNamespaces, namespaceBlock, func(c *Change, x, y *Namespace) {
 		c.Namespace = cmp.Or(x, y).Name
+		if x != nil {
+			c.Pos, c.At = x.Pos, x.Fields
+		}
 	})
 	each(&out, a.Pins, b.Pins, comparePins, pinBlock, func(c *Change, x, y *Pin) {
 		either := cmp.Or(x, y)
 		c.Namespace, c.Package = either.Namespace, either.Package
 		if x != nil {
-			c.From = x.Version
+			c.From, c.Pos, c.At = x.Version, x.Pos, x.Fields
 		}
 		if y != nil {
 			c.To = y.Version

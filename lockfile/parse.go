@@ -115,6 +115,15 @@ func (p *parser) at(n *yaml.Node, field string) diag.Pos {
 	return yamlnode.At(p.file, n)
 }
 
+// fields returns where the names of a block's fields stand.
+func (p *parser) fields(n *yaml.Node) diag.Fields {
+	out := diag.Fields{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		out[n.Content[i].Value] = yamlnode.At(p.file, n.Content[i])
+	}
+	return out
+}
+
 func (p *parser) required(n *yaml.Node, what string, fields ...[2]string) {
 	for _, f := range fields {
 		if f[1] == "" {
@@ -147,7 +156,7 @@ func (p *parser) catalog(n *yaml.Node) Catalog {
 	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 	id := catalog.ID{Namespace: w.Namespace, Name: w.Name}
 	q.required(n, "catalog", [2]string{"name", w.Name}, [2]string{"source", w.Source})
-	c := Catalog{ID: id, Source: w.Source, Digest: q.digest(n, "digest", w.Digest), Identity: w.Identity, Pos: yamlnode.At(p.file, n)}
+	c := Catalog{ID: id, Source: w.Source, Digest: q.digest(n, "digest", w.Digest), Identity: w.Identity, Pos: yamlnode.At(p.file, n), Fields: p.fields(n)}
 	q.sum(n, "catalog "+strconv.Quote(id.String()), remedy, w.Checksum, catalogBlock(c))
 	p.errs = append(p.errs, q.errs...)
 	return c
@@ -158,7 +167,7 @@ func (p *parser) namespace(n *yaml.Node) Namespace {
 	var w wireNamespace
 	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 	q.required(n, "Namespace", [2]string{"name", w.Name})
-	ns := Namespace{Name: w.Name, Labels: w.Labels, Annotations: w.Annotations, Pos: yamlnode.At(p.file, n)}
+	ns := Namespace{Name: w.Name, Labels: w.Labels, Annotations: w.Annotations, Pos: yamlnode.At(p.file, n), Fields: p.fields(n)}
 	q.sum(n, "Namespace "+strconv.Quote(ns.Name), remedy, w.Checksum, namespaceBlock(ns))
 	p.errs = append(p.errs, q.errs...)
 	return ns
@@ -184,7 +193,7 @@ func (p *parser) convert(n *yaml.Node, w *wirePin) Pin {
 		Subscription: w.Subscription, Generated: w.Generated, Approval: w.Approval, Hold: w.Hold,
 		WatchNamespaces: w.WatchNamespaces, OperatorGroup: w.OperatorGroup,
 		Replaces: w.Replaces, Skipped: w.Skipped, RemainingHops: w.RemainingHops, Config: w.Config,
-		Declaration: p.digest(n, "declaration", w.Declaration), Pos: yamlnode.At(p.file, n),
+		Declaration: p.digest(n, "declaration", w.Declaration), Pos: yamlnode.At(p.file, n), Fields: p.fields(n),
 	}
 	if w.InstallMode != "" {
 		mode, err := catalog.ParseInstallMode(w.InstallMode)

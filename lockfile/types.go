@@ -19,7 +19,8 @@ type Catalog struct {
 	Source   string         // canonical reference: "image:quay.io/operatorhubio/catalog:latest", "oci:catalogs/operatorhubio"; never a mirror's
 	Digest   catalog.Digest // of the image manifest, or of the directory's content
 	Identity string         // who signed it, where the workspace demands a signature; else empty
-	Pos      diag.Pos
+	Pos      diag.Pos       // of the block, in the file it was parsed from
+	Fields   diag.Fields    // likewise, of the names of what the block says
 }
 
 // Namespace is a Namespace that stands among the declarations: nothing but what
@@ -29,6 +30,7 @@ type Namespace struct {
 	Labels      map[string]string // as declared; nil for none
 	Annotations map[string]string
 	Pos         diag.Pos
+	Fields      diag.Fields
 }
 
 // Pin is one installed package.
@@ -58,6 +60,7 @@ type Pin struct {
 	Properties      []catalog.Property // what the catalog says it provides and requires, so that a pin outlives its catalog entry
 	Declaration     catalog.Digest     // of the declarations that it answers
 	Pos             diag.Pos           // of the block, in the file it was parsed from
+	Fields          diag.Fields        // likewise, of the names of what the block says: "version"
 }
 
 // Request is one reason why a package is pinned.

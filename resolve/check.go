@@ -1,11 +1,14 @@
 package resolve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
@@ -13,77 +16,248 @@ import (
 
 // StaleError says that a lock no longer answers the declarations.
 type StaleError struct {
-	Reasons []Reason // of Namespaces by name, then of pins by namespace and package
+	Reasons []Reason // of catalogs, then of Namespaces by name, then of pins by namespace and package
 }
 
-// Reason is one thing that a lock says otherwise than it would be written now.
+// Reason is one thing that a lock says otherwise than it would be written now,
+// or that nobody could find out to be so.
 type Reason struct {
-	Namespace string `json:"namespace"`
-	Package   string `json:"package"` // empty for a declared Namespace
-	Text      string `json:"text"`    // "is not pinned", "is pinned and nothing requires it"
+	Catalog   string   `json:"catalog,omitempty"` // of a catalog alone: "olm/operatorhubio"
+	Namespace string   `json:"namespace,omitempty"`
+	Package   string   `json:"package,omitempty"` // empty for a declared Namespace
+	Text      string   `json:"text"`              // "is not pinned", "is pinned and nothing requires it"
+	Fields    []Field  `json:"fields,omitempty"`  // sorted; nil where it is about the whole block
+	Pos       diag.Pos `json:"-"`                 // in the lock, of the first of Fields that it has, else of the block; none where there is none
+}
+
+// Field is a field of a block.
+type Field struct {
+	Name string `json:"name"`           // as in the lock
+	Line int    `json:"line,omitempty"` // 0: the block has none
+}
+
+// String returns the reason with its place.
+func (r Reason) String() string {
+	return (&diag.Error{Pos: r.Pos, Msg: r.Sentence()}).Error()
+}
+
+// Sentence returns what the reason is about and what it says.
+func (r Reason) Sentence() string {
+	subject := strings.TrimPrefix(r.Namespace+"/"+r.Package, "/")
+	switch {
+	case r.Catalog != "":
+		subject = "catalog " + r.Catalog
+	case r.Package == "":
+		subject = "Namespace " + r.Namespace
+	}
+	text := subject + " " + r.Text
+	for i, f := range r.Fields {
+		text += [...]string{": ", ", "}[min(i, 1)] + f.Name
+		if f.Line > 0 && f.Line != r.Pos.Line {
+			text += fmt.Sprintf(" (line %d)", f.Line)
+		}
+	}
+	return text
 }
 
 // Error returns one reason a line.
 func (e *StaleError) Error() string {
-	lines := make([]string, len(e.Reasons))
-	for i, r := range e.Reasons {
-		subject := strings.TrimPrefix(r.Namespace+"/"+r.Package, "/")
-		if r.Package == "" {
-			subject = "Namespace " + r.Namespace
-		}
-		lines[i] = inert.Line(subject + " " + r.Text)
+	text := "the lock is stale:"
+	for _, r := range e.Reasons {
+		text += "\n\t" + inert.Line(r.String())
 	}
-	return "the lock is stale:\n\t" + strings.Join(lines, "\n\t")
+	return text
 }
 
-// Check reports whether lock still answers decl: a plain Resolve from it would
-// change nothing. That a catalog offers something newer makes no lock stale. The
-// error is a *StaleError, a Conflicts where the lock cannot be brought in step,
-// or nil.
-func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) error {
+// Verdict is what is to be said of a lock.
+type Verdict struct {
+	Stale     []Reason       // what it says otherwise than it would be written now; in the order of lockfile.Diff
+	Unchecked []Reason       // what it says and no catalog that was read confirms, likewise
+	Warnings  []diag.Warning // as a plain Resolve would give them
+}
+
+// Check says whether lock still answers decl: a plain Resolve from it would
+// change nothing. That a catalog offers something newer makes no lock stale, and
+// what the lock says of a catalog that has changed since is not known to be
+// wrong. The error is a Conflicts where the lock cannot be brought in step.
+func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) (*Verdict, error) {
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
+	opt.fresh = true
 	if lock == nil {
 		lock = lockfile.New(nil, nil)
 	}
 	res, err := Resolve(x, decl, lock, opt)
 	var conflicts Conflicts
 	if err != nil && !errors.As(err, &conflicts) {
-		return err
+		return &Verdict{}, err
 	}
-	var stale StaleError
-	for _, c := range lockfile.Diff(lock, res.Partial) {
-		if c.Catalog == nil {
-			stale.Reasons = append(stale.Reasons, Reason{Namespace: c.Namespace, Package: c.Package, Text: reasonFor(c)})
+	c := checker{x: x, lock: lock, stands: standing(x, lock), Verdict: Verdict{Warnings: res.Warnings}}
+	stays := map[string]bool{}
+	for _, p := range lock.Pins {
+		if now, ok := res.Partial.Pin(p.Namespace, p.Package); ok && now.Bundle == p.Bundle {
+			stays[p.Key()] = true
+			c.confirm(p, decl)
 		}
 	}
-	if err != nil {
-		return err
+	for _, change := range lockfile.Diff(lock, res.Partial) {
+		if change.Kind == lockfile.Moved && stays[change.Namespace+"/"+change.Package] {
+			change.Kind = lockfile.Changed // the lock has a wrong version
+		}
+		c.compare(change)
 	}
-	if len(stale.Reasons) > 0 {
-		return &stale
+	slices.SortStableFunc(c.Unchecked, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(len(b.Catalog), len(a.Catalog)), strings.Compare(a.Catalog, b.Catalog), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
+	})
+	return &c.Verdict, err
+}
+
+// toldByEntry returns the fields of a pin that the entry of its bundle tells, and
+// unheld those that are not known where no catalog holds the bundle; sorted.
+func toldByEntry() []string { return unheld()[1:] }
+
+func unheld() []string {
+	return []string{"bundle", "channel", "image", "properties", "relatedImages", "remainingHops", "version"}
+}
+
+type checker struct {
+	x      *catalog.Index
+	lock   *lockfile.File
+	stands map[catalog.ID]bool
+	Verdict
+}
+
+// compare takes in how the lock would be written from the catalogs as they are
+// now. Where that is not how they were, a difference says nothing.
+func (c *checker) compare(change lockfile.Change) {
+	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
+	pin, _ := c.lock.Pin(r.Namespace, r.Package)
+	id, doubtful := pin.Catalog, toldByEntry()
+	if change.Catalog != nil {
+		r.Namespace, r.Catalog = "", change.Catalog.String()
+		id, doubtful = *change.Catalog, []string{"digest", "identity"}
 	}
-	return nil
+	if change.Kind != lockfile.Changed {
+		r.Pos = change.Pos
+		c.Stale = append(c.Stale, r)
+		return
+	}
+	var sure, unsure []string
+	for _, f := range change.Fields {
+		if !c.stands[id] && slices.Contains(doubtful, f) {
+			unsure = append(unsure, f)
+		} else {
+			sure = append(sure, f)
+		}
+	}
+	if len(sure) > 0 {
+		c.Stale = append(c.Stale, r.About(sure, change.At, change.Pos))
+	}
+	if len(unsure) > 0 {
+		r.Text = "is not what its catalog says now, which has changed since"
+		if change.Catalog != nil {
+			r.Text = "has changed since"
+		}
+		c.Unchecked = append(c.Unchecked, r.About(unsure, change.At, change.Pos))
+	}
+}
+
+// About returns r with the fields that it is about and where the first of them
+// stands: at says where those of the block are.
+func (r Reason) About(fields []string, at diag.Fields, block diag.Pos) Reason {
+	r.Fields, r.Pos = nil, block
+	for _, name := range fields {
+		pos := at[name]
+		r.Fields = append(r.Fields, Field{Name: name, Line: pos.Line})
+		if pos.Line > 0 && (r.Pos == block || pos.Line < r.Pos.Line) {
+			r.Pos = pos
+		}
+	}
+	return r
+}
+
+// confirm says what of a pin that stays the catalogs do not confirm.
+func (c *checker) confirm(p lockfile.Pin, decl *subscription.Set) {
+	doubt := func(text string, fields ...string) {
+		r := Reason{Namespace: p.Namespace, Package: p.Package, Text: text}
+		if i := slices.Index(fields, "image"); i >= 0 && p.Image == "" {
+			fields[i] = "contentDigest"
+		}
+		c.Unchecked = append(c.Unchecked, r.About(fields, p.Fields, p.Pos))
+	}
+	cat, read := c.x.Catalog(p.Catalog)
+	if !read {
+		c.unread(p.Catalog)
+		doubt("comes from a catalog that was not read", unheld()...)
+		return
+	}
+	pkg, held := cat.Package(p.Package)
+	if held {
+		_, held = pkg.Bundle(p.Bundle)
+	}
+	if !held {
+		doubt("is pinned at "+p.Bundle+", which its catalog does not hold", unheld()...)
+		return
+	}
+	if slices.ContainsFunc(decl.Subscriptions, func(s subscription.Subscription) bool {
+		return s.Namespace == p.Namespace && s.Package == p.Package && s.Bundle != ""
+	}) {
+		return // another bundle was named, which needs no edge
+	}
+	states := append([]string{p.Replaces}, p.Skipped...)
+	for i, from := range states {
+		to := append(states, p.Bundle)[i+1]
+		if from != "" && !leads(pkg, from, to) {
+			doubt("took the place of "+from+", from which no edge of its catalog leads to "+to, "replaces", "skipped")
+			return
+		}
+	}
+}
+
+// leads reports whether an edge leads from one bundle to another.
+func leads(pkg *catalog.Package, from, to string) bool {
+	var version *catalog.Version
+	if b, ok := pkg.Bundle(from); ok {
+		v := b.Version()
+		version = &v
+	}
+	b, ok := pkg.Bundle(to)
+	return ok && slices.ContainsFunc(b.Entries(), func(e *catalog.Entry) bool { return e.EdgeFrom(from, version) != catalog.NoEdge })
+}
+
+// unread says once that a catalog was not read.
+func (c *checker) unread(id catalog.ID) {
+	r := Reason{Catalog: id.String(), Text: "is not declared"}
+	if slices.ContainsFunc(c.Unchecked, func(o Reason) bool { return o.Catalog == r.Catalog }) {
+		return
+	}
+	fields := []string{"digest", "source"}
+	if err := c.x.Broken()[id]; err != nil {
+		r.Text, fields = "cannot be read: "+err.Error(), fields[:1]
+	}
+	cat, _ := c.lock.Catalog(id)
+	c.Unchecked = append(c.Unchecked, r.About(fields, cat.Fields, cat.Pos))
 }
 
 func reasonFor(c lockfile.Change) string {
-	if c.Package == "" {
-		switch c.Kind {
-		case lockfile.Added:
-			return "is declared and not in the lock"
-		case lockfile.Removed:
-			return "is in the lock and no longer declared"
-		default:
-			return "is declared otherwise than the lock has it: " + strings.Join(c.Fields, ", ")
+	words := map[lockfile.ChangeKind]string{
+		lockfile.Added:   "is asked for and not pinned",
+		lockfile.Removed: fmt.Sprintf("is pinned (%s) and nothing requires it", c.From),
+		lockfile.Moved:   fmt.Sprintf("is pinned at %s, which cannot stay: it would move to %s", c.From, c.To),
+		lockfile.Changed: "is pinned otherwise than it would be now",
+	}
+	switch {
+	case c.Catalog != nil:
+		words = map[lockfile.ChangeKind]string{
+			lockfile.Added:   "is not in the lock",
+			lockfile.Removed: "is in the lock and nothing comes from it",
+			lockfile.Changed: "is locked otherwise than it is declared and read now",
+		}
+	case c.Package == "":
+		words = map[lockfile.ChangeKind]string{
+			lockfile.Added:   "is declared and not in the lock",
+			lockfile.Removed: "is in the lock and no longer declared",
+			lockfile.Changed: "is declared otherwise than the lock has it",
 		}
 	}
-	switch c.Kind {
-	case lockfile.Added:
-		return "is asked for and not pinned"
-	case lockfile.Removed:
-		return fmt.Sprintf("is pinned (%s) and nothing requires it", c.From)
-	case lockfile.Moved:
-		return fmt.Sprintf("is pinned at %s, which cannot stay: it would move to %s", c.From, c.To)
-	default:
-		return "is pinned otherwise than it is declared now: " + strings.Join(c.Fields, ", ")
-	}
+	return words[c.Kind]
 }

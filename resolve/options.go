@@ -24,6 +24,8 @@ type Options struct {
 	AllowOverlap       bool           // the same API from two overlapping installs is a warning, not an error
 	SharedDependencies bool           // a dependency may be met from another namespace that watches this one
 	GlobalNamespaces   []string       // catalogs there are visible everywhere; nil: every namespace that holds a catalog
+
+	fresh bool // every catalog is to be written down as it is now
 }
 
 // Target names an operator that is to move.

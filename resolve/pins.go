@@ -8,14 +8,17 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
 
-// lock writes the state down. Pins that did not move keep what prev says of
-// their content.
+// lock writes the state down. What a catalog says is written as it says it now
+// where the lock names the catalog as it is now; else pins that did not move
+// keep what prev has.
 func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	asked := st.requests()
+	w.freshen(st)
 	var pins []lockfile.Pin
 	seen := map[string]bool{}
 	for _, i := range st.have {
@@ -31,6 +34,36 @@ func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	}
 	declared := &lockfile.File{Namespaces: w.namespaces()}
 	return declared.With(w.lockedCatalogs(pins, prev), pins)
+}
+
+// standing returns the catalogs that are what prev says, and those of which it
+// says nothing that could still be read.
+func standing(x *catalog.Index, prev *lockfile.File) map[catalog.ID]bool {
+	out := map[catalog.ID]bool{}
+	for _, c := range x.Catalogs() {
+		out[c.ID()] = true
+		if prev == nil {
+			continue
+		}
+		if old, ok := prev.Catalog(c.ID()); ok && old.Source == c.Source() && old.Digest != "" && imageref.DigestIn(c.Source()) == "" {
+			out[c.ID()] = old.Digest == c.Digest()
+		}
+	}
+	return out
+}
+
+// freshen adds the catalogs that a pin now comes from or that its way is looked
+// for in anew, with another result.
+func (w *world) freshen(st *state) {
+	for _, i := range st.have {
+		wants := st.wantsOf(i)
+		if stands, read := w.current[i.cat]; stands || !read || len(wants) == 0 {
+			continue
+		}
+		moved := w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog != i.cat
+		asks := !moved && (w.opt.Upgrade || w.named(wants[0]) != nil || w.declaration(i.ns, wants) != i.pin.Declaration)
+		w.current[i.cat] = moved || asks && !slices.Equal(i.pin.RemainingHops, w.remaining(i, wants[0]))
+	}
 }
 
 // namespaces returns the declared Namespaces as they are to be in a cluster.
@@ -60,19 +93,27 @@ func (st *state) wantsOf(i *installed) []*want {
 
 func (w *world) pin(i *installed, wants []*want, asked []lockfile.Request) lockfile.Pin {
 	s := wants[0]
-	var p lockfile.Pin
+	p := lockfile.Pin{Version: i.versionText(), Bundle: i.bundle, Replaces: i.replaces, Skipped: i.skipped, Properties: i.facts.properties}
 	if i.pin != nil && i.pin.Bundle == i.bundle {
 		p = *i.pin
-	} else {
-		p = w.newPin(i, s)
 	}
 	p.Namespace, p.Subscription, p.Generated = i.ns, s.name, s.generated
 	p.Package = cmp.Or(i.pkg(), s.pkg)
 	p.Catalog = cmp.Or(i.cat, p.Catalog)
-	p.Channel = w.channelOf(i, s, p.Channel)
+	if p.Catalog == (catalog.ID{}) && s.cat != nil {
+		p.Catalog = *s.cat
+	}
+	p.Channel = w.channelOf(i, s, p)
+	if s.generated {
+		p.Subscription = generatedName(p.Package, p.Channel, p.Catalog)
+	}
 	var b *catalog.Bundle
 	if i.entry != nil {
 		b = i.entry.Bundle()
+	}
+	if w.current[p.Catalog] {
+		p = told(p, b)
+		p.Properties, p.RemainingHops = i.facts.properties, w.remaining(i, s)
 	}
 	if i.pin == nil || b != nil || w.space(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
@@ -92,42 +133,37 @@ func (w *world) pin(i *installed, wants []*want, asked []lockfile.Request) lockf
 		}
 	}
 	p.RequestedBy = asked
-	declaration := w.declaration(i.ns, wants)
-	if i.pin == nil || w.opt.Upgrade || w.named(s) != nil || declaration != i.pin.Declaration {
-		p.RemainingHops = w.remaining(i, s)
-	}
-	p.Declaration = declaration
+	p.Declaration = w.declaration(i.ns, wants)
 	return p
 }
 
-// newPin fills in what the catalog says.
-func (w *world) newPin(i *installed, s *want) lockfile.Pin {
-	p := lockfile.Pin{
-		Version: i.versionText(), Bundle: i.bundle, Catalog: i.cat, Replaces: i.replaces, Skipped: i.skipped,
-		Properties: i.facts.properties,
+// told returns p with what its catalog says of the bundle, where that holds it,
+// but for properties. The digest of an image that the catalog names by a tag
+// stays.
+func told(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
+	if b == nil {
+		return p
 	}
-	if i.entry != nil {
-		b := i.entry.Bundle()
-		p.Version, p.Image, p.RelatedImages = b.Version().String(), b.Image(), b.RelatedImages()
-		if i.csv == nil { // what was taken over from a cluster keeps what the cluster says of it
-			p.Properties = b.Properties()
-		}
+	p.Version, p.RelatedImages = b.Version().String(), b.RelatedImages()
+	if now := imageref.Split(b.Image()); now.Digest != "" || now.Name() != imageref.Split(p.Image).Name() {
+		p.Image = b.Image()
 	}
-	if p.Catalog == (catalog.ID{}) && s.cat != nil {
-		p.Catalog = *s.cat
+	if p.Image != "" {
+		p.ContentDigest = ""
 	}
 	return p
 }
 
 // channelOf returns the channel to record: the one that was asked for, else the
-// only one that holds the bundle. A pin that did not move keeps its own as long
-// as the subscription permits it.
-func (w *world) channelOf(i *installed, s *want, have string) string {
+// only one that holds the bundle. What a pin has of a catalog that is not current
+// it keeps as long as the subscription permits it.
+func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
 		return s.channels[0]
 	}
-	if have != "" && (len(s.channels) == 0 || slices.Contains(s.channels, have)) {
-		return have
+	keeps := i.entry == nil || !w.current[p.Catalog]
+	if keeps && p.Channel != "" && (len(s.channels) == 0 || slices.Contains(s.channels, p.Channel)) {
+		return p.Channel
 	}
 	if i.entry == nil {
 		return ""
@@ -168,7 +204,7 @@ func (w *world) remaining(i *installed, s *want) []string {
 		return nil
 	}
 	walker := *w
-	walker.opt.Named, walker.opt.Upgrade, walker.opt.From = nil, true, nil
+	walker.opt.Named, walker.opt.Upgrade, walker.opt.From, walker.opt.AllowDowngrade = nil, true, nil, false
 	step := *s
 	step.current, step.approval, step.hold = i, subscription.Automatic, ""
 	var out []string
@@ -186,39 +222,27 @@ func (w *world) remaining(i *installed, s *want) []string {
 	return out
 }
 
-// elsewhere reports whether a catalog is now read from another place than old
-// says: the reference in the lock is what render follows.
-func (w *world) elsewhere(old lockfile.Catalog) bool {
-	now, ok := w.x.Catalog(old.ID)
-	return ok && now.Source() != old.Source
-}
-
-// lockedCatalogs returns the catalogs that the pins came from. One none of
-// whose pins moved stays as the previous lock has it, unless it is read from
-// elsewhere now.
+// lockedCatalogs returns the catalogs that the pins came from: the current ones
+// as they are, the rest as prev has them.
 func (w *world) lockedCatalogs(pins []lockfile.Pin, prev *lockfile.File) []lockfile.Catalog {
-	moved := map[catalog.ID]bool{}
+	used := map[catalog.ID]bool{}
 	for _, p := range pins {
-		old, ok := lockfile.Pin{}, false
-		if prev != nil {
-			old, ok = prev.Pin(p.Namespace, p.Package)
-		}
-		moved[p.Catalog] = moved[p.Catalog] || !ok || old.Bundle != p.Bundle || old.Catalog != p.Catalog
+		used[p.Catalog] = true
 	}
 	var out []lockfile.Catalog
-	for id, fresh := range moved {
+	for id := range used {
+		c, read := w.x.Catalog(id)
+		old, known := lockfile.Catalog{}, false
 		if prev != nil {
-			if old, ok := prev.Catalog(id); ok && !fresh && !w.elsewhere(old) {
-				out = append(out, old)
-				continue
-			}
+			old, known = prev.Catalog(id)
 		}
-		if c, ok := w.x.Catalog(id); ok {
+		switch {
+		case w.current[id] && known && old.Source == c.Source() && old.Digest == c.Digest():
+			out = append(out, old) // with who signed it
+		case w.current[id] || read && !known:
 			out = append(out, lockfile.Catalog{ID: id, Source: c.Source(), Digest: c.Digest()})
-		} else if prev != nil {
-			if old, ok := prev.Catalog(id); ok {
-				out = append(out, old)
-			}
+		case known:
+			out = append(out, old)
 		}
 	}
 	return out

@@ -296,7 +296,8 @@ func TestEveryPositionHasARow(t *testing.T) {
 }
 
 // positions names every place in the package that takes a position of what was
-// declared: by the text that goes with it, else by the function.
+// declared: by the text that goes with it, else by the function. Those in
+// check.go are of the lock.
 func positions(t *testing.T) []string {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -304,7 +305,7 @@ func positions(t *testing.T) []string {
 	}
 	var out []string
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+		if strings.HasSuffix(file, "_test.go") || file == "check.go" {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

@@ -207,7 +207,7 @@ func TestOwnResultStays(t *testing.T) {
 		if len(again.Moves) > 0 {
 			t.Fatalf("moves: %v", again.Moves)
 		}
-		if err := resolve.Check(x, &u.decl, first.Lock, plain); err != nil {
+		if err := check(x, &u.decl, first.Lock, plain); err != nil {
 			t.Fatal(err)
 		}
 	})

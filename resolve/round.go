@@ -229,5 +229,9 @@ func (n *nextState) generate(i *installed, e *catalog.Entry) {
 func (s *want) follow(e *catalog.Entry) {
 	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()
 	s.channels, s.cat = []string{channel}, &id
-	s.name = strings.TrimSuffix(s.pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
+	s.name = generatedName(s.pkg, channel, id)
+}
+
+func generatedName(pkg, channel string, id catalog.ID) string {
+	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
 }

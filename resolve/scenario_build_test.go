@@ -56,7 +56,6 @@ func (s *scenario) catalog(args []string) {
 	}
 	s.cats[s.cur] = &catalog.Content{
 		ID: catalog.ID{Namespace: ns, Name: args[0]}, Priority: prio, Source: "dir:" + args[0],
-		Digest: catalog.DigestOf([]byte(args[0])),
 	}
 }
 
@@ -253,6 +252,11 @@ func (s *scenario) index() *catalog.Index {
 				}
 			}
 		}
+		raw, err := json.Marshal(content)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		content.Digest = catalog.DigestOf(raw)
 		cat, err := catalog.New(content)
 		if err != nil {
 			s.t.Fatal(err)

@@ -159,7 +159,7 @@ func (s *scenario) line(n int, words []string, rest string) {
 			fatal("got %v", s.err)
 		}
 	case "stale", "insync":
-		err := resolve.Check(s.index(), &s.decl, s.lock, s.opt)
+		err := check(s.index(), &s.decl, s.lock, s.opt)
 		if (err != nil) != (words[0] == "stale") || err != nil && !strings.Contains(err.Error(), rest) {
 			fatal("got %v", err)
 		}
@@ -184,4 +184,13 @@ func sorted(words []string) []string {
 	out := slices.Clone(words)
 	slices.Sort(out)
 	return out
+}
+
+// check returns what Check says as one error.
+func check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt resolve.Options) error {
+	v, err := resolve.Check(x, decl, lock, opt)
+	if err == nil && len(v.Stale) > 0 {
+		err = &resolve.StaleError{Reasons: v.Stale}
+	}
+	return err
 }

@@ -89,7 +89,7 @@ func tell(t testing.TB, x *catalog.Index, decl *subscription.Set, prev *lockfile
 		}
 	}
 	if prev != nil {
-		out.Check = fmt.Sprint(resolve.Check(x, decl, prev, opt))
+		out.Check = fmt.Sprint(check(x, decl, prev, opt))
 		out.Ages = resolve.Outdated(x, decl, prev, opt)
 	}
 	for _, target := range opt.Named {

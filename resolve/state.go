@@ -169,6 +169,7 @@ func (st *state) sort() {
 // and package the previous lock's pin, else what the declarations say of a cluster.
 func (w *world) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
+	w.current = standing(w.x, prev)
 	for i := range w.decl.Subscriptions {
 		d := &w.decl.Subscriptions[i]
 		s := &want{
@@ -203,7 +204,7 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 		if slices.Contains(w.opt.Unpin, Target{Namespace: p.Namespace, Package: p.Package}) {
 			continue
 		}
-		inst := w.fromPin(p)
+		inst := w.fromPin(p, st.wants)
 		asked := false
 		for _, s := range st.wants {
 			if s.ns != p.Namespace || s.current != nil {
@@ -257,19 +258,47 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 	return s
 }
 
-func (w *world) fromPin(p *lockfile.Pin) *installed {
-	f := w.read.bare(p.Properties)
-	if f.pkg == "" {
-		f.pkg = p.Package
+// fromPin reads a pin. What its catalog says of the bundle counts where that is
+// what the lock names, but what was taken over from a cluster keeps what the
+// cluster says.
+func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
+	e := w.entryOf(p.Catalog, p.Package, p.Channel, p.Bundle)
+	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog, pin: p, replaces: p.Replaces, entry: e}
+	properties, version := p.Properties, p.Version
+	if e != nil && w.current[p.Catalog] {
+		if seen := w.seen(p, wants); seen != nil && samePin(lockfile.Pin{Properties: seen.properties}, lockfile.Pin{Properties: properties}) {
+			inst.facts = seen
+			return inst
+		}
+		properties, version = e.Bundle().Properties(), e.Bundle().Version().String()
 	}
-	if !f.hasVersion {
-		f.setVersion(p.Version)
+	inst.facts = w.read.bare(properties)
+	if inst.facts.pkg == "" {
+		inst.facts.pkg = p.Package
 	}
-	return &installed{
-		ns: p.Namespace, bundle: p.Bundle, facts: f, cat: p.Catalog, pin: p, replaces: p.Replaces,
-		entry: w.entryOf(p.Catalog, p.Package, p.Channel, p.Bundle),
+	if !inst.facts.hasVersion {
+		inst.facts.setVersion(version)
 	}
+	return inst
 }
+
+// seen returns what a cluster says of what p pins, nil where it says nothing.
+func (w *world) seen(p *lockfile.Pin, wants []*want) *facts {
+	i := slices.IndexFunc(w.decl.CSVs, func(c subscription.ClusterServiceVersion) bool {
+		return !c.Copied && c.Namespace == p.Namespace && c.Name == p.Bundle
+	})
+	if i < 0 {
+		return nil
+	}
+	f := w.fromCSV(&w.decl.CSVs[i], wants).facts
+	if f.pkg == "" {
+		f = f.inPackage(p.Package)
+	}
+	return f
+}
+
+// samePin reports whether the lock would say the same of both.
+func samePin(a, b lockfile.Pin) bool { return a.Checksum() == b.Checksum() }
 
 // entryOf finds a bundle in its catalog, in the channel if that is known.
 func (w *world) entryOf(id catalog.ID, pkg, channel, bundle string) *catalog.Entry {

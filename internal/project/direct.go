@@ -1,7 +1,6 @@
 package project
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -239,13 +238,13 @@ func refreshed(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile
 			continue
 		}
 		fresh := d.repinned(pins[i])
-		if fresh.Bundle != pins[i].Bundle || samePin(fresh, pins[i]) {
+		if fresh.Bundle != pins[i].Bundle || fresh.Checksum() == pins[i].Checksum() {
 			continue
 		}
 		pins[i] = fresh
 		cats = slices.DeleteFunc(cats, func(c lockfile.Catalog) bool { return c.ID == d.source.ID })
 		cats = append(cats, lockfile.Catalog{ID: d.source.ID, Source: string(d.source.Source), Digest: d.content.Digest})
-		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Text: "is pinned with other content than " + d.target.Bundle + " has now"})
+		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Pos: fresh.Pos, Text: "is pinned with other content than " + d.target.Bundle + " has now"})
 	}
 	if len(changed) == 0 {
 		return lock, nil
@@ -276,10 +275,4 @@ func (d direct) repinned(p lockfile.Pin) lockfile.Pin {
 	p.Image, p.ContentDigest = b.Image(), d.digest
 	p.Properties, p.RelatedImages = b.Properties(), b.RelatedImages()
 	return p
-}
-
-// samePin reports whether the lock would say the same of both.
-func samePin(a, b lockfile.Pin) bool {
-	format := func(p lockfile.Pin) []byte { return lockfile.Format(lockfile.New(nil, []lockfile.Pin{p})) }
-	return bytes.Equal(format(a), format(b))
 }

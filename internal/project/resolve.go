@@ -35,9 +35,10 @@ type Inputs struct {
 	Lock     *lockfile.File // as resolving sees it; nil where there is none
 	Read     *lockfile.File // as it was read: bundles that are declared themselves may have changed since
 
-	project *Project
-	stale   []resolve.Reason // what of Lock is not as it was read
-	holds   []hold           // what a cluster holds back
+	project  *Project
+	catalogs []cache.Catalog  // as they are declared
+	stale    []resolve.Reason // what of Lock is not as it was read
+	holds    []hold           // what a cluster holds back
 }
 
 // Inputs reads the declarations, the lock, and of the catalogs what resolving
@@ -56,7 +57,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if fresh {
 		at = nil
 	}
-	catalogs := p.Catalogs(set)
+	in.catalogs = p.Catalogs(set)
 	bundles, err := p.directs(ctx, set, in.Read, fresh)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		return nil, err
 	}
 	in.Lock, in.stale = refreshed(in.Read, bundles, opt)
-	sh, err := p.Shelf(ctx, catalogs, at, true)
+	sh, err := p.Shelf(ctx, in.catalogs, at, true)
 	if err != nil {
 		return nil, err
 	}
@@ -75,21 +76,6 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	}
 	in.Index, err = sh.Pick(ctx, cache.Closure(resolve.Scope(in.Declared, in.Lock, opt)))
 	return in, err
-}
-
-// Check says whether the lock answers the declarations, and whether what it
-// pins is signed by whom it says.
-func (in *Inputs) Check(ctx context.Context) error {
-	if in.Lock == nil {
-		return &DiffersError{"no " + LockFile + ": run 'quayside resolve'"}
-	}
-	if err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options); err != nil {
-		return in.blame(err)
-	}
-	if len(in.stale) > 0 {
-		return &resolve.StaleError{Reasons: in.stale}
-	}
-	return in.project.checkSigned(ctx, in.Lock)
 }
 
 // Outdated returns how far behind every pin of the lock is.

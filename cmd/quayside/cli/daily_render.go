@@ -13,7 +13,6 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
 
@@ -83,34 +82,76 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.render(ctx, p)
-}
-
-// render renders the lock of p.
-func (o *renderOptions) render(ctx context.Context, p *project.Project) error {
-	lock, err := p.NeedLock()
+	if o.stdout {
+		res, have, err := o.rendered(ctx, p)
+		if err != nil {
+			return err
+		}
+		return o.stream(p, res, have)
+	}
+	r, err := o.compare(ctx, p)
 	if err != nil {
 		return err
+	}
+	err = o.print(o.output, r, func(w io.Writer) error {
+		o.printChanges(w, r)
+		return nil
+	})
+	if err == nil && o.check {
+		err = r.differs()
+	}
+	return err
+}
+
+// rendered renders the lock of p, and reads the tree as it stands.
+func (o *renderOptions) rendered(ctx context.Context, p *project.Project) (*render.Result, *filetree.Tree, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, nil, err
 	}
 	res, err := p.Render(ctx, lock)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	o.talk.Warn(res.Warnings)
 	have, err := p.Rendered()
+	return res, have, err
+}
+
+// compare compares the tree with what the lock of p renders to, and unless this
+// is a check writes that.
+func (o *renderOptions) compare(ctx context.Context, p *project.Project) (*renderReport, error) {
+	res, have, err := o.rendered(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if o.stdout {
-		return o.stream(p, res, have)
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
 	}
 	changes := filetree.Diff(have, res.Tree)
 	if !o.check {
 		if err := filetree.Write(p.Path(p.Settings.Output), res.Tree); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return o.finish(p, lock, res, changes, have)
+	r := &renderReport{
+		Output:    p.Settings.Output,
+		Written:   !o.check && len(changes) > 0,
+		Operators: len(lock.Pins),
+		Files:     res.Tree.Len(),
+		Changes:   []fileChange{},
+		Warnings:  warningViews(res.Warnings),
+	}
+	for _, c := range changes {
+		r.Changes = append(r.Changes, fileChange{Path: c.Path, Change: c.Kind})
+	}
+	if o.foreign {
+		for _, name := range filetree.Foreign(have, res.Tree) {
+			r.Changes = append(r.Changes, fileChange{Path: name, Change: foreign})
+		}
+	}
+	return r, nil
 }
 
 // stream prints what a cluster gets; have is the tree as it stands, with the
@@ -143,54 +184,29 @@ type fileChange struct {
 	Change filetree.Kind `json:"change"` // missing, differs, extra: as it was before; foreign: not quayside's
 }
 
-func (o *renderOptions) finish(p *project.Project, lock *lockfile.File, res *render.Result, changes []filetree.Change, have *filetree.Tree) error {
-	r := &renderReport{
-		Output:    p.Settings.Output,
-		Written:   !o.check && len(changes) > 0,
-		Operators: len(lock.Pins),
-		Files:     res.Tree.Len(),
-		Changes:   []fileChange{},
-		Warnings:  warningViews(res.Warnings),
-	}
-	for _, c := range changes {
-		r.Changes = append(r.Changes, fileChange{Path: c.Path, Change: c.Kind})
-	}
-	out := len(changes)
-	if o.foreign {
-		out += r.addForeign(filetree.Foreign(have, res.Tree))
-	}
-	err := o.print(o.output, r, func(w io.Writer) error {
-		o.printChanges(w, r)
-		return nil
-	})
-	if err != nil {
-		return err
+// differs returns what a check says of the report.
+func (r *renderReport) differs() error {
+	ours, applied := 0, 0
+	for _, c := range r.Changes {
+		switch {
+		case c.Change != foreign:
+			ours++
+		case strings.HasPrefix(c.Path, "crds/"): // where every file is applied
+			applied++
+		}
 	}
 	switch {
-	case o.check && len(changes) > 0:
-		return &project.DiffersError{Msg: fmt.Sprintf("%s is not what %s says (%s): run 'quayside render'", r.Output, project.LockFile, diag.Count(out, "file"))}
-	case o.check && out > 0:
-		return &project.DiffersError{Msg: fmt.Sprintf("%s/crds is applied as it is and holds what is not quayside's (%s): move it away", r.Output, diag.Count(out, "file"))}
+	case ours > 0:
+		return &project.DiffersError{Msg: fmt.Sprintf("%s is not what %s says (%s): run 'quayside render'", r.Output, project.LockFile, diag.Count(ours+applied, "file"))}
+	case applied > 0:
+		return &project.DiffersError{Msg: fmt.Sprintf("%s/crds is applied as it is and holds what is not quayside's (%s): move it away", r.Output, diag.Count(applied, "file"))}
 	}
 	return nil
 }
 
-// foreign is what a file is called that quayside did not write.
+// foreign is what a file is called that quayside did not write. Most of these
+// are the user's patches.
 const foreign = "foreign"
-
-// addForeign lists files that are not quayside's and returns how many of them
-// lie where every file is applied: among the CustomResourceDefinitions, which
-// no kustomization lists. Elsewhere they are the user's patches.
-func (r *renderReport) addForeign(names []string) int {
-	applied := 0
-	for _, name := range names {
-		r.Changes = append(r.Changes, fileChange{Path: name, Change: foreign})
-		if strings.HasPrefix(name, "crds/") {
-			applied++
-		}
-	}
-	return applied
-}
 
 func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
 	changes := r.Changes

@@ -93,6 +93,9 @@ func newResolve(a *app) *cobra.Command {
 			if err := o.checkFlags(cmd); err != nil {
 				return err
 			}
+			if o.check {
+				return o.runCheck(cmd)
+			}
 			return o.run(cmd)
 		},
 	}
@@ -142,15 +145,45 @@ func resolveArgs(cmd *cobra.Command, args []string) error {
 	return noArgs(cmd, args)
 }
 
+// runCheck prints whether the lock answers the declarations.
+func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
+	r := struct {
+		checkReport
+		Warnings []warningView `json:"warnings"`
+	}{checkReport: newCheckReport()}
+	_, in, err := o.inputs(cmd)
+	if err == nil {
+		err = o.checkLock(cmd.Context(), in, false, &r.checkReport)
+	}
+	r.finish(err)
+	r.Warnings = r.warnings
+	return errors.Join(err, o.print(o.output, r, func(io.Writer) error { return nil }))
+}
+
 func (o *resolveOptions) run(cmd *cobra.Command) error {
-	ctx := cmd.Context()
+	observed, err := o.readObserved(o.observed)
+	if err != nil {
+		return err
+	}
+	p, in, err := o.inputs(cmd)
+	if err != nil {
+		return err
+	}
+	if err := in.Hold(observed); err != nil {
+		return err
+	}
+	return o.resolve(cmd.Context(), p, in)
+}
+
+// inputs reads all that resolving reads.
+func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.Inputs, error) {
 	hops, err := parseHops(o.hops)
 	if err != nil {
-		return usagef(cmd, "%w", err)
+		return nil, nil, usagef(cmd, "%w", err)
 	}
 	p, err := o.open()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
@@ -162,24 +195,11 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
 	if o.from != "" {
 		if opt.From, err = p.ReadLock(o.from); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	observed, err := o.readObserved(o.observed)
-	if err != nil {
-		return err
-	}
-	in, err := p.Inputs(ctx, opt, o.upgrade.any() || o.reinstall.any())
-	if err != nil {
-		return err
-	}
-	if o.check {
-		return o.checkLock(ctx, in)
-	}
-	if err := in.Hold(observed); err != nil {
-		return err
-	}
-	return o.resolve(ctx, p, in)
+	in, err := p.Inputs(cmd.Context(), opt, o.upgrade.any() || o.reinstall.any())
+	return p, in, err
 }
 
 // readObserved reads a file that `quayside status --output` wrote; nil where no
@@ -193,16 +213,6 @@ func (a *app) readObserved(name string) (*report.ObservedFile, error) {
 		return nil, err
 	}
 	return report.ParseObserved(filepath.ToSlash(name), data)
-}
-
-// checkLock reports whether the lock answers the declarations.
-func (a *app) checkLock(ctx context.Context, in *project.Inputs) error {
-	a.talk.Warn(in.Declared.Warnings)
-	if err := in.Check(ctx); err != nil {
-		return err
-	}
-	a.talk.Note("%s is up to date (%s)", project.LockFile, diag.Count(len(in.Lock.Pins), "operator"))
-	return nil
 }
 
 func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *project.Inputs) error {

@@ -3,13 +3,20 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/resolve"
 )
 
 type verifyOptions struct {
 	*app
 	output format
+	strict bool
 }
 
 func newVerify(a *app) *cobra.Command {
@@ -24,6 +31,11 @@ func newVerify(a *app) *cobra.Command {
 			not quayside's (?) is listed. Your own files are no fault, but among the
 			CustomResourceDefinitions, where every file is applied. Nothing is written.
 
+			Whatever the lock says is found out again: from the declarations, from the
+			catalogs, and from the content of the bundles where no catalog confirms it.
+			What could not be checked, for want of a network or of a catalog, is a warning
+			that names it.
+
 			Exit codes: 0 in step; 1 something is out of step; 2 an error.`),
 		Example: examples(`
 			quayside verify --offline`),
@@ -31,24 +43,135 @@ func newVerify(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1, too, if something in the lock could not be checked")
 	addOffline(cmd, o.app)
 	addOutput(cmd, &o.output)
 	return cmd
 }
 
+// verifyReport is what `quayside verify` prints.
+type verifyReport struct {
+	checkReport
+	renderReport // with the warnings of both
+}
+
 func (o *verifyOptions) run(ctx context.Context) error {
+	r := &verifyReport{checkReport: newCheckReport(), renderReport: renderReport{Changes: []fileChange{}}}
+	tree := &renderOptions{app: o.app, check: true, foreign: true}
+	compared, err := o.verify(ctx, tree, r)
+	r.finish(err)
+	r.Warnings = append(r.warnings, r.Warnings...)
+	return errors.Join(err, o.print(o.output, r, func(w io.Writer) error {
+		if compared {
+			tree.printChanges(w, &r.renderReport)
+		}
+		return nil
+	}))
+}
+
+// verify compares the lock and the tree, and reports whether it came to the
+// tree.
+func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *verifyReport) (bool, error) {
 	p, err := o.open()
 	if err != nil {
-		return err
+		return false, err
 	}
 	in, err := p.Inputs(ctx, p.ResolveOptions(), false)
 	if err != nil {
-		return err
+		return false, err
 	}
-	stale := o.checkLock(ctx, in)
-	if in.Lock == nil || stale != nil && exitCode(stale) != exitDiffers {
-		return stale
+	stale := o.checkLock(ctx, in, true, &r.checkReport)
+	if in.Lock == nil || exitCode(stale) == exitError {
+		return false, stale
 	}
-	r := &renderOptions{app: o.app, output: o.output, check: true, foreign: true}
-	return errors.Join(stale, r.render(ctx, p))
+	if n := len(r.Unchecked); o.strict && n > 0 {
+		stale = errors.Join(stale, &project.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", project.LockFile, diag.Count(n, "warning"))})
+	}
+	compared, err := tree.compare(ctx, p)
+	if err != nil {
+		return false, errors.Join(stale, err)
+	}
+	r.renderReport = *compared
+	return true, errors.Join(stale, compared.differs())
+}
+
+// checkReport is what `quayside resolve --check` prints, and `quayside verify`
+// of the lock.
+type checkReport struct {
+	Lock      string              `json:"lock"`
+	InStep    bool                `json:"inStep"` // nothing was found; what could not be checked is no finding
+	Stale     []reasonView        `json:"stale"`
+	Unchecked []reasonView        `json:"unchecked"`
+	Conflicts []*resolve.Conflict `json:"conflicts"`
+	Errors    []warningView       `json:"errors"` // whatever else is wrong
+
+	warnings []warningView // not nil
+}
+
+func newCheckReport() checkReport {
+	return checkReport{
+		Lock: project.LockFile, Stale: []reasonView{}, Unchecked: []reasonView{}, Conflicts: []*resolve.Conflict{}, Errors: []warningView{}, warnings: []warningView{},
+	}
+}
+
+type reasonView struct {
+	Position string `json:"position,omitempty"`
+	resolve.Reason
+}
+
+func reasonViews(rs []resolve.Reason) []reasonView {
+	views := []reasonView{}
+	for _, r := range rs {
+		views = append(views, reasonView{Position: r.Pos.String(), Reason: r})
+	}
+	return views
+}
+
+// checkLock says whether the lock answers the declarations; content is asked
+// for as Inputs.Check does.
+func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r *checkReport) error {
+	v, err := in.Check(ctx, content)
+	r.Stale, r.Unchecked = reasonViews(v.Stale), reasonViews(v.Unchecked)
+	r.warnings = warningViews(in.Declared.Warnings, v.Warnings)
+	a.talk.Warn(in.Declared.Warnings)
+	a.talk.Warn(v.Warnings)
+	for _, u := range v.Unchecked {
+		a.talk.Warn([]diag.Warning{{Pos: u.Pos, Msg: "not checked: " + u.Sentence()}})
+	}
+	if err == nil {
+		a.talk.Note("%s is up to date (%s)", project.LockFile, diag.Count(len(in.Lock.Pins), "operator"))
+	}
+	return err
+}
+
+// finish fills in what err says and the rest of the report does not.
+func (r *checkReport) finish(err error) {
+	r.InStep = err == nil
+	r.add(err)
+}
+
+func (r *checkReport) add(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			r.add(e)
+		}
+		return
+	}
+	var stale *resolve.StaleError
+	var conflict *resolve.Conflict
+	switch {
+	case err == nil, errors.As(err, &stale):
+	case errors.As(err, &conflict):
+		r.Conflicts = append(r.Conflicts, conflict)
+	default:
+		r.Errors = append(r.Errors, faultView(err))
+	}
+}
+
+func faultView(err error) warningView {
+	one, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
+	if !ok || one.Pos.IsZero() {
+		return warningView{Message: err.Error()}
+	}
+	return warningView{Position: one.Pos.String(), Message: (&diag.Error{Msg: one.Msg, Err: one.Err}).Error()}
 }
