@@ -36,6 +36,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -69,7 +70,7 @@ func (o opened) name() string { return o.pin.Namespace + "/" + o.pin.Package }
 
 // failed returns why the install does not render, with its name.
 func (o opened) failed(err error) error {
-	return fmt.Errorf("rendering %s (%s):\n%w", o.name(), o.pin.Bundle, err)
+	return fmt.Errorf("%s:\n%w", inert.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
 // placed returns warnings whose file is named with the bundle that it lies in.
@@ -101,7 +102,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		in := &installs[i]
 		known, err := bundle.Validate(in.b)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, in.name(), err))
+			errs = append(errs, fmt.Errorf("bundle %q of %s is not valid:\n%w", in.pin.Bundle, inert.Line(in.name()), err))
 			continue
 		}
 		objects, more, err := Manifests(in.b, in.pin, opt)
@@ -148,7 +149,7 @@ func openAll(lock *lockfile.File, open func(lockfile.Pin) (fs.FS, error)) ([]ope
 		}
 		b, err := bundle.Load(fsys)
 		if err != nil {
-			broken = append(broken, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, name, err))
+			broken = append(broken, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, inert.Line(name), err))
 			continue
 		}
 		if b.CSV.Name != pin.Bundle && pin.Bundle != "" {

@@ -74,8 +74,8 @@ type Error struct {
 	Err error  // what caused it; may be nil
 }
 
-// Error returns "position: message: cause" as one line, without the parts that
-// are empty.
+// Error returns "position: message: cause", without the parts that are empty, as
+// one line. Where the cause is a List, the faults after its first have their own.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 3)
 	if !e.Pos.IsZero() {
@@ -86,6 +86,10 @@ func (e *Error) Error() string {
 	}
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
+	}
+	var many List
+	if errors.As(e.Err, &many) {
+		return inert.Lines(strings.Join(parts, ": "))
 	}
 	return inert.Line(strings.Join(parts, ": "))
 }

@@ -19,10 +19,9 @@ func Quote(s string) string {
 	return doubleQuoted(s, exact, false)
 }
 
-// exact leaves out what some reader takes for a line break, or refuses.
-func exact(r rune) bool {
-	return r >= 0x20 && (r < 0x7f || r > 0x9f) && r != '\u2028' && r != '\u2029' && r != '\uFEFF' && r != '\uFFFE' && r != '\uFFFF'
-}
+// exact leaves out what nobody sees, and with it all that some reader takes for
+// a line break, or refuses.
+func exact(r rune) bool { return !inert.Unseen(r) }
 
 // doubleQuoted returns s in double quotes, with escapes for all that is not to
 // stand as it is: of two digits where that is enough, if short says so.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/lockfile"
 )
 
 // lies returns texts that want to be taken for what the program says itself, or
@@ -31,19 +35,19 @@ func lies() []string {
 func TestLies(t *testing.T) {
 	honest := t.TempDir()
 	newWorld().write(t, honest)
-	put(t, honest, "quayside.yaml", workspaceWith("dir:catalog"))
 	check(t, os.CopyFS(filepath.Join(honest, "old"), os.DirFS(filepath.Join(honest, "catalog"))))
 	mustRun(t, honest, "resolve", "--offline", "--upgrade=demo/demo@1.0.0")
 	mustRun(t, honest, "render", "--offline")
 	cache := t.TempDir()
-	// told runs commands where these fields lie and returns whether the last went well.
-	told := func(t *testing.T, lie string, fields []int, commands []string) (well bool) {
+	// told runs commands where these fields lie and returns whether all went well,
+	// and the workspace.
+	told := func(t *testing.T, lie string, fields []int, commands []string) (well bool, dir string) {
 		w := newWorld()
 		all := w.fields()
 		for _, i := range fields {
 			all[i].set(lie)
 		}
-		dir := t.TempDir()
+		well, dir = true, t.TempDir()
 		check(t, os.CopyFS(dir, os.DirFS(honest)))
 		w.write(t, dir)
 		for _, c := range commands {
@@ -51,37 +55,151 @@ func TestLies(t *testing.T) {
 			honestly(t, c, got.stdout)
 			honestly(t, c, got.stderr)
 			formatted(t, c, got)
-			well = got.code == 0
+			well = well && got.code == 0
 		}
-		return well
+		return well, dir
 	}
 	fields := newWorld().fields()
 	for n, lie := range lies() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			var accepted []int
+			proposals := 0
 			for i, f := range fields {
 				t.Run(f.path, func(t *testing.T) {
-					if told(t, lie, []int{i}, []string{"catalog show demo --offline", "resolve --upgrade --offline", "render --offline"}) {
+					if well, _ := told(t, lie, []int{i}, []string{"resolve --upgrade --offline", "render --offline"}); well {
 						accepted = append(accepted, i)
 					}
 				})
 			}
-			for some := range slices.Chunk(accepted, 12) {
-				t.Run(fields[some[0]].path+" and more", func(t *testing.T) { told(t, lie, some, talkative()) })
+			for some := range slices.Chunk(accepted, 24) {
+				t.Run(fields[some[0]].path+" and more", func(t *testing.T) {
+					told(t, lie, some, talkative())
+					_, dir := told(t, lie, some, nil)
+					proposals += proposed(t, dir, cache)
+				})
 			}
-			if len(accepted) < len(fields)/4 {
-				t.Errorf("%d of %d fields take the lie: the test is not about anything", len(accepted), len(fields))
+			if len(accepted) < len(fields)/4 || proposals == 0 {
+				t.Errorf("%d of %d fields take the lie, %d upgrades are proposed: the test is not about anything", len(accepted), len(fields), proposals)
 			}
 		})
 	}
+}
+
+// proposed puts the upgrade of the workspace on a branch and looks at the commit
+// and the text for the pull request. It returns 0 where there is none, else 1.
+func proposed(t *testing.T, dir, cache string) int {
+	t.Helper()
+	git := func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	git("init", "-q")
+	git("config", "user.name", "a")
+	git("config", "user.email", "a@example.com")
+	git("add", "-A")
+	git("commit", "-qm", "all")
+	body := filepath.Join(dir, "body.md")
+	got := quaysideIn(t, dir, cache, "resolve", "--offline", "--upgrade", "--branch=next", "--commit", "--pr-body="+body)
+	if _, err := os.Stat(body); got.code != 0 || err != nil {
+		return 0
+	}
+	text := read(t, dir, "body.md")
+	honestly(t, "the pull request", text)
+	marked(t, text)
+	message := git("log", "-1", "--format=%B", "next")
+	honestly(t, "the commit", message)
+	_, lines, _ := strings.Cut(strings.TrimSpace(message), "\n\n")
+	for line := range strings.Lines(lines) {
+		if !strings.ContainsAny(line[:1], "+-~") || strings.ContainsAny(line, "@#[*") {
+			t.Errorf("the commit has the line %q", line)
+		}
+	}
+	return 1
+}
+
+// TestLiesInTheLock puts each lie in each field of a lock, with the checksums to
+// it, and runs what prints any of it.
+func TestLiesInTheLock(t *testing.T) {
+	honest := t.TempDir()
+	newWorld().write(t, honest)
+	mustRun(t, honest, "resolve", "--offline")
+	cache := t.TempDir()
+	text := []byte(read(t, honest, "quayside.lock"))
+	for n, lie := range lies() {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			for i, more := 0, true; more; i++ {
+				lock, err := lockfile.Parse("quayside.lock", text)
+				check(t, err)
+				left := i
+				path := forge(reflect.ValueOf(lock), "", lie, &left)
+				if more = path != ""; !more {
+					continue
+				}
+				t.Run(path, func(t *testing.T) {
+					put(t, honest, fmt.Sprintf("%d/quayside.lock", n), string(lockfile.Format(lock)))
+					w := newWorld()
+					w.write(t, filepath.Join(honest, fmt.Sprint(n)))
+					for _, c := range []string{"tree", "why dep", "images", "outdated --offline", "resolve --check --offline", "render --offline --stdout"} {
+						got := quaysideIn(t, filepath.Join(honest, fmt.Sprint(n)), cache, strings.Fields(c)...)
+						honestly(t, c, got.stdout)
+						honestly(t, c, got.stderr)
+						formatted(t, c, got)
+					}
+				})
+			}
+		})
+	}
+}
+
+// forge sets the string of that number in v and returns its path, "" where there
+// are not so many.
+func forge(v reflect.Value, path, lie string, number *int) (found string) {
+	each := func(v reflect.Value, step string) bool {
+		if found == "" {
+			found = forge(v, path+"."+step, lie, number)
+		}
+		return found != ""
+	}
+	switch v.Kind() { //nolint:exhaustive // the rest holds no text
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return forge(v.Elem(), path, lie, number)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if name := v.Type().Field(i).Name; name != "Pos" && v.Field(i).CanSet() && each(v.Field(i), name) {
+				return found
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if each(v.Index(i), fmt.Sprint(i)) {
+				return found
+			}
+		}
+	case reflect.String:
+		if *number--; *number < 0 && v.String() != "" {
+			v.SetString(lie)
+			return path
+		} else if v.String() == "" {
+			*number++
+		}
+	}
+	return ""
 }
 
 // talkative returns commands that show what catalogs, bundles, declarations and
 // locks say, in every format.
 func talkative() []string {
 	return []string{
-		"catalog list --offline", "catalog show demo --offline -o yaml", "catalog graph demo --offline", "catalog graph demo --offline -o dot", "catalog channels demo --offline",
+		"catalog list --offline", "catalog show demo --offline", "catalog show demo --offline -o yaml", "catalog graph demo --offline", "catalog graph demo --offline -o dot", "catalog channels demo --offline",
 		"catalog validate dir:catalog --offline", "catalog diff dir:old dir:catalog --offline", "outdated --offline", "why-not demo@2.0.0 --offline",
 		"diff --upgrade --offline", "diff --upgrade --offline -o markdown", "diff --upgrade --offline -o sarif", "diff --upgrade --offline -o html", "diff --upgrade --offline -o yaml",
 		"resolve --upgrade --offline -o json", "resolve --offline", "tree", "why dep", "images", "render --offline", "render --offline --stdout",
@@ -122,6 +240,13 @@ func formatted(t *testing.T, c string, got outcome) {
 		if err := json.Unmarshal([]byte(got.stdout), &v); err != nil {
 			t.Errorf("%s: %v\n%s", c, err, got.stdout)
 		}
+		for _, m := range regexp.MustCompile(`"text": ("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(got.stdout, -1) {
+			var message string
+			check(t, json.Unmarshal([]byte(m[1]), &message))
+			if honestly(t, c, message); format == "sarif" && (strings.ContainsAny(message, "\n\t") || strings.Contains(message, "](")) {
+				t.Errorf("%s: the message %q", c, message)
+			}
+		}
 	case format == "yaml", strings.HasSuffix(c, "--stdout"):
 		for d := yaml.NewDecoder(strings.NewReader(got.stdout)); ; {
 			if err := d.Decode(&v); err != nil {
@@ -145,10 +270,10 @@ func formatted(t *testing.T, c string, got outcome) {
 func marked(t *testing.T, text string) {
 	t.Helper()
 	spans := regexp.MustCompile("(?s)(`+)[^`].*?[^`]?(`+)")
-	for i, line := range strings.Split(text, "\n") {
-		if strings.HasPrefix(line, "#") != (i == 1) {
-			t.Errorf("line %d is a heading, or should be: %q", i+1, line)
-		}
+	if n := strings.Count(text, "\n#"); n != 1 || !strings.Contains(text, "\n### quayside: ") {
+		t.Errorf("%d headings:\n%s", n, text)
+	}
+	for line := range strings.Lines(text) {
 		line = strings.ReplaceAll(spans.ReplaceAllString(line, ""), "&#8203;", "\x00")
 		line = regexp.MustCompile(`</?(?:details|summary|b)(?: open)?>|<!-- quayside:diff -->|\\.`).ReplaceAllString(line, "")
 		if regexp.MustCompile(`[<\[]|[@#]\w|://|skip ci\]`).MatchString(line) {
@@ -161,6 +286,7 @@ func marked(t *testing.T, text string) {
 type world struct {
 	catalog   []any // objects of a file-based catalog; "manifests" of a bundle becomes properties
 	declared  map[string]any
+	workspace map[string]any
 	extraName string
 }
 
@@ -195,6 +321,7 @@ func (w *world) fields() []field {
 	}
 	walk("catalog", w.catalog, nil)
 	walk("declared", w.declared, nil)
+	walk("workspace", w.workspace, nil)
 	out = append(out, field{"file", func(s string) { w.extraName = strings.ReplaceAll(s, "/", "_") }})
 	return slices.DeleteFunc(out, func(f field) bool { return strings.HasSuffix(f.path, "schema") })
 }
@@ -228,6 +355,9 @@ func (w *world) write(t *testing.T, dir string) {
 		check(t, err)
 		put(t, dir, "subscriptions/"+name+".json", string(data))
 	}
+	data, err := json.Marshal(w.workspace)
+	check(t, err)
+	put(t, dir, "quayside.yaml", string(data))
 	if w.extraName != "" {
 		put(t, dir, "subscriptions/"+w.extraName+".yaml", "kind: [")
 		put(t, dir, "catalog/"+w.extraName, "{")
@@ -277,6 +407,10 @@ func newWorld() *world {
 		check = json.Unmarshal([]byte(`{"demo": {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "demo", "namespace": "demo"},
  "spec": {"name": "demo", "channel": "stable", "source": "test", "sourceNamespace": "olm", "startingCSV": "demo.v1.0.0", "config": {"env": [{"name": "A", "value": "b"}]}}},
  "group": {"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "demo", "namespace": "demo"}, "spec": {}}}`), &w.declared)
+	}
+	if check == nil {
+		check = json.Unmarshal([]byte(`{"apiVersion": "quayside.dev/v1alpha1", "kind": "Workspace", "spec": {"catalogs": [{"name": "test", "namespace": "olm", "source": "dir:catalog"}],
+ "policy": {"failOn": "critical", "waivers": [{"rule": "images.changed", "operator": "demo/demo", "reason": "known", "expires": "2999-01-01"}]}}}`), &w.workspace)
 	}
 	if check != nil {
 		panic(check) // the texts above are no JSON
