@@ -87,6 +87,13 @@ func TestModel(t *testing.T) {
 			head + "kind: ClusterRole\nmetadata: {name: leaf, labels: {b: 'y'}}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]",
 			bind("ClusterRoleBinding", "", "kind: ClusterRole, name: top", sa),
 		}, []string{"*: get nodes."}},
+		{"aggregation of every role there is", []string{
+			head + "kind: ClusterRole\nmetadata: {name: c}\naggregationRule: {clusterRoleSelectors: [{}]}", bind("ClusterRoleBinding", "", "kind: ClusterRole, name: c", sa),
+		}, []string{"*: * *", "*: * *.*"}},
+		{"aggregation of what the API server makes", []string{
+			head + "kind: ClusterRole\nmetadata: {name: c}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: x}}, {matchLabels: {kubernetes.io/bootstrapping: rbac-defaults}}]}",
+			bind("RoleBinding", "ops", "kind: ClusterRole, name: c", sa),
+		}, []string{"ops: * *.*"}},
 		{"wide grants swallow narrow ones", []string{
 			head + "kind: ClusterRole\nmetadata: {name: c}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get, '*']}, {apiGroups: ['*'], resources: [secrets], resourceNames: [a], verbs: [get]}, {apiGroups: [''], resources: [secrets], resourceNames: [b], verbs: [list]}]",
 			bind("ClusterRoleBinding", "", "kind: ClusterRole, name: c", sa),
