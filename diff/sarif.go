@@ -3,6 +3,7 @@ package diff
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"strings"
 
 	"github.com/quayside/quayside/internal/inert"
@@ -14,7 +15,7 @@ import (
 func SARIF(r *Report, fallback string) ([]byte, error) {
 	rules, index := sarifRules(r.Findings)
 	run := sarifRun{
-		Tool:       sarifTool{Driver: sarifDriver{Name: "quayside", InformationURI: "https://quayside.dev", Rules: rules}},
+		Tool:       map[string]sarifDriver{"driver": {Name: "quayside", InformationURI: "https://quayside.dev", Rules: rules}},
 		Results:    []sarifResult{},
 		ColumnKind: "utf16CodeUnits",
 	}
@@ -31,13 +32,9 @@ type sarifLog struct {
 }
 
 type sarifRun struct {
-	Tool       sarifTool     `json:"tool"`
-	Results    []sarifResult `json:"results"`
-	ColumnKind string        `json:"columnKind"`
-}
-
-type sarifTool struct {
-	Driver sarifDriver `json:"driver"`
+	Tool       map[string]sarifDriver `json:"tool"`
+	Results    []sarifResult          `json:"results"`
+	ColumnKind string                 `json:"columnKind"`
 }
 
 type sarifDriver struct {
@@ -48,29 +45,21 @@ type sarifDriver struct {
 
 type sarifRule struct {
 	ID               string            `json:"id"`
-	ShortDescription sarifText         `json:"shortDescription"`
-	FullDescription  sarifText         `json:"fullDescription"`
-	Default          sarifLevel        `json:"defaultConfiguration"`
+	ShortDescription map[string]string `json:"shortDescription"`
+	FullDescription  map[string]string `json:"fullDescription"`
+	Default          map[string]string `json:"defaultConfiguration"`
 	Properties       map[string]string `json:"properties"`
 }
 
-type sarifText struct {
-	Text string `json:"text"`
-}
-
-type sarifLevel struct {
-	Level string `json:"level"`
-}
-
 type sarifResult struct {
-	RuleID       string             `json:"ruleId"`
-	RuleIndex    int                `json:"ruleIndex"`
-	Level        string             `json:"level"`
-	Message      sarifText          `json:"message"`
-	Locations    []sarifLocation    `json:"locations"`
-	Fingerprints map[string]string  `json:"partialFingerprints"`
-	Suppressions []sarifSuppression `json:"suppressions,omitempty"`
-	Properties   map[string]string  `json:"properties"`
+	RuleID       string                     `json:"ruleId"`
+	RuleIndex    int                        `json:"ruleIndex"`
+	Level        string                     `json:"level"`
+	Message      map[string]string          `json:"message"`
+	Locations    []map[string]sarifPhysical `json:"locations"`
+	Fingerprints map[string]string          `json:"partialFingerprints"`
+	Suppressions []sarifSuppression         `json:"suppressions,omitempty"`
+	Properties   map[string]string          `json:"properties"`
 }
 
 type sarifSuppression struct {
@@ -78,17 +67,9 @@ type sarifSuppression struct {
 	Justification string `json:"justification"`
 }
 
-type sarifLocation struct {
-	Physical sarifPhysical `json:"physicalLocation"`
-}
-
 type sarifPhysical struct {
-	Artifact sarifArtifact `json:"artifactLocation"`
-	Region   *sarifRegion  `json:"region,omitempty"`
-}
-
-type sarifArtifact struct {
-	URI string `json:"uri"`
+	Artifact map[string]string `json:"artifactLocation"`
+	Region   *sarifRegion      `json:"region,omitempty"`
 }
 
 type sarifRegion struct {
@@ -111,8 +92,8 @@ func sarifRules(findings []Finding) ([]sarifRule, map[string]int) {
 		}
 		index[r.ID] = len(out)
 		out = append(out, sarifRule{
-			ID: r.ID, ShortDescription: sarifText{r.Title}, FullDescription: sarifText{r.Why},
-			Default: sarifLevel{level(r.Severity)}, Properties: map[string]string{"security-severity": score(r.Severity)},
+			ID: r.ID, ShortDescription: map[string]string{"text": r.Title}, FullDescription: map[string]string{"text": r.Why},
+			Default: map[string]string{"level": level(r.Severity)}, Properties: map[string]string{"security-severity": score(r.Severity)},
 		})
 	}
 	return out, index
@@ -135,21 +116,21 @@ func score(s Severity) string {
 
 func sarifOf(f Finding, index int, fallback string) sarifResult {
 	out := sarifResult{
-		RuleID: f.Rule, RuleIndex: index, Level: level(f.Severity), Message: sarifText{sentence(f)},
+		RuleID: f.Rule, RuleIndex: index, Level: level(f.Severity), Message: map[string]string{"text": sentence(f)},
 		Fingerprints: map[string]string{"quayside/v1": fingerprint(f)},
 		Properties:   map[string]string{"severity": f.Severity.String(), "operator": f.Operator},
 	}
-	p := sarifPhysical{Artifact: sarifArtifact{uri(f.Place.Path)}}
+	p := sarifPhysical{Artifact: map[string]string{"uri": uri(f.Place.Path)}}
 	switch {
 	case f.Place.Path == "" || f.Place.Removed:
 		// A file that is gone has no line to point at in the new commit.
-		p.Artifact.URI, p.Region = uri(fallback), &sarifRegion{StartLine: 1}
+		p.Artifact["uri"], p.Region = uri(fallback), &sarifRegion{StartLine: 1}
 	case f.Place.Line > 0:
 		p.Region = &sarifRegion{f.Place.Line, f.Place.Column, f.Place.EndLine, f.Place.EndCol}
 	default:
 		p.Region = &sarifRegion{StartLine: 1}
 	}
-	out.Locations = []sarifLocation{{p}}
+	out.Locations = []map[string]sarifPhysical{{"physicalLocation": p}}
 	if f.Waiver != "" {
 		out.Suppressions = []sarifSuppression{{"external", f.Waiver}}
 	}
@@ -176,19 +157,5 @@ func fingerprint(f Finding) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// uri escapes a path for a relative URI reference.
-func uri(path string) string {
-	const hexDigits = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(path) {
-		c := path[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~/", c) >= 0 {
-			b.WriteByte(c)
-			continue
-		}
-		b.WriteByte('%')
-		b.WriteByte(hexDigits[c>>4])
-		b.WriteByte(hexDigits[c&15])
-	}
-	return b.String()
-}
+// uri returns a path as a relative URI reference.
+func uri(path string) string { return (&url.URL{Path: path}).String() }
