@@ -167,7 +167,7 @@ func TestDirectoryThatCannotBeRenamed(t *testing.T) {
 		if err := removeStale(dir, own); err != nil {
 			t.Fatal(err)
 		}
-		for i, name := range append(sortedNames(own), Index) {
+		for i, name := range append(slices.Sorted(maps.Keys(own)), Index) {
 			if i == stop {
 				break // the process is killed here
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,21 +73,12 @@ func finish(commit, dir string) error {
 	if err := removeStale(dir, want); err != nil {
 		return err
 	}
-	for _, name := range append(sortedNames(want), Index) {
+	for _, name := range append(slices.Sorted(maps.Keys(want)), Index) {
 		if err := moveFile(filepath.Join(commit, filepath.FromSlash(name)), filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 			return fmt.Errorf("writing %s: %w", filepath.Join(dir, filepath.FromSlash(name)), err)
 		}
 	}
 	return os.RemoveAll(commit)
-}
-
-func sortedNames(x index) []string {
-	names := make([]string, 0, len(x))
-	for name := range x {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // removeStale removes the files that dir's index lists and want has not, but
@@ -104,7 +96,7 @@ func removeStale(dir string, want index) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range sortedNames(have) {
+	for _, name := range slices.Sorted(maps.Keys(have)) {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if _, wanted := want[name]; wanted {
 			continue
