@@ -1,16 +1,15 @@
 package gitrepo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"sort"
 	"strings"
 	"time"
 
-	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -38,27 +37,18 @@ type Author struct{ Name, Email string }
 // Author returns who commits: GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, else what
 // Git is configured to.
 func (r *Repo) Author(getenv func(string) string) (Author, error) {
-	a := Author{getenv("GIT_AUTHOR_NAME"), getenv("GIT_AUTHOR_EMAIL")}
-	if a.Name == "" || a.Email == "" {
-		c, err := r.git.ConfigScoped(config.SystemScope)
-		if err != nil {
-			return a, fmt.Errorf("reading Git's configuration: %w", err)
-		}
-		a.Name = firstOf(a.Name, c.Author.Name, c.User.Name)
-		a.Email = firstOf(a.Email, c.Author.Email, c.User.Email)
+	set, err := r.settings()
+	if err != nil {
+		return Author{}, err
+	}
+	a := Author{
+		Name:  cmp.Or(getenv("GIT_AUTHOR_NAME"), set["author.name"], set["user.name"]),
+		Email: cmp.Or(getenv("GIT_AUTHOR_EMAIL"), set["author.email"], set["user.email"]),
 	}
 	if a.Name == "" || a.Email == "" {
 		return a, errors.New("no author to commit as: set user.name and user.email with 'git config', or GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL")
 	}
 	return a, nil
-}
-
-func firstOf(values ...string) string {
-	i := slices.IndexFunc(values, func(s string) bool { return s != "" })
-	if i < 0 {
-		return ""
-	}
-	return values[i]
 }
 
 // Branch makes a branch with one commit on top of parent, and nothing else: the
@@ -99,7 +89,7 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 		}
 		return r.revision(name, plumbing.NewHash(made))
 	}
-	tree, err := r.apply(parent.commit.TreeHash, sortedChanges(c.Changes))
+	tree, err := r.apply(parent.commit.TreeHash, c.Changes)
 	if err != nil {
 		return nil, err
 	}
@@ -158,12 +148,6 @@ var (
 	errExists = errors.New("it exists already: choose another name, or replace it with --force")
 	errOther  = errors.New("it holds another branch of this name: choose another, or replace it with --force")
 )
-
-func sortedChanges(in []Change) []Change {
-	out := slices.Clone(in)
-	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
-	return out
-}
 
 // apply returns the tree that changes make of base; zero where nothing is left.
 func (r *Repo) apply(base plumbing.Hash, changes []Change) (plumbing.Hash, error) {
