@@ -17,10 +17,10 @@ import (
 // one never starts.
 func checkImages(c *checker) {
 	for _, d := range c.csv.Deployments {
-		pod := child(child(d.Spec, "template"), "spec")
+		pod := kobj.Map(d.Spec, "template", "spec")
 		for _, list := range []string{"initContainers", "containers"} {
-			for i, container := range each(pod, list) {
-				if image := text(container, "image"); image != "" && !imageref.Valid(image) {
+			for i, container := range kobj.Items(pod, list) {
+				if image := kobj.Text(container, "image"); image != "" && !imageref.Valid(image) {
 					c.faultf("%s.image: %q is not a reference to an image", index(d.Field+".spec.template.spec."+list, i), image)
 				}
 			}
@@ -53,7 +53,7 @@ func checkDefinitions(c *checker) {
 			c.errs.Addf(o.Pos(), "%s: spec.versions: %d of them are stored, want one", o, stored)
 		}
 		conversion := kobj.Map(o.Fields, "spec", "conversion")
-		if v1 && text(conversion, "strategy") == "Webhook" && len(listed(child(conversion, "webhook"), "conversionReviewVersions")) == 0 {
+		if v1 && kobj.Text(conversion, "strategy") == "Webhook" && len(kobj.Texts(conversion, "webhook", "conversionReviewVersions")) == 0 {
 			c.errs.Addf(o.Pos(), "%s: spec.conversion.webhook.conversionReviewVersions is missing", o)
 		}
 	}

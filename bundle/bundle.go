@@ -19,6 +19,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // Bundle is the content of one bundle. Treat it as read-only: its maps are
@@ -44,22 +45,16 @@ type Object struct {
 }
 
 // APIVersion returns the apiVersion, "" where it is missing.
-func (o Object) APIVersion() string { return text(o.Fields, "apiVersion") }
+func (o Object) APIVersion() string { return kobj.Text(o.Fields, "apiVersion") }
 
 // Group returns the API group, "" for the core group.
-func (o Object) Group() string {
-	group, _, ok := strings.Cut(o.APIVersion(), "/")
-	if !ok {
-		return ""
-	}
-	return group
-}
+func (o Object) Group() string { return kobj.Group(o.APIVersion()) }
 
 // Kind returns the kind.
-func (o Object) Kind() string { return text(o.Fields, "kind") }
+func (o Object) Kind() string { return kobj.Text(o.Fields, "kind") }
 
 // Name returns metadata.name.
-func (o Object) Name() string { return text(child(o.Fields, "metadata"), "name") }
+func (o Object) Name() string { return kobj.Text(o.Fields, "metadata", "name") }
 
 // Pos returns the object's file.
 func (o Object) Pos() diag.Pos { return diag.Pos{File: o.File} }

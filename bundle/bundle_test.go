@@ -12,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 const (
@@ -281,7 +282,7 @@ func TestCSVIsTyped(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	d, w := b.CSV.Deployments[0].Spec, b.CSV.Webhooks[0].Fields
-	if d := cmp.Diff(map[string]any{"name": "c", "env": []any{}}, child(child(d, "template"), "spec")["containers"].([]any)[0]); d != "" || w["sideEffect"] != nil || w["reinvocationPolicy"] != "Never" ||
+	if d := cmp.Diff(map[string]any{"name": "c", "env": []any{}}, kobj.Items(d, "template", "spec", "containers")[0]); d != "" || w["sideEffect"] != nil || w["reinvocationPolicy"] != "Never" ||
 		!cmp.Equal(b.CSV.Permissions[0].Rules, []any{map[string]any{"verbs": []any{"get"}}}) {
 		t.Errorf("got %v, %v\n%s", w, b.CSV.Permissions, d)
 	}

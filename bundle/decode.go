@@ -70,7 +70,7 @@ func flatten(a at, doc any, errs *diag.List) []map[string]any {
 		a.faultf(errs, "not an object")
 		return nil
 	}
-	kind := text(m, "kind")
+	kind := kobj.Text(m, "kind")
 	value, listed := m["items"]
 	items, ok := value.([]any)
 	switch {

@@ -62,9 +62,9 @@ func Steers(key string) string {
 // them, which is dropped. Pods are the operator's own affair.
 func checkDirectives(c *checker) {
 	for _, o := range c.b.Objects {
-		metadata := child(o.Fields, "metadata")
-		c.directives(o.Pos(), o.String()+": metadata.annotations", maps.Keys(child(metadata, "annotations")), Object{})
-		c.directives(o.Pos(), o.String()+": metadata.labels", maps.Keys(child(metadata, "labels")), o)
+		metadata := kobj.Map(o.Fields, "metadata")
+		c.directives(o.Pos(), o.String()+": metadata.annotations", maps.Keys(kobj.Map(metadata, "annotations")), Object{})
+		c.directives(o.Pos(), o.String()+": metadata.labels", maps.Keys(kobj.Map(metadata, "labels")), o)
 	}
 	for _, d := range c.csv.Deployments {
 		c.directives(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
@@ -115,8 +115,8 @@ func selects(o, of Object, key string) bool {
 	walk = func(v any) {
 		m, _ := v.(map[string]any)
 		list, _ := v.([]any)
-		_, wanted := child(m, "matchLabels")[key]
-		wanted = wanted || slices.ContainsFunc(each(m, "matchExpressions"), func(e map[string]any) bool { return text(e, "key") == key })
+		_, wanted := kobj.Map(m, "matchLabels")[key]
+		wanted = wanted || slices.ContainsFunc(kobj.Items(m, "matchExpressions"), func(e map[string]any) bool { return kobj.Text(e, "key") == key })
 		if s, ok := selector.Of(m); wanted && ok && s.Matches(labels) {
 			found = true
 		}

@@ -35,43 +35,34 @@ func join(at, key string) string {
 
 func index(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
-// str returns a string field, "" where it is absent or null.
+// fieldOf returns a field of the type that want names, its zero value where it is
+// absent or null.
+func fieldOf[T any](r *reader, m map[string]any, at, key, want string) T {
+	v, ok := m[key].(T)
+	if !ok && m[key] != nil {
+		r.wrong(join(at, key), want, m[key])
+	}
+	return v
+}
+
 func (r *reader) str(m map[string]any, at, key string) string {
-	switch v := m[key].(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	default:
-		r.wrong(join(at, key), "a string", v)
-		return ""
-	}
+	return fieldOf[string](r, m, at, key, "a string")
 }
 
-// object returns an object field, nil where it is absent or null.
 func (r *reader) object(m map[string]any, at, key string) map[string]any {
-	switch v := m[key].(type) {
-	case nil:
-		return nil
-	case map[string]any:
-		return v
-	default:
-		r.wrong(join(at, key), "an object", v)
-		return nil
-	}
+	return fieldOf[map[string]any](r, m, at, key, "an object")
 }
 
-// list returns a list field, nil where it is absent or null.
 func (r *reader) list(m map[string]any, at, key string) []any {
-	switch v := m[key].(type) {
-	case nil:
-		return nil
-	case []any:
-		return v
-	default:
-		r.wrong(join(at, key), "a list", v)
-		return nil
-	}
+	return fieldOf[[]any](r, m, at, key, "a list")
+}
+
+func (r *reader) whole(m map[string]any, at, key string) int64 {
+	return fieldOf[int64](r, m, at, key, "a whole number")
+}
+
+func (r *reader) flag(m map[string]any, at, key string) bool {
+	return fieldOf[bool](r, m, at, key, "a boolean")
 }
 
 // texts returns a list of strings.
@@ -121,32 +112,6 @@ func typed[V any](r *reader, part admit.Part, value V, at string) V {
 	return value
 }
 
-// whole returns an integer field.
-func (r *reader) whole(m map[string]any, at, key string) int64 {
-	switch v := m[key].(type) {
-	case nil:
-		return 0
-	case int64:
-		return v
-	default:
-		r.wrong(join(at, key), "a whole number", v)
-		return 0
-	}
-}
-
-// flag returns a boolean field.
-func (r *reader) flag(m map[string]any, at, key string) bool {
-	switch v := m[key].(type) {
-	case nil:
-		return false
-	case bool:
-		return v
-	default:
-		r.wrong(join(at, key), "a boolean", v)
-		return false
-	}
-}
-
 // objects calls each for the objects of a list, with the field's path.
 func (r *reader) objects(m map[string]any, at, key string, each func(at string, fields map[string]any)) {
 	for i, v := range r.list(m, at, key) {
@@ -158,16 +123,4 @@ func (r *reader) objects(m map[string]any, at, key string, each func(at string, 
 		}
 		each(here, fields)
 	}
-}
-
-// child returns the object at key, nil where there is none.
-func child(m map[string]any, key string) map[string]any {
-	c, _ := m[key].(map[string]any)
-	return c
-}
-
-// text returns the string at key, "" where there is none.
-func text(m map[string]any, key string) string {
-	s, _ := m[key].(string)
-	return s
 }

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"github.com/quayside/quayside/internal/kobj"
 	"slices"
 	"strings"
 )
@@ -17,18 +18,18 @@ func checkReferences(c *checker) {
 		serving[a.DeploymentName] = true
 	}
 	for _, d := range c.csv.Deployments {
-		pod := child(child(d.Spec, "template"), "spec")
+		pod := kobj.Map(d.Spec, "template", "spec")
 		replaced := map[string]bool{"webhook-cert": serving[d.Name], "apiservice-cert": serving[d.Name]}
-		for _, container := range each(pod, "containers") {
-			for _, m := range each(container, "volumeMounts") {
-				path := strings.TrimRight(text(m, "mountPath"), "/")
+		for _, container := range kobj.Items(pod, "containers") {
+			for _, m := range kobj.Items(container, "volumeMounts") {
+				path := strings.TrimRight(kobj.Text(m, "mountPath"), "/")
 				if serving[d.Name] && (path == "/tmp/k8s-webhook-server/serving-certs" || path == "/apiserver.local.config/certificates") {
-					replaced[text(m, "name")] = true
+					replaced[kobj.Text(m, "name")] = true
 				}
 			}
 		}
 		expect := func(kind string, ref map[string]any, key string) {
-			if name := text(ref, key); name != "" && ref["optional"] != true && !known[kind+" "+name] {
+			if name := kobj.Text(ref, key); name != "" && ref["optional"] != true && !known[kind+" "+name] {
 				c.warnf("expected-from-outside", "%s: %s %q is not in the bundle and is expected to exist", d.Field, kind, name)
 			}
 		}
@@ -39,29 +40,29 @@ func checkReferences(c *checker) {
 // podReferences calls expect for each Secret and ConfigMap that a pod names,
 // but for the volumes that are replaced.
 func podReferences(pod map[string]any, replaced map[string]bool, expect func(kind string, ref map[string]any, key string)) {
-	for _, v := range each(pod, "volumes") {
-		if replaced[text(v, "name")] {
+	for _, v := range kobj.Items(pod, "volumes") {
+		if replaced[kobj.Text(v, "name")] {
 			continue
 		}
-		expect("Secret", child(v, "secret"), "secretName")
-		expect("ConfigMap", child(v, "configMap"), "name")
-		for _, source := range each(child(v, "projected"), "sources") {
-			expect("Secret", child(source, "secret"), "name")
-			expect("ConfigMap", child(source, "configMap"), "name")
+		expect("Secret", kobj.Map(v, "secret"), "secretName")
+		expect("ConfigMap", kobj.Map(v, "configMap"), "name")
+		for _, source := range kobj.Items(v, "projected", "sources") {
+			expect("Secret", kobj.Map(source, "secret"), "name")
+			expect("ConfigMap", kobj.Map(source, "configMap"), "name")
 		}
 	}
-	for _, container := range slices.Concat(each(pod, "containers"), each(pod, "initContainers")) {
-		for _, env := range each(container, "env") {
-			from := child(env, "valueFrom")
-			expect("Secret", child(from, "secretKeyRef"), "name")
-			expect("ConfigMap", child(from, "configMapKeyRef"), "name")
+	for _, container := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+		for _, env := range kobj.Items(container, "env") {
+			from := kobj.Map(env, "valueFrom")
+			expect("Secret", kobj.Map(from, "secretKeyRef"), "name")
+			expect("ConfigMap", kobj.Map(from, "configMapKeyRef"), "name")
 		}
-		for _, from := range each(container, "envFrom") {
-			expect("Secret", child(from, "secretRef"), "name")
-			expect("ConfigMap", child(from, "configMapRef"), "name")
+		for _, from := range kobj.Items(container, "envFrom") {
+			expect("Secret", kobj.Map(from, "secretRef"), "name")
+			expect("ConfigMap", kobj.Map(from, "configMapRef"), "name")
 		}
 	}
-	for _, ref := range each(pod, "imagePullSecrets") {
+	for _, ref := range kobj.Items(pod, "imagePullSecrets") {
 		expect("Secret", ref, "name")
 	}
 }
@@ -75,24 +76,12 @@ func (c *checker) brought() map[string]bool {
 		case o.Group() == "" && (kind == "Secret" || kind == "ConfigMap"):
 			out[kind+" "+o.Name()] = true
 		case o.Group() == "" && kind == "Service":
-			annotations := child(child(o.Fields, "metadata"), "annotations")
+			annotations := kobj.Map(o.Fields, "metadata", "annotations")
 			for _, key := range []string{"service.beta.openshift.io/serving-cert-secret-name", "service.alpha.openshift.io/serving-cert-secret-name"} {
-				out["Secret "+text(annotations, key)] = true
+				out["Secret "+kobj.Text(annotations, key)] = true
 			}
 		case o.Group() == "cert-manager.io" && kind == "Certificate":
-			out["Secret "+text(child(o.Fields, "spec"), "secretName")] = true
-		}
-	}
-	return out
-}
-
-// each returns the objects of the list at key.
-func each(m map[string]any, key string) []map[string]any {
-	list, _ := m[key].([]any)
-	var out []map[string]any
-	for _, v := range list {
-		if item, ok := v.(map[string]any); ok {
-			out = append(out, item)
+			out["Secret "+kobj.Text(o.Fields, "spec", "secretName")] = true
 		}
 	}
 	return out

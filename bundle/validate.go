@@ -3,7 +3,6 @@ package bundle
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // validator checks one thing of a bundle.
@@ -55,17 +55,10 @@ func (c *checker) warnf(code, format string, args ...any) {
 	c.warnings = append(c.warnings, diag.Warning{Pos: diag.Pos{File: c.csv.File}, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-const maxSubdomain = 253
-
-// isSubdomain reports whether s is a DNS-1123 subdomain, as most names must be.
-func isSubdomain(s string) bool {
-	return len(s) <= maxSubdomain && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
-}
-
 func checkIdentity(c *checker) {
 	if !catalog.IsBundleName(c.csv.Name) {
 		c.faultf("metadata.name: %q is not a legal name", c.csv.Name)
-	} else if !isSubdomain(c.csv.Name) {
+	} else if !yamlnode.IsDNS1123Subdomain(c.csv.Name) {
 		c.warnf("csv-name", "metadata.name: %q is not a legal name, OLM v0 cannot install it", c.csv.Name)
 	}
 	if c.csv.Version == "" {
@@ -104,18 +97,18 @@ func checkDeployments(c *checker) {
 	}
 	seen := map[string]bool{}
 	for _, d := range c.csv.Deployments {
-		if !isSubdomain(d.Name) {
+		if !yamlnode.IsDNS1123Subdomain(d.Name) {
 			c.faultf("%s.name: %q is not a legal name", d.Field, d.Name)
 		}
 		if seen[d.Name] {
 			c.faultf("%s.name: deployment %q appears twice", d.Field, d.Name)
 		}
 		seen[d.Name] = true
-		if len(child(d.Spec, "selector")) == 0 {
+		if len(kobj.Map(d.Spec, "selector")) == 0 {
 			c.faultf("%s.spec.selector is missing", d.Field)
 		}
-		labels := child(child(child(d.Spec, "template"), "metadata"), "labels")
-		for key, value := range child(child(d.Spec, "selector"), "matchLabels") {
+		labels := kobj.Map(d.Spec, "template", "metadata", "labels")
+		for key, value := range kobj.Map(d.Spec, "selector", "matchLabels") {
 			if labels[key] != value {
 				c.faultf("%s.spec.selector.matchLabels[%q] does not select the template's pods", d.Field, key)
 			}
@@ -125,7 +118,7 @@ func checkDeployments(c *checker) {
 
 func checkPermissions(c *checker) {
 	for _, p := range slices.Concat(c.csv.Permissions, c.csv.ClusterPerms) {
-		if p.ServiceAccount != "" && !isSubdomain(p.ServiceAccount) {
+		if p.ServiceAccount != "" && !yamlnode.IsDNS1123Subdomain(p.ServiceAccount) {
 			c.faultf("%s.serviceAccountName: %q is not a legal name", p.Field, p.ServiceAccount)
 		}
 		for i, v := range p.Rules {
@@ -233,7 +226,7 @@ func checkWebhooks(c *checker) {
 		if w.Type != Validating && w.Type != Mutating && w.Type != Conversion {
 			c.faultf("%s.type: %q is none of %s, %s, %s", w.Field, w.Type, Validating, Mutating, Conversion)
 		}
-		if !isSubdomain(strings.TrimRight(w.GenerateName, "-")) {
+		if !yamlnode.IsDNS1123Subdomain(strings.TrimRight(w.GenerateName, "-")) {
 			c.faultf("%s.generateName: %q is not a legal name", w.Field, w.GenerateName)
 		}
 		switch other, ok := seen[w.GenerateName]; {
@@ -264,7 +257,7 @@ func checkConversions(c *checker) {
 			if !slices.ContainsFunc(c.csv.OwnedCRDs, func(a API) bool { return a.Name == name }) {
 				c.faultf("%s: the CSV does not own CRD %q", at, name)
 			}
-			if child(crds[name].Fields, "spec")["preserveUnknownFields"] == true {
+			if kobj.Map(crds[name].Fields, "spec")["preserveUnknownFields"] == true {
 				c.faultf("%s: CRD %q keeps unknown fields, which a conversion webhook cannot serve", at, name)
 			}
 		}
@@ -281,16 +274,16 @@ func checkWebhookRules(c *checker) {
 		if o.Group() != "admissionregistration.k8s.io" {
 			continue
 		}
-		for i, w := range each(o.Fields, "webhooks") {
+		for i, w := range kobj.Items(o.Fields, "webhooks") {
 			c.webhookRules(o.Pos(), o.String()+": "+index("webhooks", i), w)
 		}
 	}
 }
 
 func (c *checker) webhookRules(pos diag.Pos, field string, webhook map[string]any) {
-	for i, rule := range each(webhook, "rules") {
+	for i, rule := range kobj.Items(webhook, "rules") {
 		at := index(field+".rules", i)
-		groups, resources := listed(rule, "apiGroups"), listed(rule, "resources")
+		groups, resources := kobj.Texts(rule, "apiGroups"), kobj.Texts(rule, "resources")
 		for _, g := range groups {
 			if g == "*" || g == "operators.coreos.com" || g == "olm.operatorframework.io" {
 				c.errs.Addf(pos, "%s.apiGroups: a webhook on group %q is not allowed", at, g)
@@ -306,16 +299,4 @@ func (c *checker) webhookRules(pos diag.Pos, field string, webhook map[string]an
 			}
 		}
 	}
-}
-
-// listed returns the strings of a list.
-func listed(m map[string]any, key string) []string {
-	list, _ := m[key].([]any)
-	var out []string
-	for _, v := range list {
-		if s, ok := v.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
 }
