@@ -162,7 +162,7 @@ func matches(globs []string, name string) (bool, error) {
 
 // inCluster returns o with the cluster's own config and mirrors.
 func (t *tree) inCluster(cfg config, o Object) Object {
-	if !o.Is("apps", "Deployment") || cfg.empty() && len(t.opt.Mirrors) == 0 {
+	if !o.Is("apps", "Deployment") || len(cfg) == 0 && len(t.opt.Mirrors) == 0 {
 		return o
 	}
 	want := kobj.Copy(o)

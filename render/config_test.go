@@ -60,11 +60,11 @@ func TestConfigMerge(t *testing.T) {
 			"containers: [{name: a, resources: {limits: {cpu: 1}}}]\naffinity: {nodeAffinity: {x: [1]}}",
 		},
 		"ok/affinity part by part": {
-			"containers: []\naffinity: {nodeAffinity: {x: [1]}, podAffinity: {q: [1]}, podAntiAffinity: {z: [1]}}", "affinity: {podAffinity: {q: [2]}, podAntiAffinity: {}}",
-			"containers: []\naffinity: {nodeAffinity: {x: [1]}, podAffinity: {q: [2]}}",
+			"containers: []\naffinity: {nodeAffinity: {x: [1]}, podAffinity: {q: [1]}, podAntiAffinity: {z: [1]}}", "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 2}]}, podAntiAffinity: {}}",
+			"containers: []\naffinity: {nodeAffinity: {x: [1]}, podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 2}]}}",
 		},
 		"ok/an empty part removes only itself": {
-			"containers: []\naffinity: {podAntiAffinity: {z: [1]}, nodeAffinity: {x: [1]}}", "affinity: {podAntiAffinity: {z: []}}", "containers: []\naffinity: {nodeAffinity: {x: [1]}}",
+			"containers: []\naffinity: {podAntiAffinity: {z: [1]}, nodeAffinity: {x: [1]}}", "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}", "containers: []\naffinity: {nodeAffinity: {x: [1]}}",
 		},
 		"ok/an empty affinity removes all": {"containers: []\naffinity: {nodeAffinity: {x: [1]}}", "affinity: {}", "containers: []"},
 	}
@@ -105,7 +105,7 @@ func TestConfigAnnotationsGiveWay(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	_, err := parseConfig([]byte(`{"envs":[],"env":"x","volumes":[1],"affinity":[],"other":1}`))
-	for _, want := range []string{`unknown field "envs"`, `unknown field "other"`, "config.env: want a list", "config.volumes: want a list", "config.affinity: want an object"} {
+	for _, want := range []string{"config.envs: unknown field", "config.other: unknown field", "config.env: want a list", "config.volumes[0]: want an object", "config.affinity: want an object"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want it to contain %q", err, want)
 		}

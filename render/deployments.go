@@ -41,9 +41,6 @@ func deployments(in *install) ([]Object, error) {
 		in.config.apply(o)
 		errs.Add(in.pin.Pos, in.config.mounted(in.pin.Pos, o))
 		in.addEnvironment(pod)
-		if !in.config.empty() { // what the CSV says was read by its types
-			errs.Add(in.csvPos(), in.typed(in.csvPos(), o))
-		}
 		out = append(out, o)
 	}
 	return out, errs.Err()
@@ -184,7 +181,7 @@ func readAnnotations(pod map[string]any) map[string]bool {
 // OperatorCondition, unless the config sets it.
 func (in *install) addEnvironment(pod map[string]any) {
 	given := map[string]bool{}
-	for _, env := range in.config.env {
+	for _, env := range kobj.Items(in.config, "env") {
 		given[kobj.Text(env, "name")] = true
 	}
 	proxy := map[string]string{"HTTP_PROXY": in.opt.Proxy.HTTP, "HTTPS_PROXY": in.opt.Proxy.HTTPS, "NO_PROXY": in.opt.Proxy.None}
@@ -192,25 +189,13 @@ func (in *install) addEnvironment(pod map[string]any) {
 	for _, c := range kobj.Items(pod, "containers") {
 		for _, name := range slices.Sorted(maps.Keys(proxy)) {
 			if proxy[name] != "" && !ownProxy {
-				setEnv(c, map[string]any{"name": name, "value": proxy[name]})
+				replaceNamed(c, "env", map[string]any{"name": name, "value": proxy[name]})
 			}
 		}
 		if !given[conditionVariable] {
-			setEnv(c, map[string]any{"name": conditionVariable, "value": in.conditionName()})
+			replaceNamed(c, "env", map[string]any{"name": conditionVariable, "value": in.conditionName()})
 		}
 	}
-}
-
-// setEnv replaces the variable of that name in place, or appends it.
-func setEnv(container, env map[string]any) {
-	list, _ := container["env"].([]any)
-	for i, v := range list {
-		if have, ok := v.(map[string]any); ok && kobj.Text(have, "name") == kobj.Text(env, "name") {
-			list[i] = kobj.Copy(env)
-			return
-		}
-	}
-	container["env"] = append(list, kobj.Copy(env))
 }
 
 // mountCertificates mounts the serving certificate where OLM does, in every

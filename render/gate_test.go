@@ -93,7 +93,7 @@ func TestConfigIsTyped(t *testing.T) {
 	pin := pinOf(b, "ns")
 	pin.Config = []byte(`{"tolerations":[{"key":1}],"resources":{"limits":{"cpu":"one"}}}`)
 	_, _, err = Manifests(b, pin, Options{})
-	if err == nil || !strings.Contains(err.Error(), "spec.template.spec.containers[0].resources.limits[cpu]: ") || !strings.Contains(err.Error(), "spec.template.spec.tolerations[0].key: want a string, got a number") {
+	if err == nil || !strings.Contains(err.Error(), "config.resources.limits[cpu]: ") || !strings.Contains(err.Error(), "config.tolerations[0].key: want a string, got a number") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -81,11 +81,11 @@ func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, erro
 	in := &install{pin: pin, b: b, opt: opt, scopes: newScopes(b.Objects), services: map[string]string{}}
 	in.all = allNamespaces(pin.InstallMode, pin.WatchNamespaces)
 	if !in.all {
-		in.watch = slices.Sorted(maps.Keys(set(pin.WatchNamespaces)))
+		in.watch = slices.Compact(slices.Sorted(slices.Values(pin.WatchNamespaces)))
 	}
 	var err error
 	if in.config, err = parseConfig(pin.Config); err != nil {
-		return nil, err
+		return nil, diag.Errorf(pin.Pos, "%w", err)
 	}
 	return in, in.nameServices()
 }
@@ -109,14 +109,6 @@ func (in *install) nameServices() error {
 		errs.Add(diag.Pos{}, name(a.DeploymentName))
 	}
 	return errs.Err()
-}
-
-func set(in []string) map[string]bool {
-	out := make(map[string]bool, len(in))
-	for _, s := range in {
-		out[s] = true
-	}
-	return out
 }
 
 // namespaces returns every namespace that the operator works in, its own

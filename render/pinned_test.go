@@ -47,7 +47,7 @@ func TestAffinityOfNull(t *testing.T) {
 // any of its variables.
 func TestProxyOfTheConfig(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
-		in := &install{opt: Options{Proxy: Proxy{HTTP: "h", HTTPS: "s", None: "n"}}, config: config{env: []map[string]any{{"name": name, "value": ""}}}}
+		in := &install{opt: Options{Proxy: Proxy{HTTP: "h", HTTPS: "s", None: "n"}}, config: config{"env": []any{map[string]any{"name": name, "value": ""}}}}
 		pod := map[string]any{"containers": []any{map[string]any{"name": "c"}}}
 		in.addEnvironment(pod)
 		env := kobj.Items(kobj.Items(pod, "containers")[0], "env")

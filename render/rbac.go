@@ -86,7 +86,7 @@ func roles(in *install) ([]Object, error) {
 	if in.all {
 		for account, rules := range namespaced {
 			seeNamespaces := map[string]any{"apiGroups": kobj.Values(""), "resources": kobj.Values("namespaces"), "verbs": kobj.Values("get", "list", "watch")}
-			cluster[account] = appendRules(appendRules(cluster[account], rules), []any{seeNamespaces})
+			cluster[account] = union(union(cluster[account], rules), []any{seeNamespaces})
 		}
 		namespaced = nil
 	}
@@ -106,14 +106,14 @@ func roles(in *install) ([]Object, error) {
 func byAccount(permissions []bundle.Permission) map[string][]any {
 	out := map[string][]any{}
 	for _, p := range permissions {
-		out[p.Account()] = appendRules(out[p.Account()], p.Rules)
+		out[p.Account()] = union(out[p.Account()], p.Rules)
 	}
 	return out
 }
 
-// appendRules adds the rules that are not there yet. The result is never nil.
-func appendRules(rules, more []any) []any {
-	out := slices.Concat([]any{}, rules)
+// union returns the list with what of more is not in it yet; never nil.
+func union(list, more []any) []any {
+	out := slices.Concat([]any{}, list)
 	for _, rule := range more {
 		if !slices.ContainsFunc(out, func(have any) bool { return kobj.Equal(have, rule) }) {
 			out = append(out, rule)

@@ -152,7 +152,7 @@ func joinSubjects(a, b Object) (Object, bool) {
 	if !a.Is(rbacGroup, "ClusterRoleBinding") || !kobj.Equal(a["roleRef"], b["roleRef"]) {
 		return nil, false
 	}
-	return kobj.With(a, any(appendRules(kobj.List(a, "subjects"), kobj.List(b, "subjects"))), "subjects"), true
+	return kobj.With(a, any(union(kobj.List(a, "subjects"), kobj.List(b, "subjects"))), "subjects"), true
 }
 
 // unowned returns o without what says whose it is.

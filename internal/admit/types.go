@@ -24,6 +24,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -113,6 +114,22 @@ func (p Part) Fields() []string { return slices.Sorted(maps.Keys(NewTypes().fiel
 
 // Affinity is that of a pod.
 func Affinity() Part { return Part{reflect.TypeFor[corev1.Affinity]()} }
+
+// Config is OLM's SubscriptionConfig.
+func Config() Part {
+	return Part{reflect.TypeFor[struct {
+		Selector     *metav1.LabelSelector        `json:"selector"`
+		NodeSelector map[string]string            `json:"nodeSelector"`
+		Tolerations  []corev1.Toleration          `json:"tolerations"`
+		Resources    *corev1.ResourceRequirements `json:"resources"`
+		EnvFrom      []corev1.EnvFromSource       `json:"envFrom"`
+		Env          []corev1.EnvVar              `json:"env"`
+		Volumes      []corev1.Volume              `json:"volumes"`
+		VolumeMounts []corev1.VolumeMount         `json:"volumeMounts"`
+		Affinity     *corev1.Affinity             `json:"affinity"`
+		Annotations  map[string]string            `json:"annotations"`
+	}]()}
+}
 
 // EnvVarSource is where the value of an environment variable comes from.
 func EnvVarSource() Part { return Part{reflect.TypeFor[corev1.EnvVarSource]()} }
