@@ -50,6 +50,13 @@ func TestCorpus(t *testing.T) {
 // skipped.
 func alone(t *testing.T, program, corpus, pkg string) []*unstructured.Unstructured {
 	t.Helper()
+	return workspaceOf(t, program, corpus, pkg, pkg).rendered(t)
+}
+
+// workspaceOf returns a workspace that has resolved to that version, in a
+// namespace.
+func workspaceOf(t *testing.T, program, corpus, pkg, namespace string) quayside {
+	t.Helper()
 	q := newWorkspace(t, program, map[string]string{
 		"quayside.yaml": fmt.Sprintf(`
 apiVersion: quayside.dev/v1alpha1
@@ -63,8 +70,8 @@ spec:
 apiVersion: quayside.dev/v1alpha1
 kind: Subscription
 metadata: {name: operator, namespace: %q}
-spec: {package: %[1]q}
-`, pkg),
+spec: {package: %q}
+`, namespace, pkg),
 	})
 	_, stderr, code := q.run(t, "resolve", "--offline")
 	switch code {
@@ -74,7 +81,7 @@ spec: {package: %[1]q}
 	default:
 		t.Fatalf("quayside resolve: exit code %d\n%s", code, stderr)
 	}
-	return q.rendered(t)
+	return q
 }
 
 // refused lists objects that come as they are from a bundle whose own CRD does
