@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/live/livetest"
 	"github.com/quayside/quayside/report/v1alpha1"
@@ -50,8 +51,8 @@ func ours(apiVersion, kind, namespace, name string) object {
 
 func refTo(o object) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{
-		APIVersion: livetest.Text(o, "apiVersion"), Kind: livetest.Text(o, "kind"),
-		Namespace: livetest.Text(o, "metadata", "namespace"), Name: livetest.Text(o, "metadata", "name"),
+		APIVersion: kobj.Text(o, "apiVersion"), Kind: kobj.Text(o, "kind"),
+		Namespace: kobj.Text(o, "metadata", "namespace"), Name: kobj.Text(o, "metadata", "name"),
 	}
 }
 
@@ -64,7 +65,7 @@ func summed(seen []v1alpha1.Observed) []string {
 		case o.Object != nil && (o.Reason != "" || o.Message != ""):
 			what = "contradiction"
 		case o.Object != nil:
-			what = fmt.Sprint(o.Object["apiVersion"], " ", o.Object["kind"], " ", livetest.Text(o.Object, "metadata", "name"))
+			what = fmt.Sprint(o.Object["apiVersion"], " ", o.Object["kind"], " ", kobj.Text(o.Object, "metadata", "name"))
 		case o.Reason != "":
 			what = o.Reason + ": " + o.Message
 		}

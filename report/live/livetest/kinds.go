@@ -3,6 +3,8 @@ package livetest
 import (
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // Kind is how a kind is served.
@@ -47,11 +49,9 @@ func (s *Server) kinds(apiVersion string) []Kind {
 		if o["kind"] != "CustomResourceDefinition" {
 			continue
 		}
-		versions, _ := at(o, "spec", "versions").([]any)
-		for _, v := range versions {
-			v, _ := v.(Object)
-			if Text(o, "spec", "group")+"/"+Text(v, "name") == apiVersion {
-				out = append(out, Kind{apiVersion, Text(o, "spec", "names", "kind"), Text(o, "spec", "names", "plural"), Text(o, "spec", "scope") == "Namespaced"})
+		for _, v := range kobj.Items(o, "spec", "versions") {
+			if kobj.Text(o, "spec", "group")+"/"+kobj.Text(v, "name") == apiVersion {
+				out = append(out, Kind{apiVersion, kobj.Text(o, "spec", "names", "kind"), kobj.Text(o, "spec", "names", "plural"), kobj.Text(o, "spec", "scope") == "Namespaced"})
 			}
 		}
 	}

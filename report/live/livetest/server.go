@@ -20,6 +20,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // Token is what the server's clients log in with.
@@ -127,26 +131,11 @@ func (s *Server) Edit(kind, namespace, name string, edit func(Object)) {
 }
 
 func key(o Object) string {
-	return fmt.Sprintf("%v.%v %s/%s", o["kind"], o["apiVersion"], Text(o, "metadata", "namespace"), Text(o, "metadata", "name"))
+	return fmt.Sprintf("%v.%v %s/%s", o["kind"], o["apiVersion"], kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name"))
 }
 
 func is(o Object, namespace, name string) bool {
-	return Text(o, "metadata", "namespace") == namespace && Text(o, "metadata", "name") == name
-}
-
-// Text returns the text at a path of an object, or "".
-func Text(o Object, path ...string) string {
-	text, _ := at(o, path...).(string)
-	return text
-}
-
-func at(o Object, path ...string) any {
-	var v any = o
-	for _, name := range path {
-		m, _ := v.(Object)
-		v = m[name]
-	}
-	return v
+	return kobj.Text(o, "metadata", "namespace") == namespace && kobj.Text(o, "metadata", "name") == name
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -259,13 +248,18 @@ func formed(r *http.Request, o Object, item bool) Object {
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request, apiVersion string, k Kind, namespace string) {
 	query := r.URL.Query()
+	wanted, err := labels.Parse(query.Get("labelSelector"))
+	if err != nil {
+		Refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
 	var found []Object
 	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
 		o := s.objects[name]
-		if o["kind"] != k.Kind || o["apiVersion"] != apiVersion || namespace != "" && Text(o, "metadata", "namespace") != namespace {
+		if o["kind"] != k.Kind || o["apiVersion"] != apiVersion || namespace != "" && kobj.Text(o, "metadata", "namespace") != namespace {
 			continue
 		}
-		if selected(o, query.Get("labelSelector")) {
+		if wanted.Matches(labels.Set(kobj.TextMap(o, "metadata", "labels"))) {
 			found = append(found, formed(r, o, true))
 		}
 	}
@@ -278,18 +272,4 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, apiVersion string,
 		meta["continue"], meta["remainingItemCount"] = strconv.Itoa(to), len(found)-to
 	}
 	write(w, http.StatusOK, Object{"kind": k.Kind + "List", "apiVersion": apiVersion, "metadata": meta, "items": found[from:to:to]})
-}
-
-// selected reports whether the labels of an object meet a selector of terms
-// "name" and "name=value".
-func selected(o Object, selector string) bool {
-	labels, _ := at(o, "metadata", "labels").(Object)
-	for term := range strings.SplitSeq(selector, ",") {
-		name, value, valued := strings.Cut(term, "=")
-		have, has := labels[name]
-		if name != "" && (!has || valued && have != value) {
-			return false
-		}
-	}
-	return true
 }

@@ -1,6 +1,10 @@
 package livetest
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+
+	"github.com/quayside/quayside/internal/kobj"
+)
 
 // Settle does to every object what the controllers of a cluster would do in the
 // end: Deployments are available and their pods run, definitions are
@@ -41,12 +45,12 @@ func condition(name string) Object {
 }
 
 func available(o Object) {
-	replicas := at(o, "spec", "replicas")
+	replicas := kobj.At(o, "spec", "replicas")
 	if replicas == nil {
 		replicas = 1
 		o["spec"].(Object)["replicas"] = replicas
 	}
-	generation := at(o, "metadata", "generation")
+	generation := kobj.At(o, "metadata", "generation")
 	progressing := condition("Progressing")
 	progressing["reason"] = "NewReplicaSetAvailable"
 	o["status"] = Object{
@@ -58,20 +62,14 @@ func available(o Object) {
 // podOf returns one pod of a Deployment, which runs what the template says.
 func podOf(o Object) Object {
 	var statuses []any
-	containers, _ := at(o, "spec", "template", "spec", "containers").([]any)
-	for _, c := range containers {
-		c, _ := c.(Object)
+	for _, c := range kobj.Items(o, "spec", "template", "spec", "containers") {
 		statuses = append(statuses, Object{"name": c["name"], "image": c["image"], "imageID": c["image"], "ready": true, "state": Object{"running": Object{}}})
 	}
-	labels := Object{}
-	have, _ := at(o, "spec", "template", "metadata", "labels").(Object)
-	for k, v := range have {
-		labels[k] = v
-	}
+	labels := kobj.Copy(kobj.Map(o, "spec", "template", "metadata", "labels"))
 	return Object{
 		"apiVersion": "v1", "kind": "Pod",
-		"metadata": Object{"name": Text(o, "metadata", "name") + "-0", "namespace": Text(o, "metadata", "namespace"), "labels": labels},
-		"spec":     at(o, "spec", "template", "spec"),
+		"metadata": Object{"name": kobj.Text(o, "metadata", "name") + "-0", "namespace": kobj.Text(o, "metadata", "namespace"), "labels": labels},
+		"spec":     kobj.At(o, "spec", "template", "spec"),
 		"status":   Object{"phase": "Running", "conditions": []any{condition("Ready")}, "containerStatuses": statuses},
 	}
 }
@@ -80,16 +78,15 @@ func podOf(o Object) Object {
 func bundle() string { return base64.StdEncoding.EncodeToString([]byte("CA")) }
 
 func settleWebhooks(o Object) {
-	hooks, _ := o["webhooks"].([]any)
-	for _, h := range hooks {
-		if config, ok := at(h.(Object), "clientConfig").(Object); ok && config["service"] != nil {
+	for _, h := range kobj.Items(o, "webhooks") {
+		if config := kobj.Map(h, "clientConfig"); config["service"] != nil {
 			config["caBundle"] = bundle()
 		}
 	}
 }
 
 func settleConversion(o Object) {
-	if config, ok := at(o, "spec", "conversion", "webhook", "clientConfig").(Object); ok {
+	if config := kobj.Map(o, "spec", "conversion", "webhook", "clientConfig"); config != nil {
 		config["caBundle"] = bundle()
 	}
 }
