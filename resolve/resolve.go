@@ -71,7 +71,6 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	seen, at := []*state{st}, prev
 	for hop := 0; ; hop++ {
 		r, err := w.round(st, at)
-
 		if err != nil {
 			return nil, err
 		}

@@ -269,10 +269,12 @@ func (t *teller) setting() {
 func (t *teller) visible(c needing) {
 	for _, cat := range t.b.w.x.Catalogs() {
 		if id := cat.ID(); len(t.b.w.providers(cat, c.req)) > 0 && !t.b.w.sees(c.ns, id) {
-			t.try(remedy{Change: Change{Text: fmt.Sprintf("declare catalog %s in a namespace whose catalogs are global (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
+			t.try(remedy{
+				Change: Change{Text: fmt.Sprintf("declare catalog %s in a namespace whose catalogs are global (%s): it offers %s", id, strings.Join(t.b.w.opt.GlobalNamespaces, ", "), c.req.words)},
 				apply: func(in *inputs) {
 					in.opt.GlobalNamespaces = append(slices.Clone(in.opt.GlobalNamespaces), id.Namespace)
-				}})
+				},
+			})
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package admit
 
 import (
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -34,7 +34,7 @@ func metadata(fields map[string]any, name validation.ValidateNameFunc, at *field
 func nameOf(o kobj.Object) validation.ValidateNameFunc {
 	switch {
 	case o.Group() == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName
+		return func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	case o.Is("", "Service"), o.Is("", "Namespace"):
 		return validation.NameIsDNSLabel
 	default:

@@ -57,24 +57,32 @@ func TestCommitByGit(t *testing.T) {
 				git(t, dir, "add", "-A")
 				git(t, dir, "commit", "-q", "-m", "attributes")
 			},
-			"a/.gitattributes", []string{"show", "topic:a/one.yaml"}, "NEW", "",
+			"a/.gitattributes",
+			[]string{"show", "topic:a/one.yaml"},
+			"NEW", "",
 		},
 		"hook that changes": {
 			func(t *testing.T, dir string) {
 				hook(t, dir, "commit-msg", `echo "Reviewed: $(cat a/one.yaml) $(git diff --cached --name-only | wc -l)" >>"$1"`)
 			},
-			"the hook commit-msg", []string{"log", "-1", "--format=%s %b", "topic"}, "change Reviewed: new 3", "",
+			"the hook commit-msg",
+			[]string{"log", "-1", "--format=%s %b", "topic"},
+			"change Reviewed: new 3", "",
 		},
 		"hook that refuses": {
 			func(t *testing.T, dir string) { hook(t, dir, "pre-commit", "echo not today >&2; exit 1") },
-			"the hook pre-commit", []string{"branch", "--list", "topic"}, "", "not today",
+			"the hook pre-commit",
+			[]string{"branch", "--list", "topic"},
+			"", "not today",
 		},
 		"hooks elsewhere": {
 			func(t *testing.T, dir string) {
 				hook(t, dir, "pre-commit", "echo from elsewhere >&2; exit 1")
 				git(t, dir, "config", "core.hooksPath", filepath.Join(dir, ".git", "hooks"))
 			},
-			"core.hookspath", []string{"branch", "--list", "topic"}, "", "from elsewhere",
+			"core.hookspath",
+			[]string{"branch", "--list", "topic"},
+			"", "from elsewhere",
 		},
 		"signature": {
 			func(t *testing.T, dir string) {
@@ -85,14 +93,18 @@ func TestCommitByGit(t *testing.T) {
 				git(t, dir, "config", "gpg.program", filepath.Join(dir, ".git", "sign"))
 				git(t, dir, "config", "commit.gpgSign", "true")
 			},
-			"commit.gpgsign", []string{"log", "-1", "--format=%s %an %ae %at", "topic"}, "change A a@example.com 1", "",
+			"commit.gpgsign",
+			[]string{"log", "-1", "--format=%s %an %ae %at", "topic"},
+			"change A a@example.com 1", "",
 		},
 		"included configuration": {
 			func(t *testing.T, dir string) {
 				write(t, dir, ".git/more", "[user]\n\tname = More\n")
 				git(t, dir, "config", "include.path", "more")
 			},
-			"include.path", []string{"log", "-1", "--format=%an", "topic"}, "A", "",
+			"include.path",
+			[]string{"log", "-1", "--format=%an", "topic"},
+			"A", "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +207,7 @@ func TestPushByGit(t *testing.T) {
 	git(t, dir, "remote", "add", "origin", remote)
 	hook(t, dir, "pre-push", `echo "$1" >>.git/pushed; test ! -e .git/closed || { echo closed today >&2; exit 1; }`)
 	r := open(t, dir)
-	push := func(to string, force bool, want bool, fault string) {
+	push := func(to string, force, want bool, fault string) {
 		t.Helper()
 		moved, err := r.Push(t.Context(), to, "topic", "", force)
 		if moved != want || fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
