@@ -32,13 +32,15 @@ type Asked struct {
 // maxChains bounds the chains of one answer.
 const maxChains = 100
 
-// Why returns who asked for a pinned package, the shortest chains first. The
-// error says that the package is not pinned, with the nearest names.
+// Why returns who asked for a pinned package, the shortest chains first. Without
+// a namespace it is the one that the package is pinned in. The error says that it
+// is not pinned, with the nearest names, or lists the namespaces that have it.
 func Why(lock *lockfile.File, decl *subscription.Set, ns, pkg string) (*Reasons, error) {
-	pin, ok := lock.Pin(ns, pkg)
-	if !ok {
-		return nil, notPinned(lock, ns, pkg)
+	pin, err := pinOf(lock, ns, pkg)
+	if err != nil {
+		return nil, err
 	}
+	ns = pin.Namespace
 	out := &Reasons{Namespace: ns, Package: pkg, Version: pin.Version, Bundle: pin.Bundle, Chains: [][]Asked{}}
 	at := map[string]string{}
 	for _, s := range decl.Subscriptions {
@@ -78,12 +80,27 @@ func Why(lock *lockfile.File, decl *subscription.Set, ns, pkg string) (*Reasons,
 	return out, nil
 }
 
-func notPinned(lock *lockfile.File, ns, pkg string) error {
-	var names []string
+// pinOf returns the one pin of a package, in ns or, where that is empty,
+// anywhere.
+func pinOf(lock *lockfile.File, ns, pkg string) (lockfile.Pin, error) {
+	var found []lockfile.Pin
+	var keys, keysOf, names []string
 	for _, p := range lock.Pins {
-		names = append(names, p.Key())
+		keys, names = append(keys, p.Key()), append(names, p.Package)
+		if p.Package == pkg && (ns == "" || p.Namespace == ns) {
+			found, keysOf = append(found, p), append(keysOf, p.Key())
+		}
 	}
-	return fmt.Errorf("%s/%s is not pinned%s", ns, pkg, didYouMean(ns+"/"+pkg, names))
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return lockfile.Pin{}, fmt.Errorf("package %q is in several namespaces: name one of %s", pkg, strings.Join(keysOf, ", "))
+	case ns == "":
+		return lockfile.Pin{}, fmt.Errorf("package %s is not pinned%s", pkg, didYouMean(pkg, names))
+	default:
+		return lockfile.Pin{}, fmt.Errorf("%s/%s is not pinned%s", ns, pkg, didYouMean(ns+"/"+pkg, keys))
+	}
 }
 
 // Text prints the chains, one hop a line, root first.

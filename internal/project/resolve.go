@@ -129,11 +129,18 @@ func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.
 	}
 	defer c.Close()
 	pins := make([]lockfile.Pin, len(lock.Pins))
+	var faults diag.List
 	for i, pin := range lock.Pins {
 		p.Talk.Progress("pinning bundle %s", pin.Bundle)
 		if pins[i], err = c.Tie(ctx, pin, in.Lock); err != nil {
-			return nil, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+			faults.Addf(diag.Pos{}, "bundle %q of %s: %w", pin.Bundle, pin.Key(), err)
+			if !p.Offline {
+				break // a registry that does not answer is not asked for each
+			}
 		}
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
 	}
 	out := lock.With(lock.Catalogs, pins)
 	if in.Lock != nil { // what is accepted of the operators that stay

@@ -44,9 +44,6 @@ func (o *explainOptions) why(cmd *cobra.Command, arg string) error {
 	if set, err = project.FromLock(set, lock); err != nil {
 		return err
 	}
-	if target, err = placed(target, lock, set); err != nil {
-		return err
-	}
 	reasons, err := resolve.Why(lock, set, target.Namespace, target.Package)
 	if err != nil {
 		return err
