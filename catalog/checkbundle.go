@@ -2,7 +2,7 @@ package catalog
 
 import (
 	"fmt"
-	"regexp"
+	"strings"
 
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
@@ -66,5 +66,8 @@ func (b *Bundle) setVersion(faults *diag.List) {
 // subdomain, which the name of a ClusterServiceVersion is, and those that are
 // common in versions beyond them, for OLM's resolver takes any.
 func IsBundleName(s string) bool {
-	return len(s) <= 253 && regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._+]*$`).MatchString(s)
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._+", r)
+	}
+	return s != "" && len(s) <= 253 && !strings.ContainsAny(s[:1], "-._+") && !strings.ContainsFunc(s, odd)
 }

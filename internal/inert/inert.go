@@ -11,7 +11,6 @@ package inert
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -133,11 +132,15 @@ type cleaner struct {
 func (c *cleaner) add(s string) {
 	for s != "" {
 		r, size := utf8.DecodeRuneInString(s)
+		painted := 0
+		if r == '\x1b' && c.colors {
+			painted = color(s)
+		}
 		switch {
 		case c.lines && (r == '\n' || r == '\t'):
 			c.out.WriteRune(r)
-		case c.colors && color(s) > 0:
-			size = color(s)
+		case painted > 0:
+			size = painted
 			c.out.WriteString(s[:size])
 		case Unseen(r), command(s), c.fresh && strings.HasPrefix(s, "::"):
 			c.out.WriteString(escape(r))
@@ -157,13 +160,18 @@ func escape(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// color returns the length of the sequence at the beginning of s that sets a
-// color, weight or nothing else of the text that follows, or 0.
+// color returns the length of the sequence at the beginning of s that sets one of
+// the colours and weights that the program uses, or 0.
 func color(s string) int {
-	if s[0] != '\x1b' {
+	code, _, ok := strings.Cut(strings.TrimPrefix(s, "\x1b["), "m")
+	if !ok || !strings.HasPrefix(s, "\x1b[") {
 		return 0
 	}
-	return len(regexp.MustCompile(`^\x1b\[(0|1|2|3[1-6]|1;3[1-6])m`).FindString(s))
+	switch code {
+	case "0", "1", "2", "31", "32", "33", "36", "1;31":
+		return len("\x1b[" + code + "m")
+	}
+	return 0
 }
 
 // command reports whether s begins with what GitHub's runner, Azure Pipelines
