@@ -1,6 +1,9 @@
 package resolve
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
@@ -17,7 +20,8 @@ type Age struct {
 	Reachable    string        `json:"reachable,omitempty"` // version at the end of the way; empty: none
 	Hops         int           `json:"hops"`                // to Reachable
 	Head         string        `json:"head,omitempty"`      // version at the head of the channel
-	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval
+	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval, a conflict, no edge
+	Dropped      string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
 	Others       []ChannelHead `json:"others"`              // the other channels, default first
 	Deprecated   []string      `json:"deprecated"`          // messages for the package, channel and bundle
 }
@@ -31,12 +35,22 @@ type ChannelHead struct {
 // Current reports whether the pin is at the head of its channel.
 func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
 
-// Outdated returns the age of every pin, by namespace and package. Dependencies
-// play no part: whether a step can be taken is for Resolve to say.
+// Outdated returns the age of every pin, by namespace and package, with what holds
+// each back when everything is to move.
 func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) []Age {
 	opt.Upgrade, opt.From, opt.Named = true, nil, nil
 	w := newWorld(x, decl, opt)
+	w.quiet = true
 	st := w.stateBefore(lock)
+	held := map[*want]string{}
+	if r, err := w.round(st, lock); err == nil {
+		for _, root := range r.b.roots {
+			if root.want != nil && root.want.current != nil {
+				_, why := w.held(r, root)
+				_, held[root.want], _ = strings.Cut(why, ": ") // what is offered stands in Next
+			}
+		}
+	}
 	var out []Age
 	for _, p := range lock.Pins {
 		a := Age{
@@ -46,6 +60,8 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.age(&a, s)
+				a.Stays = cmp.Or(held[s], a.Stays)
+				a.Dropped = w.dropped(s.current)
 				break
 			}
 		}

@@ -28,7 +28,7 @@
 //	11 selectors of OperatorGroups      world.followGroup
 //	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, nextState.generate, installed.spare
 //	13 proven suggestions               world.suggest, teller.remedies, question.offers
-//	14 stranded pins (in part)          world.reportStranded
+//	14 stranded pins                    world.stranded, world.dropped
 //	15 lost preferences not followed    builder.candidates
 //
 // Everything here is a pure function of its arguments. The package never reads

@@ -45,8 +45,12 @@ func (s *scenario) show(args []string) {
 		text = resolve.TreeText(resolve.Tree(s.lock))
 	case "outdated":
 		for _, a := range resolve.Outdated(s.index(), &s.decl, s.lock, s.opt) {
-			text += fmt.Sprintf("%s/%s %s next=%s reachable=%s hops=%d head=%s others=%v deprecated=%v %s\n", a.Namespace, a.Package, a.Pinned,
-				a.Next, a.Reachable, a.Hops, a.Head, a.Others, a.Deprecated, a.Stays)
+			dropped := ""
+			if a.Dropped != "" {
+				dropped = " dropped=" + a.Dropped
+			}
+			text += fmt.Sprintf("%s/%s %s next=%s reachable=%s hops=%d head=%s others=%v deprecated=%v %s%s\n", a.Namespace, a.Package, a.Pinned,
+				a.Next, a.Reachable, a.Hops, a.Head, a.Others, a.Deprecated, a.Stays, dropped)
 		}
 	}
 	s.shown = strings.Split(strings.TrimSuffix(text, "\n"), "\n")

@@ -115,7 +115,11 @@ func (w *world) reportEnd(r *round, st *state) {
 	}
 	w.reportOrphans(st)
 	for _, i := range st.have {
-		if wants := st.wantsOf(i); len(wants) > 0 && i.entry != nil {
+		wants := st.wantsOf(i)
+		if id := w.dropped(i); id != "" && len(wants) > 0 && !wants[0].direct() {
+			w.warnFor(wants[0], "dropped", fmt.Sprintf("%s stays at %s, which catalog %s no longer has", wants[0].title(), i.bundle, id))
+		}
+		if len(wants) > 0 && i.entry != nil {
 			w.reportDeprecated(i, wants[0])
 			w.reportRun(i, wants[0])
 		}
@@ -172,61 +176,82 @@ func (w *world) reportBadRanges(st *state) {
 	}
 }
 
-// reportHeld says why something that was to move stays. Rule 6.
+// reportHeld says why something stays that was to move, or that nothing leads on
+// from, whether or not it was to. Rule 6.
 func (w *world) reportHeld(r *round, root root) {
 	s := root.want
-	if id, ok := r.picks[s]; !ok || r.b.atoms[id].bundle() != s.current.bundle {
-		return
-	}
-	how, stay := w.manner(s)
-	if root.opts.stay != "" && how != fixIt {
-		w.warnFor(s, "stranded", fmt.Sprintf("%s stays at %s: %s", s.title(), s.current.bundle, root.opts.stay))
-		return
-	}
-	if !w.opt.Upgrade && w.named(s) == nil {
-		return
-	}
-	var better []int
-	for _, id := range root.choice.Of {
-		if a := r.b.atoms[id]; a.entry != nil && a.bundle() != s.current.bundle {
-			better = append(better, id)
-		}
-	}
-	next := w.remaining(s.current, s)
-	switch {
-	case how == fixIt && len(next) > 0:
-		w.warnFor(s, "held", fmt.Sprintf("%s stays at %s although %s is offered: %s", s.title(), s.current.bundle, next[0], stay))
-	case len(better) > 0:
-		w.warnFor(s, "held", fmt.Sprintf("%s stays at %s although %s is offered: %s", s.title(), s.current.bundle,
-			r.b.atoms[better[0]].bundle(), r.against(root, better)))
-	case len(root.opts.down) > 0:
-		w.warnFor(s, "downgrade", fmt.Sprintf("%s stays at %s: the only way on goes down to %s; --allow-downgrade takes it", s.title(), s.current.bundle,
-			root.opts.down[0].Name()))
-	case len(next) == 0:
-		w.reportStranded(s)
+	code, why := w.held(r, root)
+	if code == "stranded" || code != "" && (w.opt.Upgrade || w.named(s) != nil) {
+		w.warnFor(s, code, s.title()+" stays at "+s.current.bundle+why)
 	}
 }
 
-// reportStranded says that no edge leads from what is installed to the head.
-// Rule 14.
-func (w *world) reportStranded(s *want) {
-	pkgs, bad := w.packages(s)
-	if bad != nil {
-		return
+// held returns why what is installed for root stays, as the code of a warning and
+// the end of a sentence, such as ": no edge leads from it towards a.v2". Both are
+// empty where it moves, or need not.
+func (w *world) held(r *round, root root) (code, why string) {
+	s := root.want
+	if id, ok := r.picks[s]; !ok || r.b.atoms[id].bundle() != s.current.bundle {
+		return "", ""
 	}
-	var heads []string
+	how, stay := w.manner(s)
+	if root.opts.stay != "" && how != fixIt {
+		return "stranded", ": " + root.opts.stay
+	}
+	better := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool {
+		a := r.b.atoms[id]
+		return a.entry == nil || a.bundle() == s.current.bundle
+	})
+	next := w.remaining(s.current, s)
+	switch {
+	case how == fixIt && len(next) > 0:
+		return "held", " although " + next[0] + " is offered: " + stay
+	case len(better) > 0 && how == moveIt:
+		return "held", " although " + r.b.atoms[better[0]].bundle() + " is offered: " + r.against(root, better)
+	case len(root.opts.down) > 0:
+		return "downgrade", ": the only way on goes down to " + root.opts.down[0].Name() + "; --allow-downgrade takes it"
+	case len(next) == 0:
+		return w.stranded(s)
+	}
+	return "", ""
+}
+
+// stranded says that no edge leads from what is installed to the head. Rule 14.
+func (w *world) stranded(s *want) (code, why string) {
+	pkgs, bad := w.packages(s)
+	if bad != nil || s.direct() {
+		return "", ""
+	}
+	var head *catalog.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
 			if ch.Head().Name() == s.current.bundle {
-				return
+				return "", ""
 			}
-			heads = append(heads, ch.Head().Name())
+			if head == nil {
+				head = ch.Head()
+			}
 		}
 	}
-	if len(heads) == 0 {
-		return
+	if head == nil {
+		return "", ""
 	}
-	w.warnFor(s, "stranded", fmt.Sprintf("%s is stranded at %s: no edge leads from it towards %s", s.title(), s.current.bundle, heads[0]))
+	way := "--reinstall=" + s.ns + "/" + s.pkg
+	if s.current.facts.hasVersion && head.Bundle().Version().LT(s.current.facts.version) {
+		way += " --allow-downgrade"
+	}
+	return "stranded", ": no edge leads from it towards " + head.Name() + "; " + way + " takes that without one"
+}
+
+// direct reports whether s names a bundle: its catalog is made of that alone.
+func (s *want) direct() bool { return s.decl != nil && s.decl.Bundle != "" }
+
+// dropped returns the catalog that had i and has it no more, or "". Rule 14.
+func (w *world) dropped(i *installed) string {
+	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
+		return ""
+	}
+	return i.cat.String()
 }
 
 func (w *world) reportDeprecated(i *installed, s *want) {

@@ -93,6 +93,9 @@ func ageTable(ages []resolve.Age) *table {
 		if a.Stays != "" {
 			notes = append([]string{a.Stays}, notes...)
 		}
+		if a.Dropped != "" {
+			notes = append(notes, "catalog "+a.Dropped+" no longer has it")
+		}
 		t.add(a.Namespace+"/"+a.Package, a.Pinned, a.Next, a.Reachable, a.Head, a.Channel, strings.Join(notes, "; "))
 	}
 	return t
