@@ -1,9 +1,10 @@
 package bundle
 
 import (
-	"github.com/quayside/quayside/internal/kobj"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // checkReferences says which Secrets and ConfigMaps the operator's pods need
