@@ -165,6 +165,8 @@ func Faults(apiVersion, kind string) []string {
 		out = append(out, fmt.Sprintf("apiVersion: group %q is quayside's own, nobody else makes objects of it", group))
 	case own && !slices.Contains(known, kind):
 		out = append(out, fmt.Sprintf("kind: Kubernetes has no %q in %s%s", kind, named(group), diag.DidYouMean(kind, known)))
+	case group == "" && version != "v1":
+		out = append(out, fmt.Sprintf("apiVersion: Kubernetes has no version %q of its core group, only v1", version))
 	}
 	return out
 }

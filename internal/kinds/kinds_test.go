@@ -91,6 +91,7 @@ func TestFaults(t *testing.T) {
 		{"apps/v1beta2", "Deployment", ""},
 		{"example.com/v1alpha1", "Secret", ""},
 		{"a-b.io/v2", "thing", ""},
+		{"v2", "Secret", `apiVersion: Kubernetes has no version "v2" of its core group, only v1`},
 		{"v1", "secret", `kind: Kubernetes has no "secret" in its core group (did you mean "Secret"?)`},
 		{"v1", "SECRET", `kind: Kubernetes has no "SECRET" in its core group`},
 		{"apps/v1", "Pod", `kind: Kubernetes has no "Pod" in its group apps`},
