@@ -87,8 +87,9 @@ func (in *Inputs) Outdated() []resolve.Age {
 type Resolution struct {
 	Lock      *lockfile.File // with every pin tied to its content; nil where there is no solution
 	Conflicts []*resolve.Conflict
-	Failed    error // the conflicts, or the catalogs that are waited for; nil where all could be resolved
-	Changes   []Change
+	Failed    error          // the conflicts, or the catalogs that are waited for; nil where all could be resolved
+	Pins      int            // that could be resolved
+	Changes   []Change       // to them, whether there is a lock or not
 	Warnings  []diag.Warning // of the resolution; those of the declarations are theirs
 }
 
@@ -109,9 +110,12 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 		})
 	}
 	out.Warnings = diag.SortWarnings(append(out.Warnings, in.heldBack(out.Warnings)...))
-	if res.Lock == nil {
+	if res.Lock == nil { // what else is new in a pin comes with its content
+		out.Pins = len(res.Partial.Pins)
+		out.Changes = slices.DeleteFunc(changes(in.Read, res.Partial, res.Moves), func(c Change) bool { return c.Change == lockfile.Changed })
 		return out, nil
 	}
+	out.Pins = len(res.Lock.Pins)
 	if out.Lock, err = in.complete(ctx, res.Lock); err != nil {
 		return out, err
 	}

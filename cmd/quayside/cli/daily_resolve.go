@@ -277,10 +277,7 @@ func warningViews(lists ...[]diag.Warning) []warningView {
 func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveReport {
 	r := &resolveReport{
 		Lock: project.LockFile, Changes: append([]project.Change{}, res.Changes...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
-		Warnings: warningViews(in.Declared.Warnings, res.Warnings),
-	}
-	if res.Lock != nil {
-		r.Pins = len(res.Lock.Pins)
+		Warnings: warningViews(in.Declared.Warnings, res.Warnings), Pins: res.Pins,
 	}
 	return r
 }
@@ -297,6 +294,8 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) error {
 		o.talk.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
 	case len(r.Conflicts) == 0 && r.Proposed == nil:
 		o.talk.Note("%s is up to date (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+	case len(r.Changes) > 0 && r.Proposed == nil:
+		o.talk.Note("nothing is written: --keep-going locks the %s above", diag.Count(len(r.Changes), "change"))
 	}
 	return nil
 }
