@@ -49,6 +49,31 @@ func TestPlacesExist(t *testing.T) {
 	}
 }
 
+// TestAttacksAreTested looks up the tests that docs/security.md names: one in
+// each row at least.
+func TestAttacksAreTested(t *testing.T) {
+	page, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, faults := places(os.DirFS("../.."), string(page))
+	for _, f := range faults {
+		t.Errorf("docs/security.md: %s", f)
+	}
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| What ") {
+			continue
+		}
+		if rows++; !strings.Contains(line, "_test.go`: `") {
+			t.Errorf("docs/security.md: no test shows %s", line)
+		}
+	}
+	if rows < 10 {
+		t.Errorf("docs/security.md: %d rows", rows)
+	}
+}
+
 func TestPlacesFindsFaults(t *testing.T) {
 	tree := fstest.MapFS{
 		"a/x.go":  {Data: []byte("package a\n\nconst C = 1\n\ntype T struct{}\n\nfunc (T) M() {}\n\nfunc F() { g := 1; _ = g }\n")},
