@@ -391,6 +391,31 @@ func TestDirectives(t *testing.T) {
 	}
 }
 
+// TestDirectivesAreToldOnce warns once of what every object of a bundle bears.
+func TestDirectivesAreToldOnce(t *testing.T) {
+	files := map[string]string{}
+	for _, name := range []string{"a", "b", "c"} {
+		files["manifests/"+name+".yaml"] = `{kind: Secret, apiVersion: v1, metadata: {name: ` + name + `, labels: {app.kubernetes.io/instance: x}, annotations: {helm.sh/hook: pre-install}}}`
+	}
+	b, err := Load(dir(files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := Validate(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings = slices.DeleteFunc(warnings, func(w diag.Warning) bool { return w.Code != "tool-directive" })
+	if len(warnings) != 2 {
+		t.Fatalf("got %v", warnings)
+	}
+	for _, w := range warnings {
+		if w.Pos.File != "manifests/a.yaml" || !strings.HasSuffix(w.Msg, "not the bundle's to say (and so in 2 more places)") {
+			t.Errorf("got %s", w)
+		}
+	}
+}
+
 // TestDroppedLabelsThatFind says which selectors of the bundle lose an object with
 // its label; those of pods do not, nor those that never found it.
 func TestDroppedLabelsThatFind(t *testing.T) {

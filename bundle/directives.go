@@ -59,35 +59,52 @@ func Steers(key string) string {
 }
 
 // checkDirectives warns of what a bundle's objects tell the tools that apply
-// them, which is dropped. Pods are the operator's own affair.
+// them, which is dropped: of each key once, and of each object that others find
+// by it. Pods are the operator's own affair.
 func checkDirectives(c *checker) {
+	first := map[string]int{} // the warning of each key
+	more := map[string]int{}
+	of := func(pos diag.Pos, at string, keys iter.Seq[string], o Object) {
+		for key := range keys {
+			tool := Steers(key)
+			if tool == "" {
+				continue
+			}
+			finds := c.finds(o, key)
+			if _, said := first[key]; said && finds == "" {
+				more[key]++
+				continue
+			}
+			if finds == "" {
+				first[key] = len(c.warnings)
+			}
+			c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Msg: fmt.Sprintf(
+				"%s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say%s", at, key, tool, finds)})
+		}
+	}
 	for _, o := range c.b.Objects {
 		metadata := kobj.Map(o.Fields, "metadata")
-		c.directives(o.Pos(), o.String()+": metadata.annotations", maps.Keys(kobj.Map(metadata, "annotations")), Object{})
-		c.directives(o.Pos(), o.String()+": metadata.labels", maps.Keys(kobj.Map(metadata, "labels")), o)
+		of(o.Pos(), o.String()+": metadata.annotations", maps.Keys(kobj.Map(metadata, "annotations")), Object{})
+		of(o.Pos(), o.String()+": metadata.labels", maps.Keys(kobj.Map(metadata, "labels")), o)
 	}
 	for _, d := range c.csv.Deployments {
-		c.directives(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
+		of(diag.Pos{File: c.csv.File}, d.Field+".label", maps.Keys(d.Labels), Object{})
+	}
+	for key, n := range more {
+		c.warnings[first[key]].Msg += fmt.Sprintf(" (and so in %s)", diag.Count(n, "more place"))
 	}
 }
 
-// directives warns of those of the keys that steer a tool. They are labels of the
-// shipped object of, where that is one.
-func (c *checker) directives(pos diag.Pos, at string, keys iter.Seq[string], of Object) {
-	for key := range keys {
-		tool := Steers(key)
-		if tool == "" {
-			continue
+// finds says which objects of the bundle find the shipped object of by its label
+// with that key, "" where none does or of is none.
+func (c *checker) finds(of Object, key string) string {
+	finds := ""
+	for _, o := range c.b.Objects {
+		if selects(o, of, key) {
+			finds += fmt.Sprintf("; %s finds the object by it, and will not any more", o)
 		}
-		finds := ""
-		for _, o := range c.b.Objects {
-			if selects(o, of, key) {
-				finds += fmt.Sprintf("; %s finds the object by it, and will not any more", o)
-			}
-		}
-		c.warnings = append(c.warnings, diag.Warning{Pos: pos, Code: "tool-directive", Msg: fmt.Sprintf(
-			"%s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say%s", at, key, tool, finds)})
 	}
+	return finds
 }
 
 // selects reports whether a selector in o matches the labels of an object, and
