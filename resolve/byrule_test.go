@@ -2,26 +2,34 @@ package resolve_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // byRule returns the rule of resolution.md section 0 that demands another answer
 // than OLM's for a problem that no list of exceptions knows, or 0. What the rule
 // asks about is in the problem itself, and the answer must be sound.
-func (p *problem) byRule(e expectation, got answer) int {
+func (p *problem) byRule(t *testing.T, e expectation, got answer) int {
 	switch {
 	case got.Outcome != "fixpoint" || got.fault != "":
 		return 0
-	case p.hasReplaced(e.Namespace):
+	case p.replacedIsGone(t, e, got):
 		return 8 // phases play no part: what a CSV has replaced is gone
-	case p.goesDown(e):
+	case p.staysUp(e, got):
 		return 5 // versions do not go down
 	case e.Nondeterministic && p.preferred(e, got):
 		return 3 // sound, and preferred to all that OLM gave
+	case p.keepsOrder(e, got) && e.Nondeterministic:
+		return 3 // the first who asks for a dependency has it from where that one prefers it
+	case p.keepsOrder(e, got):
+		return 15 // a preference that OLM has lost
 	}
 	return 0
 }
@@ -46,18 +54,115 @@ func (p *problem) objects(ns, kind string) []object {
 	return out
 }
 
-// hasReplaced reports whether a ClusterServiceVersion is there beside the one
-// that has replaced it.
-func (p *problem) hasReplaced(ns string) bool {
-	csvs := p.objects(ns, "ClusterServiceVersion")
-	return slices.ContainsFunc(csvs, func(by object) bool {
-		return by.Spec.Replaces != "" && slices.ContainsFunc(csvs, func(c object) bool { return c.Metadata.Name == by.Spec.Replaces })
-	})
+// replaced returns the ClusterServiceVersions that are no subscription's and
+// that one which is some subscription's has replaced.
+func (p *problem) replaced(ns string) map[string]bool {
+	csvs, current := p.objects(ns, "ClusterServiceVersion"), map[string]bool{}
+	for _, s := range p.objects(ns, "Subscription") {
+		current[s.Status.InstalledCSV] = true
+	}
+	gone := map[string]bool{}
+	for range csvs { // down the chain
+		for _, by := range csvs {
+			old := by.Spec.Replaces
+			there := slices.ContainsFunc(csvs, func(c object) bool { return c.Metadata.Name == old })
+			if there && !current[old] && (current[by.Metadata.Name] || gone[by.Metadata.Name]) {
+				gone[old] = true
+			}
+		}
+	}
+	return gone
 }
 
-// goesDown reports whether OLM, on its way, put a lower version of a package in
-// the place of a higher one.
-func (p *problem) goesDown(e expectation) bool {
+// replacedIsGone reports whether OLM's answer rests on a ClusterServiceVersion
+// that has been replaced, and got is the answer without it.
+func (p *problem) replacedIsGone(t *testing.T, e expectation, got answer) bool {
+	gone := p.replaced(e.Namespace)
+	inTheWay := slices.ContainsFunc(e.Installed, func(i install) bool { return gone[i.CSV] && len(i.Subscriptions) == 0 })
+	if !inTheWay {
+		return false
+	}
+	without := *p
+	without.Objects = slices.DeleteFunc(slices.Clone(p.Objects), func(raw json.RawMessage) bool {
+		var o object
+		return json.Unmarshal(raw, &o) == nil && o.Kind == "ClusterServiceVersion" && o.Metadata.Namespace == e.Namespace && gone[o.Metadata.Name]
+	})
+	x, ok := without.index(t, map[string]*catalog.Content{})
+	return ok && without.solve(t, x)[e.Namespace].differs(got) == ""
+}
+
+// staysUp reports whether got follows OLM up to the round in which that goes
+// down, and whether all packages with which it never does end as they do there.
+func (p *problem) staysUp(e expectation, got answer) bool {
+	round, pkgs := p.goesDown(e)
+	want := e.brief(p)
+	if round < 0 || e.Outcome != "fixpoint" || len(want.Rounds) < round || len(got.Rounds) < round {
+		return false
+	}
+	versions := p.versions()
+	others := func(installed []string) []string {
+		return slices.DeleteFunc(slices.Clone(installed), func(i string) bool { return pkgs[versions[strings.Fields(i)[0]].pkg] })
+	}
+	return slices.EqualFunc(want.Rounds[:round], got.Rounds[:round], slices.Equal) && slices.Equal(others(want.Installed), others(got.Installed))
+}
+
+// keepsOrder reports whether got differs from OLM's answer in nothing but the
+// channels and catalogs of generated subscriptions, and has the one that is
+// first in the documented order wherever it does.
+func (p *problem) keepsOrder(e expectation, got answer) bool {
+	want := e.brief(p)
+	versions := p.versions()
+	theirs, first, other := map[string]generated{}, true, false
+	for _, g := range e.Generated {
+		theirs[g.Package] = g
+	}
+	for _, pin := range got.pins {
+		g, ok := theirs[pin.Package]
+		id := catalog.ID{Namespace: g.SourceNamespace, Name: g.Source}
+		if ok && pin.Generated && (id != pin.Catalog || g.Channel != pin.Channel) {
+			other = true
+			first = first && slices.Compare(p.rank(got, pin, pin.Catalog, pin.Channel), p.rank(got, pin, id, g.Channel)) < 0
+		}
+	}
+	bare := func(a answer) []string { // without the names of generated subscriptions
+		out := slices.Clone(a.Installed)
+		for i := range out {
+			csv, subs, _ := strings.Cut(out[i], " ")
+			left := slices.DeleteFunc(strings.Split(subs, ","), func(s string) bool {
+				return slices.ContainsFunc(a.Generated, func(g string) bool { return strings.HasPrefix(g, s+" "+versions[csv].pkg+" ") })
+			})
+			out[i] = csv + " " + strings.Join(left, ",")
+		}
+		return out
+	}
+	return other && first && len(e.Generated) == len(got.Generated) && slices.Equal(bare(want), bare(got)) &&
+		(e.Nondeterministic || slices.EqualFunc(want.Rounds, got.Rounds, slices.Equal))
+}
+
+// rank returns where the documented order has a catalog and channel for a
+// dependency, as the first that requires it sees it: the less, the earlier.
+func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel string) []string {
+	var by []lockfile.Pin
+	for _, r := range pin.RequestedBy {
+		at := slices.IndexFunc(got.pins, func(by lockfile.Pin) bool { return by.Key() == r.Pin })
+		if at >= 0 {
+			by = append(by, got.pins[at])
+		}
+	}
+	slices.SortFunc(by, func(a, b lockfile.Pin) int { // declared ones come first in the search
+		return strings.Compare(strconv.FormatBool(a.Generated)+a.Subscription, strconv.FormatBool(b.Generated)+b.Subscription)
+	})
+	own := len(by) > 0 && by[0].Catalog == id
+	isDefault := slices.ContainsFunc(p.packages(id), func(has catalog.PackageData) bool {
+		return has.Name == pin.Package && has.DefaultChannel == channel
+	})
+	no := func(yes bool) string { return strconv.FormatBool(!yes) }
+	return []string{no(own), fmt.Sprintf("%010d", 1<<30-p.Catalogs[id.Name].Priority), no(id.Namespace == pin.Namespace), id.Name, no(isDefault), channel}
+}
+
+// goesDown returns the first round in which OLM put a lower version of a package
+// in the place of a higher one, or -1, and all packages with which it ever did.
+func (p *problem) goesDown(e expectation) (round int, pkgs map[string]bool) {
 	last := map[string]catalog.Version{}
 	for _, s := range p.objects(e.Namespace, "Subscription") {
 		for _, c := range p.objects(e.Namespace, "ClusterServiceVersion") {
@@ -66,19 +171,23 @@ func (p *problem) goesDown(e expectation) bool {
 			}
 		}
 	}
-	for _, step := range e.Steps {
+	round, pkgs = -1, map[string]bool{}
+	for at, step := range e.Steps {
 		for _, i := range step.Install {
 			v, err := olm.ParseVersion(i.Version)
 			if err != nil {
 				continue
 			}
 			if old, ok := last[i.Package]; ok && v.LT(old) {
-				return true
+				pkgs[i.Package] = true
+				if round < 0 {
+					round = at
+				}
 			}
 			last[i.Package] = v
 		}
 	}
-	return false
+	return round, pkgs
 }
 
 // preferred reports whether got is preferred to every alternative: the first

@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/blang/semver/v4"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/lockfile"
@@ -104,6 +109,8 @@ func meets(p catalog.Property) func(thing) bool {
 		return providing(v)
 	case "olm.package.required":
 		return inRange(v)
+	case "olm.label.required":
+		return labelled(v["label"])
 	case "olm.constraint":
 		var c map[string]json.RawMessage
 		_ = json.Unmarshal(p.Value, &c)
@@ -121,6 +128,12 @@ func providing(v map[string]string) func(thing) bool {
 	}
 }
 
+func labelled(label string) func(thing) bool {
+	return func(b thing) bool {
+		return slices.ContainsFunc(b.props, func(p catalog.Property) bool { return p.Type == "olm.label" && fields(p.Value)["label"] == label })
+	}
+}
+
 func inRange(v map[string]string) func(thing) bool {
 	in, err := olm.ParseRange(v["versionRange"])
 	return func(b thing) bool {
@@ -132,9 +145,13 @@ func inRange(v map[string]string) func(thing) bool {
 	}
 }
 
+// meetsConstraint returns the test of a compound constraint. Nothing meets one
+// that is not known.
 func meetsConstraint(c map[string]json.RawMessage) func(thing) bool {
 	for key, raw := range c {
 		switch key {
+		case "cel":
+			return holding(fields(raw)["rule"])
 		case "gvk":
 			return providing(fields(raw))
 		case "package":
@@ -145,7 +162,7 @@ func meetsConstraint(c map[string]json.RawMessage) func(thing) bool {
 			return func(b thing) bool {
 				n := 0
 				for _, sub := range v.Constraints {
-					if m := meetsConstraint(sub); m == nil || m(b) {
+					if meetsConstraint(sub)(b) {
 						n++
 					}
 				}
@@ -153,7 +170,40 @@ func meetsConstraint(c map[string]json.RawMessage) func(thing) bool {
 			}
 		}
 	}
-	return nil
+	return func(thing) bool { return false }
+}
+
+// holding returns the test that a rule of CEL makes.
+func holding(rule string) func(thing) bool {
+	compare := func(a, b ref.Val) ref.Val {
+		x, err1 := semver.ParseTolerant(fmt.Sprint(a.Value()))
+		y, err2 := semver.ParseTolerant(fmt.Sprint(b.Value()))
+		if err1 != nil || err2 != nil {
+			return types.NewErr("no versions: %v, %v", a, b)
+		}
+		return types.Int(x.Compare(y))
+	}
+	var program cel.Program
+	env, err := cel.NewEnv(cel.Variable("properties", cel.DynType), cel.Function("semver_compare",
+		cel.Overload("compare", []*cel.Type{cel.DynType, cel.DynType}, cel.IntType, cel.BinaryBinding(compare))))
+	if err == nil {
+		if ast, issues := env.Compile(rule); issues.Err() == nil {
+			program, err = env.Program(ast)
+		}
+	}
+	return func(b thing) bool {
+		var props []any
+		for _, p := range b.props {
+			var v any
+			_ = json.Unmarshal(p.Value, &v)
+			props = append(props, map[string]any{"type": p.Type, "value": v})
+		}
+		if program == nil || err != nil {
+			return false
+		}
+		out, _, err := program.Eval(map[string]any{"properties": props})
+		return err == nil && out == types.True
+	}
 }
 
 // wentDown reports a pin whose version is lower than what its subscription had.

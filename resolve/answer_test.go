@@ -1,0 +1,151 @@
+package resolve_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// answer is what quayside says about one namespace.
+type answer struct {
+	Outcome   string     `json:"outcome"` // "fixpoint" or "conflict"
+	Installed []string   `json:"installed"`
+	Rounds    [][]string `json:"rounds,omitempty"`
+	Generated []string   `json:"generated,omitempty"`
+	fault     string     // what is wrong with it by itself
+	pins      []lockfile.Pin
+	conflicts []*resolve.Conflict
+	free      []thing // ClusterServiceVersions that are no one's and that nothing has replaced
+}
+
+// ask returns the declarations of a problem and how it is to be solved.
+func (p *problem) ask(t *testing.T) (*subscription.Set, resolve.Options) {
+	t.Helper()
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": p.Objects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decl, err := subscription.Parse(p.ID+".json", list)
+	if err != nil {
+		t.Fatalf("%s: %v", p.ID, err)
+	}
+	opt := resolve.Options{
+		Upgrade: true, Hops: -1, KeepGoing: true, Requirements: "warn", AllowOverlap: true,
+		GlobalNamespaces: []string{p.GlobalCatalogNamespace},
+	}
+	for _, s := range decl.Subscriptions {
+		if s.Approval == subscription.Manual {
+			opt.Named = append(opt.Named, resolve.Target{Namespace: s.Namespace, Package: s.Package})
+		}
+	}
+	return decl, opt
+}
+
+// solve returns quayside's answer for each namespace: the first round, and what
+// is there when nothing changes any more.
+func (p *problem) solve(t *testing.T, x *catalog.Index) map[string]answer {
+	t.Helper()
+	decl, opt := p.ask(t)
+	res, err := resolve.Resolve(x, decl, nil, opt)
+	if err != nil {
+		t.Fatalf("%s: %v", p.ID, err)
+	}
+	opt.Hops = 1
+	once, err := resolve.Resolve(x, decl, nil, opt)
+	if err != nil {
+		t.Fatalf("%s: %v", p.ID, err)
+	}
+	out := map[string]answer{}
+	for _, ns := range p.Expect.Namespaces {
+		a := p.answer(ns.Namespace, decl, res)
+		first := p.answer(ns.Namespace, decl, once)
+		if a.fault = cmp.Or(a.fault, first.fault, p.needless(first.pins, decl, ns.Namespace)); a.fault == "" && !slices.EqualFunc(a.Rounds[:min(1, len(a.Rounds))], first.Rounds, slices.Equal) {
+			a.fault = "one hop is not the first of all"
+		}
+		out[ns.Namespace] = a
+	}
+	return out
+}
+
+func (p *problem) answer(ns string, decl *subscription.Set, res *resolve.Result) answer {
+	a := answer{Outcome: "fixpoint", Installed: []string{}, free: thereIn(nil, decl, ns)}
+	for _, c := range res.Conflicts {
+		if c.Namespace == ns {
+			a.Outcome = "conflict"
+			a.conflicts = append(a.conflicts, c)
+		}
+	}
+	for _, pin := range res.Lock.Pins {
+		if pin.Namespace != ns {
+			continue
+		}
+		a.pins = append(a.pins, pin)
+		a.Installed = append(a.Installed, spell(pin))
+		if pin.Generated {
+			a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", pin.Subscription, pin.Package, pin.Channel, pin.Catalog))
+		}
+	}
+	for _, moves := range res.Rounds {
+		var round []string
+		for _, m := range moves {
+			if m.Namespace == ns && m.To != "" {
+				round = append(round, m.To)
+			}
+		}
+		slices.Sort(round)
+		if len(round) > 0 {
+			a.Rounds = append(a.Rounds, round)
+		}
+	}
+	slices.Sort(a.Installed)
+	slices.Sort(a.Generated)
+	if a.fault = p.misplaced(a, decl, ns); a.fault == "" && a.Outcome == "fixpoint" {
+		a.fault = unsound(res.Lock.Pins, decl, ns)
+	}
+	return a
+}
+
+// spell names a pin as brief does an expected install.
+func spell(p lockfile.Pin) string {
+	subs := []string{p.Subscription}
+	for _, r := range p.RequestedBy {
+		if r.Subscription != "" {
+			subs = append(subs, strings.TrimPrefix(r.Subscription, p.Namespace+"/"))
+		}
+	}
+	slices.Sort(subs)
+	return fmt.Sprintf("%s %s", p.Bundle, strings.Join(slices.Compact(subs), ","))
+}
+
+// csvs returns the names of the bundles that are installed, sorted.
+func csvs(installed []string) []string {
+	var names []string
+	for _, i := range installed {
+		names = append(names, strings.Fields(i)[0])
+	}
+	slices.Sort(names)
+	return names
+}
+
+// differs returns what is different in got, or "".
+func (a answer) differs(got answer) string {
+	switch {
+	case a.Outcome != got.Outcome:
+		return "another outcome"
+	case !slices.Equal(a.Installed, got.Installed):
+		return "another end"
+	case !slices.EqualFunc(a.Rounds, got.Rounds, slices.Equal):
+		return "other rounds"
+	case !slices.Equal(a.Generated, got.Generated):
+		return "other generated subscriptions"
+	}
+	return ""
+}

@@ -1,0 +1,200 @@
+package resolve_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// misplaced returns what is wrong with where the pins of a namespace come from,
+// or "": a subscription that has no pin and takes part in no conflict, a catalog
+// or channel that is not the declared one, cannot be seen from there or does not
+// hold the bundle, a generated name that is not OLM's.
+func (p *problem) misplaced(a answer, decl *subscription.Set, ns string) string {
+	declared := map[string]subscription.Subscription{}
+	for _, s := range decl.Subscriptions {
+		if s.Namespace != ns {
+			continue
+		}
+		declared[s.Name] = s
+		pinned := slices.ContainsFunc(a.Installed, func(i string) bool { return slices.Contains(strings.Split(strings.Fields(i)[1], ","), s.Name) })
+		if !pinned && len(a.conflicts) == 0 {
+			return s.Name + " has no pin"
+		}
+	}
+	for _, pin := range a.pins {
+		if pin.Generated {
+			if name := strings.Join([]string{pin.Package, pin.Channel, pin.Catalog.Name, pin.Catalog.Namespace}, "-"); pin.Subscription != name {
+				return fmt.Sprintf("%s ought to be called %s", pin.Subscription, name)
+			}
+		} else if s := declared[pin.Subscription]; s.Package != pin.Package || s.Catalog != nil && *s.Catalog != pin.Catalog || len(s.Channels) > 0 && !slices.Contains(s.Channels, pin.Channel) {
+			return fmt.Sprintf("%s is from channel %s of %s, which %s does not ask for", pin.Bundle, pin.Channel, pin.Catalog, pin.Subscription)
+		}
+		if pin.Catalog.Namespace != ns && pin.Catalog.Namespace != p.GlobalCatalogNamespace {
+			return fmt.Sprintf("%s cannot be seen from %s", pin.Catalog, ns)
+		}
+		if !p.had(ns, pin.Bundle) && p.Catalogs[pin.Catalog.Name].Corpus == "" && !slices.Contains(p.entries(pin.Catalog, pin.Package, pin.Channel), pin.Bundle) {
+			return fmt.Sprintf("%s is not in channel %q of %s", pin.Bundle, pin.Channel, pin.Catalog)
+		}
+	}
+	return ""
+}
+
+// packages returns what is in a catalog of the problem, or nil where that is
+// broken or a published one.
+func (p *problem) packages(id catalog.ID) []catalog.PackageData {
+	if read, ok := p.read[id]; ok {
+		return read
+	}
+	var objects []json.RawMessage
+	_ = json.Unmarshal(p.Catalogs[id.Name].FBC, &objects)
+	content, _ := fbc.Decode(id.Name, bytes.NewReader(bytes.Join(bytesOf(objects), []byte("\n"))))
+	if p.read == nil {
+		p.read = map[catalog.ID][]catalog.PackageData{}
+	}
+	p.read[id] = content.Packages
+	return content.Packages
+}
+
+// entries returns the bundles of a channel, or of all where channel is empty.
+func (p *problem) entries(id catalog.ID, pkg, channel string) []string {
+	var out []string
+	for _, has := range p.packages(id) {
+		for _, c := range has.Channels {
+			for _, e := range c.Entries {
+				if has.Name == pkg && (channel == "" || c.Name == channel) {
+					out = append(out, e.Name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// needless returns a generated pin that meets no requirement of what is there
+// after the first round, or "". A ClusterServiceVersion that was there already
+// may say less than its catalog does, which is what brought the pin.
+func (p *problem) needless(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
+	there := thereIn(pins, decl, ns)
+	for _, pin := range pins {
+		for _, has := range p.packages(pin.Catalog) {
+			for _, b := range has.Bundles {
+				if b.Name == pin.Bundle {
+					there = append(there, thing{b.Name, b.Properties})
+				}
+			}
+		}
+	}
+	for _, pin := range pins {
+		needed := func(p catalog.Property) bool {
+			m := meets(p)
+			return m != nil && m(thing{pin.Bundle, pin.Properties})
+		}
+		if pin.Generated && !slices.ContainsFunc(there, func(b thing) bool { return slices.ContainsFunc(b.props, needed) }) {
+			return "nothing needs " + pin.Bundle
+		}
+	}
+	return ""
+}
+
+var (
+	subscriptionNamed = regexp.MustCompile(`subscription (\S+) exists`)
+	csvNamed          = regexp.MustCompile(`clusterserviceversion (\S+) exists`)
+)
+
+// checkConflict returns what is wrong with the conflicts where OLM finds nothing
+// satisfiable. What OLM names cannot hold together, so that one of its roots has
+// to take part in one of ours; which others do is not OLM's to say, for its set
+// is one of several and not the smallest.
+func (e *expectation) checkConflict(got answer) string {
+	said := strings.Join(append(e.ErrorsSeen, e.Error), ", ")
+	for _, c := range got.conflicts {
+		for _, m := range subscriptionNamed.FindAllStringSubmatch(said, -1) {
+			if slices.Contains(c.Subscriptions, e.Namespace+"/"+m[1]) {
+				return ""
+			}
+		}
+		for _, m := range csvNamed.FindAllStringSubmatch(said, -1) {
+			if slices.Contains(strings.FieldsFunc(c.Error(), func(r rune) bool { return strings.ContainsRune(" \t\n,:", r) }), m[1]) {
+				return ""
+			}
+		}
+	}
+	return "a conflict of others than OLM's"
+}
+
+// checkError returns what is wrong with the conflicts where OLM fails: an
+// accident is the fault of those alone whose it is (rule 4), and a package that a
+// free-standing ClusterServiceVersion is already stays in conflict with it.
+func (e *expectation) checkError(p *problem, got answer) string {
+	groups := len(p.objects(e.Namespace, "OperatorGroup"))
+	blamed := map[string]bool{}
+	for _, raw := range p.Objects {
+		var s struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+			Spec     struct{ Name, Channel, Source, SourceNamespace string }
+		}
+		if json.Unmarshal(raw, &s) != nil || s.Kind != "Subscription" || s.Metadata.Namespace != e.Namespace {
+			continue
+		}
+		id := catalog.ID{Namespace: s.Spec.SourceNamespace, Name: s.Spec.Source}
+		all, any := p.unusable(id, s.Spec.Name, s.Spec.Channel)
+		inUse := func(b thing) bool { return slices.Contains(b.claims(), "olm.package "+s.Spec.Name+"/ ") }
+		any = any || slices.ContainsFunc(got.free, inUse)
+		all = all || groups > 1 || slices.Contains(p.InvalidCatalogs, id.Name)
+		blamed[e.Namespace+"/"+s.Metadata.Name] = all || any
+		if all && !slices.ContainsFunc(got.conflicts, func(c *resolve.Conflict) bool {
+			return slices.Contains(c.Subscriptions, e.Namespace+"/"+s.Metadata.Name)
+		}) {
+			return s.Metadata.Name + " takes part in no conflict, and nothing can answer it"
+		}
+	}
+	for _, c := range got.conflicts {
+		if !slices.ContainsFunc(c.Subscriptions, func(s string) bool { return blamed[s] }) {
+			return "a conflict without any whose fault it is: " + c.Title()
+		}
+	}
+	return ""
+}
+
+// unusable reports whether all, and whether any, bundles of a channel have a
+// requirement that cannot be read.
+func (p *problem) unusable(id catalog.ID, pkg, channel string) (all, any bool) {
+	all = true
+	for _, has := range p.packages(id) {
+		for _, b := range has.Bundles {
+			if has.Name != pkg || !slices.Contains(p.entries(id, pkg, channel), b.Name) {
+				continue
+			}
+			bad := slices.ContainsFunc(b.Properties, unreadable)
+			all, any = all && bad, any || bad
+		}
+	}
+	return all && any, any
+}
+
+// unreadable reports whether a requirement cannot be read: its range does not
+// parse, or its constraint is of no known kind.
+func unreadable(p catalog.Property) bool {
+	switch p.Type {
+	case "olm.package.required":
+		_, err := olm.ParseRange(fields(p.Value)["versionRange"])
+		return err != nil
+	case "olm.constraint":
+		var c map[string]json.RawMessage
+		known := func(kind string) bool { return c[kind] != nil }
+		return json.Unmarshal(p.Value, &c) != nil || !slices.ContainsFunc([]string{"gvk", "package", "all", "any", "not", "cel"}, known)
+	}
+	return false
+}
