@@ -18,7 +18,7 @@ func TestEmptyDocuments(t *testing.T) {
 				}
 			})
 		}
-		if few, many := allocations(10), allocations(50_000); many > few+10 {
+		if few, many := allocations(10), allocations(50_000); many > few+1000 { // the race detector has pools forget
 			t.Errorf("%q: %v allocations for 10, %v for 50000", empty, few, many)
 		}
 	}
