@@ -173,7 +173,10 @@ func Below(ref, prefix string) (rest string, ok bool) {
 		under = official + under
 	}
 	if !deeper {
-		return strings.TrimSuffix("/"+under, "/"), true
+		if under != "" {
+			under = "/" + under
+		}
+		return under, true
 	}
 	rest, ok = strings.CutPrefix(under, path)
 	if !ok || rest != "" && !strings.ContainsRune("/:@", rune(rest[0])) {

@@ -146,7 +146,7 @@ func TestIsDigest(t *testing.T) {
 // asked for keeps its name; the normal form is its own; what
 // looks like an image has a name that does.
 func FuzzRef(f *testing.F) {
-	for _, s := range []string{"nginx", "docker.io/nginx:1", "quay.io/a/b@sha256:0", "host:5000/a:b@sha512:1", "a//b", ":", "@", "Docker.io/x", "quay.io/a/b:1@" + zeros} {
+	for _, s := range []string{"nginx", "docker.io/nginx:1", "quay.io/a/b@sha256:0", "host:5000/a:b@sha512:1", "a//b", ":", "@", "Docker.io/x", "quay.io/a/", "quay.io/a/b:1@" + zeros} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
