@@ -140,14 +140,10 @@ func (p *Project) declarations() (*subscription.Set, error) {
 		}
 		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or name their place in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0], workspace.FileName)
 	}
-	opt := subscription.LoadOptions{Paths: w.Declarations, Output: w.Output}
-	if g := w.GitOps; g != nil {
-		applied, inside := w.Output, true
-		if g.Path != "" {
-			applied, inside = p.below(g.Path)
-		}
-		if inside {
-			opt.Applied = []string{applied}
+	opt := subscription.LoadOptions{Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
+	if g := w.GitOps; g != nil && g.Path != "" {
+		if applied, inside := p.below(g.Path); inside {
+			opt.Applied = append(opt.Applied, applied)
 		}
 	}
 	return subscription.LoadFS(p.files, opt)
