@@ -87,9 +87,9 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 		if err != nil {
 			return nil, err
 		}
-		return r.revision(name, plumbing.NewHash(made))
+		return r.called(name, made)
 	}
-	tree, err := r.apply(parent.commit.TreeHash, c.Changes)
+	tree, err := r.apply(plumbing.NewHash(parent.tree), c.Changes)
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +99,14 @@ func (r *Repo) branch(ctx context.Context, name string, parent *Revision, c Comm
 		}
 	}
 	who := object.Signature{Name: c.Author.Name, Email: c.Author.Email, When: c.When}
-	hash, err := r.store(&object.Commit{Author: who, Committer: who, Message: c.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{parent.commit.Hash}})
+	hash, err := r.store(&object.Commit{Author: who, Committer: who, Message: c.Message, TreeHash: tree, ParentHashes: []plumbing.Hash{plumbing.NewHash(parent.hash)}})
 	if err != nil {
 		return nil, err
 	}
 	if err := r.point(ref, hash, who, c); err != nil {
 		return nil, err
 	}
-	return r.revision(name, hash)
+	return r.called(name, hash.String())
 }
 
 // point makes ref stand for a commit.
@@ -137,7 +137,7 @@ func (r *Repo) replaced(ref plumbing.ReferenceName, hash plumbing.Hash, force bo
 	case err != nil:
 		return plumbing.ZeroHash, err
 	case is.Type() == plumbing.SymbolicReference:
-		return plumbing.ZeroHash, fmt.Errorf("it stands for %s: choose another name", is.Target())
+		return plumbing.ZeroHash, standsFor(is.Target())
 	case !force && is.Hash() != hash:
 		return plumbing.ZeroHash, errExists
 	}
@@ -148,6 +148,11 @@ var (
 	errExists = errors.New("it exists already: choose another name, or replace it with --force")
 	errOther  = errors.New("it holds another branch of this name: choose another, or replace it with --force")
 )
+
+// standsFor is the error of a branch that is another name for a reference.
+func standsFor[T ~string](target T) error {
+	return fmt.Errorf("it stands for %s: choose another name", target)
+}
 
 // apply returns the tree that changes make of base; zero where nothing is left.
 func (r *Repo) apply(base plumbing.Hash, changes []Change) (plumbing.Hash, error) {

@@ -15,7 +15,7 @@ func Sends(remote, token string) (bool, error) {
 // process does that is killed then, and returns how many there are.
 func Interrupt(r *Repo, branch string, v *Revision, n int) (of int, err error) {
 	old := func() (plumbing.Hash, error) { return plumbing.ZeroHash, nil }
-	u := refUpdate{common: r.common, ref: plumbing.NewBranchReferenceName(branch), hash: v.commit.Hash, old: old, who: object.Signature{Name: "A", Email: "a@example.com"}, logged: true}
+	u := refUpdate{common: r.common, ref: plumbing.NewBranchReferenceName(branch), hash: plumbing.NewHash(v.hash), old: old, who: object.Signature{Name: "A", Email: "a@example.com"}, logged: true}
 	steps := u.steps()
 	for _, step := range steps[:min(n, len(steps))] {
 		if err := step(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
@@ -21,7 +22,7 @@ const (
 
 // walk goes through the history from two commits at once, youngest first.
 type walk struct {
-	repo  *Repo
+	git   *git.Repository
 	marks map[plumbing.Hash]mark
 	ends  map[plumbing.Hash]bool // commits whose parents a shallow clone has not
 	queue commits
@@ -57,7 +58,7 @@ func (w *walk) best(found []*object.Commit) (*object.Commit, error) {
 			if c.Hash == d.Hash || redundant {
 				continue
 			}
-			back := walk{repo: w.repo, marks: map[plumbing.Hash]mark{}, ends: w.ends}
+			back := walk{git: w.git, marks: map[plumbing.Hash]mark{}, ends: w.ends}
 			var err error
 			if redundant, err = back.reaches(d, c.Hash); err != nil {
 				return nil, err
@@ -102,7 +103,7 @@ func (w *walk) parents(c *object.Commit, m mark) error {
 		if w.marks[h]&m == m {
 			continue
 		}
-		p, err := w.repo.git.CommitObject(h)
+		p, err := w.git.CommitObject(h)
 		if errors.Is(err, plumbing.ErrObjectNotFound) && len(w.ends) > 0 {
 			continue
 		}

@@ -48,6 +48,29 @@ func (r *Repo) pushNeeds(to string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
+// needsLFS reports whether files of a branch are kept outside of Git.
+func (r *Repo) needsLFS(branch string) (bool, error) {
+	set, err := r.settings()
+	if err != nil || set["filter.lfs.clean"]+set["filter.lfs.process"] == "" {
+		return false, err
+	}
+	tip, err := r.Revision("refs/heads/" + branch)
+	if err != nil {
+		return false, err
+	}
+	files, err := tip.List(".")
+	for _, e := range files {
+		if path.Base(e.Path) != ".gitattributes" {
+			continue
+		}
+		data, err := tip.ReadEntry(e)
+		if err != nil || strings.Contains(string(data), "filter=lfs") {
+			return err == nil, err
+		}
+	}
+	return false, err
+}
+
 // concerns reports whether a setting says how one connects to a URL.
 func concerns(key, value, to string) bool {
 	section, rest, _ := strings.Cut(key, ".")

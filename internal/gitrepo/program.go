@@ -31,11 +31,17 @@ func newProgram(dir string) *program {
 // at returns the same for another directory.
 func (p *program) at(dir string) *program { return &program{p.path, dir} }
 
-// run returns what one command of Git prints. env is added to its environment.
-// Its error holds what Git says, without credentials.
-func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args ...string) ([]byte, error) {
+// command returns a command of Git, with env added to its environment.
+func (p *program) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.path, append([]string{"-C", p.dir}, args...)...)
 	cmd.Env = append(environ(), env...)
+	return cmd
+}
+
+// run returns what one command of Git prints, with env added to its
+// environment. Its error holds what Git says, without credentials.
+func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args ...string) ([]byte, error) {
+	cmd := p.command(ctx, env, args...)
 	cmd.Stdin = stdin
 	var out, talk bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &talk
@@ -108,6 +114,9 @@ func (p *program) commit(ctx context.Context, ref plumbing.ReferenceName, parent
 // what ref stands for by no more than its signature, which never is the same
 // twice, is left out.
 func (p *program) point(ctx context.Context, ref plumbing.ReferenceName, hash string, force bool) (string, error) {
+	if target, err := p.line(ctx, "symbolic-ref", "--quiet", string(ref)); err == nil {
+		return "", standsFor(target)
+	}
 	if old, err := p.line(ctx, "rev-parse", "--verify", "--quiet", string(ref)); err == nil {
 		if old == hash {
 			return hash, nil
@@ -173,8 +182,9 @@ func (p *program) stage(ctx context.Context, changes []Change) error {
 
 // push sends a branch, and reports whether the remote did not hold it yet. The
 // token, where it is not empty, is given to the host of to alone, and never on
-// the command line.
-func (p *program) push(ctx context.Context, remote, to, branch, token string, force bool) (moved bool, err error) {
+// the command line. With lfs, what lies outside of Git is sent first where no hook
+// does that.
+func (p *program) push(ctx context.Context, remote, to, branch, token string, force, lfs bool) (moved bool, err error) {
 	var env, args []string
 	if token != "" {
 		scheme, rest, _ := strings.Cut(to, "://")
@@ -182,16 +192,38 @@ func (p *program) push(ctx context.Context, remote, to, branch, token string, fo
 		env = []string{"QUAYSIDE_PUSH_TOKEN=" + token}
 		args = []string{"-c", "credential.helper=", "-c", "credential." + scheme + "://" + host + `.helper=!f() { test "$1" = get && echo username=x-access-token && echo "password=$QUAYSIDE_PUSH_TOKEN"; }; f`}
 	}
+	ref := string(plumbing.NewBranchReferenceName(branch))
+	if lfs {
+		if err := p.pushLFS(ctx, env, args, remote, ref); err != nil {
+			return false, err
+		}
+	}
 	args = append(args, "push", "--porcelain")
 	if force {
 		args = append(args, "--force")
 	}
-	ref := string(plumbing.NewBranchReferenceName(branch))
 	out, err := p.run(ctx, env, nil, append(args, "--", remote, ref+":"+ref)...)
 	if bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")) {
 		return false, errOther
 	}
 	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
+}
+
+// pushLFS does what the hook does that 'git lfs install' sets up, where there is
+// none.
+func (p *program) pushLFS(ctx context.Context, env, args []string, remote, ref string) error {
+	hook, err := p.line(ctx, "rev-parse", "--git-path", "hooks/pre-push")
+	if err != nil {
+		return err
+	}
+	if !filepath.IsAbs(hook) {
+		hook = filepath.Join(p.dir, hook)
+	}
+	if _, err := os.Stat(hook); err == nil {
+		return nil
+	}
+	_, err = p.run(ctx, env, nil, append(slices.Clip(args), "lfs", "push", "--", remote, ref)...)
+	return err
 }
 
 // unclean returns the files in and below paths that are not as the commit that

@@ -42,6 +42,13 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	if err != nil {
 		return false, err
 	}
+	lfs, err := r.needsLFS(branch)
+	if err != nil {
+		return false, err
+	}
+	if lfs {
+		needs = append(needs, "the filter lfs")
+	}
 	if git := r.program(needs, "the push is made"); git != nil {
 		name := target.Config().Name
 		if name == anonymous {
@@ -50,7 +57,7 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 		if credentials == nil {
 			token = ""
 		}
-		if moved, err = git.push(ctx, name, to, branch, token, force); err != nil {
+		if moved, err = git.push(ctx, name, to, branch, token, force, lfs); err != nil {
 			err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
 		}
 		return moved, err

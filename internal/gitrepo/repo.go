@@ -5,7 +5,8 @@
 // Reading never changes a repository and takes no lock. What a revision holds is
 // untrusted: paths are checked, and sizes and counts are capped. The work tree,
 // the index and HEAD are never written, not even by [Repo.Branch]. Git itself is
-// run for what it alone does, where that is set up.
+// run for what it alone does, where that is set up, and for repositories that it
+// alone can read.
 //
 // Start from [Open], [Repo.Revision] and [Revision.List].
 package gitrepo
@@ -32,7 +33,10 @@ var ErrNone = errors.New("not in a Git repository")
 
 // Repo is an opened repository.
 type Repo struct {
-	git  *git.Repository
+	git     *git.Repository
+	objects reader
+	only    *program // Git, where it alone can read the repository: git then is good for settings
+
 	root string // of the work tree, absolute, symbolic links resolved; empty where the repository is bare
 
 	own    string // directory of the work tree's own state
@@ -43,11 +47,12 @@ type Repo struct {
 	Tell func(format string, args ...any)
 }
 
-// program returns Git where something needs it; nil where nothing does, or where
-// it is not installed, of which Tell is told: "the commit is made" without it.
+// program returns Git where something or the repository needs it; nil where
+// nothing does, or where it is not installed, of which Tell is told: "the commit
+// is made" without it.
 func (r *Repo) program(needs []string, what string) *program {
-	if len(needs) == 0 {
-		return nil
+	if len(needs) == 0 || r.only != nil {
+		return r.only
 	}
 	git := newProgram(r.home())
 	if git == nil && r.Tell != nil {
@@ -74,7 +79,9 @@ func (r *Repo) Unclean(ctx context.Context, paths []string) (names []string, kno
 }
 
 // Open opens the repository that holds dir: a clone, a linked work tree, or a
-// bare repository, shallow or not. Where there is none the error is ErrNone.
+// bare repository, shallow or not. What go-git cannot read, Git reads where it is
+// installed: SHA-256, branches in a reftable. Where there is none the error is
+// ErrNone.
 func Open(dir string) (*Repo, error) {
 	abs, err := real(dir)
 	if err != nil {
@@ -85,7 +92,7 @@ func Open(dir string) (*Repo, error) {
 	case errors.Is(err, git.ErrRepositoryNotExists):
 		return nil, fmt.Errorf("%s: %w", dir, ErrNone)
 	case errors.Is(err, git.ErrUnknownExtension):
-		return nil, fmt.Errorf("opening the Git repository of %s: %w: only SHA-1 objects, and branches in files, can be read", dir, err)
+		return nil, fmt.Errorf("opening the Git repository of %s: %w: without git, which is not installed, only SHA-1 objects and branches in files can be read", dir, err)
 	case err != nil:
 		return nil, fmt.Errorf("opening the Git repository of %s: %w", dir, err)
 	}
@@ -127,7 +134,19 @@ func open(state, root string) (*Repo, error) {
 	r := &Repo{root: root, own: state, common: commonOf(state)}
 	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(own, osfs.New(r.common)), cache.NewObjectLRUDefault())
 	var err error
-	r.git, err = git.Open(tolerant{files}, nil)
+	r.git, err = git.Open(tolerant{files, []string{"worktreeConfig", "relativeWorktrees", "preciousObjects", "partialClone"}}, nil)
+	r.objects = library{r.git}
+	if !errors.Is(err, git.ErrUnknownExtension) {
+		return r, err
+	}
+	if r.only = newProgram(r.home()); r.only == nil {
+		return nil, err
+	}
+	if _, err := r.only.line(context.Background(), "rev-parse", "--git-dir"); err != nil {
+		return nil, err
+	}
+	r.objects = newBatch(r.only)
+	r.git, err = git.Open(tolerant{files, nil}, nil)
 	return r, err
 }
 
@@ -145,14 +164,21 @@ func commonOf(own string) string {
 
 // tolerant is a storage of which go-git is not told the extensions that are of
 // no matter to what is done here: settings of a work tree, where it lies, what
-// may not be removed, and that objects may be missing, which is found out.
-type tolerant struct{ *filesystem.Storage }
+// may not be removed, and that objects may be missing, which is found out; or any
+// at all where Git reads the objects.
+type tolerant struct {
+	*filesystem.Storage
+	fine []string // extensions, nil for all
+}
 
 // Config returns the repository's configuration.
 func (t tolerant) Config() (*config.Config, error) {
 	c, err := t.Storage.Config()
+	if err == nil && t.fine == nil {
+		c.Raw.RemoveSection("extensions")
+	}
 	if err == nil && c.Raw.HasSection("extensions") {
-		for _, name := range []string{"worktreeConfig", "relativeWorktrees", "preciousObjects", "partialClone"} {
+		for _, name := range t.fine {
 			c.Raw.Section("extensions").RemoveOption(name)
 		}
 	}

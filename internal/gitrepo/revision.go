@@ -7,24 +7,23 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // Revision is a commit.
 type Revision struct {
-	repo   *Repo
-	name   string
-	commit *object.Commit
+	repo *Repo
+	name string
+	commit
 }
 
 // Name returns what the user called it: "main".
 func (v *Revision) Name() string { return v.name }
 
 // Hash returns the commit's name in full, in hexadecimal digits.
-func (v *Revision) Hash() string { return v.commit.Hash.String() }
+func (v *Revision) Hash() string { return v.hash }
 
 // Time returns when it was committed.
-func (v *Revision) Time() time.Time { return v.commit.Committer.When }
+func (v *Revision) Time() time.Time { return v.time }
 
 // Revision returns the commit that name means: a branch, a tag, "HEAD~1", the
 // first digits of a commit.
@@ -32,22 +31,19 @@ func (r *Repo) Revision(name string) (*Revision, error) {
 	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, ":") || strings.Contains(name, "^{") {
 		return nil, fmt.Errorf("%q is no commit", name)
 	}
-	hash, err := r.git.ResolveRevision(plumbing.Revision(name))
+	return r.called(name, name)
+}
+
+// called returns a commit, as name calls it.
+func (r *Repo) called(name, commit string) (*Revision, error) {
+	found, err := r.objects.commit(commit)
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return nil, fmt.Errorf("no revision %q in this repository%s", name, r.fetchHint())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
 	}
-	return r.revision(name, *hash)
-}
-
-func (r *Repo) revision(name string, hash plumbing.Hash) (*Revision, error) {
-	commit, err := r.git.CommitObject(hash)
-	if err != nil {
-		return nil, fmt.Errorf("revision %q: commit %s: %w%s", name, short(hash.String()), err, r.fetchHint())
-	}
-	return &Revision{repo: r, name: name, commit: commit}, nil
+	return &Revision{r, name, found}, nil
 }
 
 // fetchHint says what may help where something is not found.
@@ -62,16 +58,20 @@ func (r *Repo) fetchHint() string {
 // origin/HEAD stands for, else the first there is of origin/main,
 // origin/master, main and master.
 func (r *Repo) DefaultBranch() (string, error) {
-	if ref, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false); err == nil && ref.Type() == plumbing.SymbolicReference {
-		if _, err := r.git.Reference(ref.Target(), true); err == nil {
-			return ref.Target().Short(), nil
-		}
-	}
-	for _, name := range []plumbing.ReferenceName{
+	head := plumbing.NewRemoteHEADReferenceName("origin")
+	names := []plumbing.ReferenceName{
 		plumbing.NewRemoteReferenceName("origin", "main"), plumbing.NewRemoteReferenceName("origin", "master"),
 		plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master"),
-	} {
-		if _, err := r.git.Reference(name, true); err == nil {
+	}
+	there, err := r.objects.references(append(names, head)...)
+	if err != nil {
+		return "", err
+	}
+	if target := there[head]; target != "" {
+		return target.Short(), nil
+	}
+	for _, name := range names {
+		if _, ok := there[name]; ok {
 			return name.Short(), nil
 		}
 	}
@@ -85,22 +85,14 @@ var ErrNoBase = errors.New("no common ancestor")
 // are equally good the youngest. The history ends where a shallow clone ends.
 // The error is ErrNoBase where there is none.
 func (r *Repo) MergeBase(a, b *Revision) (*Revision, error) {
-	w := walk{repo: r, marks: map[plumbing.Hash]mark{}, ends: map[plumbing.Hash]bool{}}
-	ends, err := r.git.Storer.Shallow()
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range ends {
-		w.ends[h] = true
-	}
-	best, err := w.base(a.commit, b.commit)
+	hash, err := r.objects.base(a.hash, b.hash)
 	if err != nil {
 		return nil, fmt.Errorf("merge base of %s and %s: %w", a.name, b.name, err)
 	}
-	if best == nil {
+	if hash == "" {
 		return nil, fmt.Errorf("%s and %s: %w%s", a.name, b.name, ErrNoBase, r.fetchHint())
 	}
-	return &Revision{repo: r, name: short(best.Hash.String()), commit: best}, nil
+	return r.called(short(hash), hash)
 }
 
 // short cuts a hash to what a person compares.

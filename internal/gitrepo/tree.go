@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/quayside/quayside/internal/filetree"
 )
@@ -27,10 +26,10 @@ const (
 // Entry is one regular file of a revision.
 type Entry struct {
 	Path string // from the top of the repository
-	Hash string // of the content, as HashOf has it
+	Hash string // of the content, as HashOf has it where the repository uses SHA-1
 }
 
-// HashOf returns the name that Git gives to content.
+// HashOf returns the name that Git gives to content, by SHA-1.
 func HashOf(data []byte) string {
 	return plumbing.ComputeHash(plumbing.BlobObject, data).String()
 }
@@ -38,49 +37,66 @@ func HashOf(data []byte) string {
 // List returns the regular files below dir ("." is the top), by path; none
 // where there is no such directory. Links and submodules are left out.
 func (v *Revision) List(dir string) ([]Entry, error) {
-	tree, err := v.commit.Tree()
-	if err != nil {
-		return nil, v.fault(dir, err)
-	}
-	prefix := ""
+	top, prefix := entry{mode: filemode.Dir, hash: v.tree}, ""
 	if dir != "." && dir != "" {
 		prefix = dir + "/"
-		tree, err = tree.Tree(dir)
-		if errors.Is(err, object.ErrDirectoryNotFound) || errors.Is(err, object.ErrEntryNotFound) {
+		var err error
+		if top, err = v.find(dir); errors.Is(err, fs.ErrNotExist) || err == nil && top.mode != filemode.Dir {
 			return nil, nil
-		}
-		if err != nil {
+		} else if err != nil {
 			return nil, v.fault(dir, err)
 		}
 	}
 	var out []Entry
-	err = v.list(tree, prefix, 0, &out)
+	err := v.list(top.hash, prefix, 0, &out)
 	return out, err
 }
 
-func (v *Revision) list(tree *object.Tree, prefix string, depth int, out *[]Entry) error {
+// find returns the entry at a path, which is not the top. Where there is none
+// the error is fs.ErrNotExist.
+func (v *Revision) find(name string) (entry, error) {
+	e := entry{mode: filemode.Dir, hash: v.tree}
+	for step := range strings.SplitSeq(name, "/") {
+		if e.mode != filemode.Dir {
+			return e, fs.ErrNotExist
+		}
+		entries, err := v.repo.objects.tree(e.hash)
+		if err != nil {
+			return e, err
+		}
+		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == step })
+		if i < 0 {
+			return e, fs.ErrNotExist
+		}
+		e = entries[i]
+	}
+	return e, nil
+}
+
+// list adds the files below a tree, of which prefix is the path, to out.
+func (v *Revision) list(tree, prefix string, depth int, out *[]Entry) error {
 	if depth > maxDepth {
 		return v.fault(prefix, fmt.Errorf("directories nested more than %d deep", maxDepth))
 	}
-	for _, e := range tree.Entries {
-		name := prefix + e.Name
-		if !fs.ValidPath(name) || strings.ContainsAny(e.Name, "/\\\x00") || e.Name == ".git" {
-			return v.fault(prefix, fmt.Errorf("%q is no name of a file", e.Name))
+	entries, err := v.repo.objects.tree(tree)
+	if err != nil {
+		return v.fault(prefix, err)
+	}
+	for _, e := range entries {
+		name := prefix + e.name
+		if !fs.ValidPath(name) || strings.ContainsAny(e.name, "/\\\x00") || e.name == ".git" {
+			return v.fault(prefix, fmt.Errorf("%q is no name of a file", e.name))
 		}
-		switch e.Mode {
+		switch e.mode {
 		case filemode.Dir:
-			sub, err := v.repo.git.TreeObject(e.Hash)
-			if err != nil {
-				return v.fault(name, err)
-			}
-			if err := v.list(sub, name+"/", depth+1, out); err != nil {
+			if err := v.list(e.hash, name+"/", depth+1, out); err != nil {
 				return err
 			}
 		case filemode.Regular, filemode.Deprecated, filemode.Executable:
 			if len(*out) >= maxEntries {
 				return v.fault(prefix, fmt.Errorf("more than %d files", maxEntries))
 			}
-			*out = append(*out, Entry{Path: name, Hash: e.Hash.String()})
+			*out = append(*out, Entry{Path: name, Hash: e.hash})
 		default: // links and submodules are not followed
 		}
 	}
@@ -90,26 +106,19 @@ func (v *Revision) list(tree *object.Tree, prefix string, depth int, out *[]Entr
 // Read returns a file by its path from the top of the repository. Where there
 // is none the error is fs.ErrNotExist.
 func (v *Revision) Read(name string) ([]byte, error) {
-	tree, err := v.commit.Tree()
+	e, err := v.find(name)
 	if err != nil {
 		return nil, v.fault(name, err)
 	}
-	e, err := tree.FindEntry(name)
-	if errors.Is(err, object.ErrEntryNotFound) || errors.Is(err, object.ErrDirectoryNotFound) {
-		return nil, v.fault(name, fs.ErrNotExist)
-	}
-	if err != nil {
-		return nil, v.fault(name, err)
-	}
-	if !e.Mode.IsFile() || e.Mode == filemode.Symlink {
+	if !e.mode.IsFile() || e.mode == filemode.Symlink {
 		return nil, v.fault(name, errors.New("not a regular file"))
 	}
-	return v.ReadEntry(Entry{Path: name, Hash: e.Hash.String()})
+	return v.ReadEntry(Entry{Path: name, Hash: e.hash})
 }
 
 // Size returns the number of bytes of a file that List returned.
 func (v *Revision) Size(e Entry) (int64, error) {
-	size, err := v.repo.git.Storer.EncodedObjectSize(plumbing.NewHash(e.Hash))
+	size, err := v.repo.objects.size(e.Hash)
 	if err != nil {
 		return 0, v.fault(e.Path, err)
 	}
@@ -118,7 +127,6 @@ func (v *Revision) Size(e Entry) (int64, error) {
 
 // ReadEntry returns the content of a file that List returned.
 func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
-	hash := plumbing.NewHash(e.Hash)
 	size, err := v.Size(e)
 	if err != nil {
 		return nil, err
@@ -126,16 +134,7 @@ func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 	if size > maxFile {
 		return nil, v.fault(e.Path, fmt.Errorf("%d bytes, more than the %d that are read", size, int64(maxFile)))
 	}
-	blob, err := v.repo.git.BlobObject(hash)
-	if err != nil {
-		return nil, v.fault(e.Path, err)
-	}
-	r, err := blob.Reader()
-	if err != nil {
-		return nil, v.fault(e.Path, err)
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, size+1))
+	data, err := v.repo.objects.blob(e.Hash, size)
 	if err != nil {
 		return nil, v.fault(e.Path, err)
 	}
