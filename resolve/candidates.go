@@ -154,7 +154,7 @@ func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault)
 		if err, broken := w.x.Broken()[id]; broken {
 			return nil, &fault{pos: s.pos(subscription.FieldCatalog, subscription.FieldBundle), msg: fmt.Sprintf("catalog %s cannot be used: %v", id, err)}
 		}
-		return nil, &fault{pos: s.pos(subscription.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.nearCatalogs(s.ns, id))}
+		return nil, &fault{pos: s.pos(subscription.FieldCatalog), msg: fmt.Sprintf("no catalog %s%s", id, w.haveCatalogs(s.ns))}
 	}
 	if !w.sees(s.ns, id) {
 		return nil, &fault{
@@ -169,28 +169,24 @@ func (w *world) packageFrom(s *want, id catalog.ID) ([]*catalog.Package, *fault)
 	return []*catalog.Package{p}, nil
 }
 
-// nearCatalogs says which catalog could be meant, or which there are.
-func (w *world) nearCatalogs(ns string, id catalog.ID) string {
+// haveCatalogs says which catalogs there are.
+func (w *world) haveCatalogs(ns string) string {
 	var names []string
 	for _, c := range w.catalogs(ns) {
 		names = append(names, c.ID().String())
 	}
-	if near := didYouMean(id.String(), names); near != "" || len(names) == 0 {
-		return near
+	if len(names) == 0 {
+		return ""
 	}
-	return " (have " + strings.Join(names, ", ") + ")"
+	return " (have " + list(names) + ")"
 }
 
 func (w *world) noPackage(s *want, c *catalog.Catalog) *fault {
-	where, cats := "in any visible catalog", w.catalogs(s.ns)
+	where := "in any visible catalog"
 	if c != nil {
-		where, cats = "in catalog "+c.ID().String(), []*catalog.Catalog{c}
+		where = "in catalog " + c.ID().String()
 	}
-	var names []string
-	for _, c := range cats {
-		names = append(names, c.Names()...)
-	}
-	return &fault{s.pos(subscription.FieldPackage, subscription.FieldBundle), fmt.Sprintf("no package %q %s%s", s.pkg, where, didYouMean(s.pkg, names))}
+	return &fault{s.pos(subscription.FieldPackage, subscription.FieldBundle), fmt.Sprintf("no package %q %s", s.pkg, where)}
 }
 
 // checkChannels finds permitted channels that no catalog has.
@@ -333,9 +329,8 @@ func asOptions(es []*catalog.Entry) options {
 
 // noVersion explains why no version of the package can be taken.
 func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fault {
-	var names, versions []string
+	var versions []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
-		names = append(names, e.Name())
 		versions = append(versions, e.Bundle().Version().String())
 	}
 	newest := ""
@@ -343,7 +338,7 @@ func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fau
 	case target != nil && target.Version != "":
 		return &fault{s.pos(subscription.FieldPackage, subscription.FieldBundle), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
 	case s.starting != "":
-		return &fault{s.pos(subscription.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s%s", s.starting, s.pkg, s.inChannels(), didYouMean(s.starting, names))}
+		return &fault{s.pos(subscription.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
 	case len(versions) > 0:
 		newest = " (the newest is " + versions[0] + ")"
 	}

@@ -95,7 +95,7 @@ func places() []place {
 			v0: `name: a, source: hidden, sourceNamespace: ‸team`, own: `package: a, catalog: ‸team/hidden`,
 		},
 		{
-			in: "no package %q %s%s", says: `no package "b"`,
+			in: "no package %q %s", says: `no package "b"`,
 			v0: `name: ‸b, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸b}`, own: `package: ‸b`,
 		},
 		{
@@ -110,7 +110,7 @@ func places() []place {
 			in: "package %s has no version %q%s%s", says: `package a has no version "9.0.0"`, run: "up=a@9",
 			v0: `channel: stable, name: ‸a, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`,
 		},
-		{in: "no bundle %q in package %s%s%s", says: `no bundle "a.v9" in package a`, v0: `startingCSV: ‸a.v9, ` + hub},
+		{in: "no bundle %q in package %s%s", says: `no bundle "a.v9" in package a`, v0: `startingCSV: ‸a.v9, ` + hub},
 		{
 			in: "no version of package %s%s is in the range %q%s", says: `no version of package a is in the range ">=9"`,
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
@@ -138,6 +138,11 @@ func places() []place {
 		},
 		{in: "let it watch namespace ", says: "let it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
 		{in: "let it watch all namespaces", says: "let it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
+		{in: "set startingCSV: ", says: "set startingCSV: a.v1.0.0", v0: `startingCSV: ‸a.v1.0.1, ` + hub},
+		{
+			in: "ask for package ", says: "ask for package a, channel stable",
+			v0: `channel: fast, name: ‸aa, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸aa, channels: [fast]}`, own: `package: ‸aa, channel: fast`,
+		},
 		{in: "leave out startingCSV", says: "leave out startingCSV", v0: `startingCSV: ‸a.v9, ` + hub},
 		{
 			in: "ask for it from catalog ", says: "ask for it from catalog olm/cat",

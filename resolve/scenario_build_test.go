@@ -102,8 +102,9 @@ func property(kind string, value any) catalog.Property {
 	return catalog.Property{Type: kind, Value: raw}
 }
 
-func api(kind string) map[string]string {
-	return map[string]string{"group": "example.com", "version": "v1", "kind": kind}
+// api returns an API of a kind, of version v1 unless another is given.
+func api(kind string, version ...string) map[string]string {
+	return map[string]string{"group": "example.com", "version": strings.Join(append(version, "v1")[:1], ""), "kind": kind}
 }
 
 func (s *scenario) bundle(args []string, rest string) {
@@ -121,9 +122,9 @@ func (s *scenario) bundle(args []string, rest string) {
 	case "needs":
 		add(property("olm.package.required", map[string]string{"packageName": args[2], "versionRange": strings.Join(args[3:], " ")}))
 	case "api":
-		add(property("olm.gvk.required", api(args[2])))
+		add(property("olm.gvk.required", api(args[2], args[3:]...)))
 	case "gives":
-		add(property("olm.gvk", api(args[2])))
+		add(property("olm.gvk", api(args[2], args[3:]...)))
 	case "deprecated":
 		add(property("olm.deprecated", struct{}{}))
 	case "constraint":

@@ -21,7 +21,7 @@ import (
 //	catalog hi 10 [ns]         what follows is in this catalog (default: cat, priority 0, in olm)
 //	stable: a1 a2<a1-a0~<2.0.0 channel of the package that the names begin with; the first is the default;
 //	                           < replaces, - skips, ~ skipRange (_ for a space)
-//	bundle a2 needs b >=1      requires a package; "api K" an API, "gives K" provides one, "deprecated", "modes OwnNamespace",
+//	bundle a2 needs b >=1      requires a package; "api K [v2]" an API, "gives K" provides one, "deprecated", "modes OwnNamespace",
 //	                           "kube 1.30.0", "openshift 4.9", "constraint {…}", "message text"
 //	bundle a2 here gives K     one that differs in this catalog; "here image TEXT", "here as 2.1.0" its image, its version
 //	group ops [ns,…]           an OperatorGroup ("group none ops" takes it away)

@@ -147,6 +147,9 @@ func (u *universe) constrain(t *rapid.T) {
 	cel := map[string]any{"cel": map[string]string{"rule": `properties.exists(p, p.type == "olm.gvk")`}}
 	forms := []func() catalog.Property{
 		func() catalog.Property { return property("olm.label", map[string]string{"label": "x"}) },
+		func() catalog.Property {
+			return property("olm.gvk.required", api(rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "kind"), "v2"))
+		},
 		func() catalog.Property { return property("olm.label.required", map[string]string{"label": "x"}) },
 		func() catalog.Property {
 			return property("olm.constraint", map[string]any{"failureMessage": "all", "all": list(gvk(), pkg())})

@@ -107,6 +107,7 @@ func (t *teller) word() {
 				t.channels(s, p)
 			}
 		}
+		t.near(s)
 		if s.starting != "" && s.current == nil {
 			t.say(s, s.pos(subscription.FieldStartingCSV), "leave out startingCSV", func(d *subscription.Subscription) { d.StartingCSV = "" })
 		}
@@ -121,6 +122,41 @@ func (t *teller) word() {
 		if s.decl.Hold != "" && s.current != nil {
 			t.say(s, s.pos(subscription.FieldHold), "take out the hold", func(d *subscription.Subscription) { d.Hold = "" })
 		}
+	}
+}
+
+// near adds what is spelled nearly like a package that no catalog has, or like a
+// startingCSV that the package has not.
+func (t *teller) near(s *want) {
+	w := t.b.w
+	pkgs, _ := w.packages(s)
+	var bundles, names []string
+	meant := map[string]*catalog.Package{}
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+		bundles = append(bundles, e.Name())
+	}
+	if s.current == nil && !slices.Contains(bundles, s.starting) {
+		for _, name := range diag.Nearest(s.starting, bundles) {
+			t.say(s, s.pos(subscription.FieldStartingCSV), "set startingCSV: "+name, func(d *subscription.Subscription) { d.StartingCSV = name })
+		}
+	}
+	if len(w.x.Having(s.pkg)) > 0 {
+		return
+	}
+	for _, c := range w.catalogs(s.ns) {
+		if s.cat == nil || *s.cat == c.ID() {
+			names = append(names, c.Names()...)
+			for _, p := range c.Packages() {
+				meant[p.Name()] = p
+			}
+		}
+	}
+	for _, name := range diag.Nearest(s.pkg, names) {
+		channels, also := s.channels, ""
+		if p := meant[name]; p != nil && len(s.channels) > 0 && len(s.channelsOf(p)) == 0 {
+			channels, also = []string{p.DefaultChannel()}, ", channel "+p.DefaultChannel()
+		}
+		t.say(s, s.pos(subscription.FieldPackage), "ask for package "+name+also, func(d *subscription.Subscription) { d.Package, d.Channels = name, channels })
 	}
 }
 
@@ -141,12 +177,13 @@ func (t *teller) channels(s *want, c *catalog.Catalog) {
 
 // versions adds the newest versions that the range of s leaves out.
 func (t *teller) versions(s *want) {
-	const most = 5
+	const most = 20
 	pkgs, _ := t.b.w.packages(s)
+	allowed, bad := s.allows()
 	var told []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Walk) {
 		v := e.Bundle().Version().String()
-		if len(told) == most || slices.Contains(told, v) {
+		if len(told) == most || slices.Contains(told, v) || bad == nil && allowed(e.Bundle().Version()) {
 			continue
 		}
 		told = append(told, v)

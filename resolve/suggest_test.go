@@ -79,8 +79,15 @@ type deed struct {
 
 // do does what a line says, and reports whether it understands it.
 func (d *deed) do(line string) bool {
+	line = strings.Replace(line, ", channel ", ",", 1)
 	for pattern, how := range map[string]func(s *subscription.Subscription, word string){
 		`^(\S+):1: ask for channel (\S+)$`:         func(s *subscription.Subscription, word string) { s.Channels = []string{word} },
+		`^(\S+):1: ask for package (\S+)$`: func(s *subscription.Subscription, word string) {
+			pkg, channel, found := strings.Cut(word, ",")
+			if s.Package = pkg; found {
+				s.Channels = []string{channel}
+			}
+		},
 		`^(\S+):1: ask for it from catalog (\S+)$`: func(s *subscription.Subscription, word string) { id := catalogID(word); s.Catalog = &id },
 		`^(\S+):1: move subscription \S+ to namespace (\S+)$`: func(s *subscription.Subscription, word string) {
 			s.Namespace = word

@@ -2,8 +2,11 @@ package resolve
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/catalog"
 )
 
 // teller puts the causes of one conflict into words.
@@ -113,11 +116,38 @@ func (t *teller) requires(bundles []string, r *requirement, atoms []int) string 
 	names := t.names(atoms)
 	switch len(names) {
 	case 0:
-		return text + ", which no visible catalog offers"
+		return text + ", which no visible catalog offers" + t.otherVersions(r)
 	case 1:
 		return text + ": only " + names[0] + " meets it"
 	}
 	return text + ": " + list(names) + " meet it"
+}
+
+// otherVersions says what offers another version of the APIs of r, where nothing
+// at all offers them: "; b.v1.0.0 offers b.example.com/v1 B".
+func (t *teller) otherVersions(r *requirement) string {
+	text := ""
+	for _, g := range r.where.apis {
+		offers := map[catalog.GVK][]string{} // names of bundles
+		for _, c := range t.b.w.x.Catalogs() {
+			for _, p := range c.Packages() {
+				for _, b := range p.Bundles() {
+					for _, other := range b.Provides() {
+						if other.Group == g.Group && other.Kind == g.Kind && !slices.Contains(offers[other], b.Name()) {
+							offers[other] = append(offers[other], b.Name())
+						}
+					}
+				}
+			}
+		}
+		if len(offers[g]) > 0 {
+			continue
+		}
+		for _, other := range slices.SortedFunc(maps.Keys(offers), catalog.GVK.Compare) {
+			text += "; the API " + other.String() + " is offered by " + list(offers[other])
+		}
+	}
+	return text
 }
 
 // both lists those of the atoms that the conflict is about.

@@ -149,7 +149,11 @@ func TestLoad(t *testing.T) {
 		got  []string
 	}{
 		{"nothing", catalog.Needs{}, nil},
-		{"a name that is not there", catalog.Needs{Packages: []string{"p1"}}, nil},
+		{"a name like no other", catalog.Needs{Packages: []string{"kafka"}}, nil},
+		{"a name of another", catalog.Needs{Packages: []string{"Z"}}, []string{"z"}},
+		{"what a name is nearly like", catalog.Needs{Packages: []string{"x"}}, []string{"z"}},
+		{"another version of an API", catalog.Needs{APIs: []catalog.GVK{{Group: "p05.example.com", Version: "v2", Kind: "Thing"}}}, []string{"p00", "p01", "p02", "p03", "p05"}},
+		{"another kind", catalog.Needs{APIs: []catalog.GVK{{Group: "p05.example.com", Version: "v1", Kind: "Think"}}}, nil},
 		{"alone", catalog.Needs{Packages: []string{"z"}}, []string{"z"}},
 		{"by name, then by API", catalog.Needs{Packages: []string{"p02"}}, []string{"p00", "p01", "p02", "p03"}},
 		{"from one catalog to the other", catalog.Needs{Labels: []string{"p05"}}, []string{"p00", "p01", "p02", "p03", "p05"}},

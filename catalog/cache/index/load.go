@@ -4,13 +4,16 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Load returns the contents of several indexes, in their order, as far as want
 // reaches: the packages that it names, those that can meet what it requires,
 // and those that the bundles of these need in turn, in whichever index they
-// are. The other packages are in Content.Unread. ID, Priority, Labels and
-// Source are the caller's to fill.
+// are; for a package that no index has, those that are spelled nearly alike, and
+// for an API that nothing provides, those that provide another version of it.
+// The other packages are in Content.Unread. ID, Priority, Labels and Source are
+// the caller's to fill.
 //
 // The error is a *FaultError that says which index is damaged.
 func Load(files []*File, want catalog.Needs) ([]catalog.Content, error) {
@@ -21,6 +24,7 @@ func Load(files []*File, want catalog.Needs) ([]catalog.Content, error) {
 			return nil, of(i, err)
 		}
 	}
+	c.near(want.Packages)
 	c.follow(want)
 	return contents(files, func(file, number int) bool { return c.chosen[file][number] })
 }
@@ -103,17 +107,52 @@ func (c *closure) follow(want catalog.Needs) {
 			c.all()
 			return
 		}
+		for _, g := range n.APIs {
+			c.provide(g)
+		}
 		for i, f := range c.files {
 			for _, name := range n.Packages {
 				if k, ok := f.number(name); ok {
 					c.choose(i, k)
 				}
 			}
-			for _, g := range n.APIs {
-				c.choose(i, f.tables.apis[g]...)
-			}
 			for _, l := range n.Labels {
 				c.choose(i, f.tables.labels[l]...)
+			}
+		}
+	}
+}
+
+// near chooses what could be meant by names that no index has.
+func (c *closure) near(names []string) {
+	for _, name := range names {
+		if slices.ContainsFunc(c.files, func(f *File) bool { _, ok := f.number(name); return ok }) {
+			continue
+		}
+		for i, f := range c.files {
+			have := make([]string, len(f.packages))
+			for k := range f.packages {
+				have[k] = f.packages[k].summary.Name
+			}
+			for _, meant := range diag.Nearest(name, have) {
+				k, _ := f.number(meant)
+				c.choose(i, k)
+			}
+		}
+	}
+}
+
+// provide chooses what provides g, or where nothing does, another version of it.
+func (c *closure) provide(g catalog.GVK) {
+	known := slices.ContainsFunc(c.files, func(f *File) bool { return len(f.tables.apis[g]) > 0 })
+	for i, f := range c.files {
+		c.choose(i, f.tables.apis[g]...)
+		if known {
+			continue
+		}
+		for other, numbers := range f.tables.apis {
+			if other.Group == g.Group && other.Kind == g.Kind {
+				c.choose(i, numbers...)
 			}
 		}
 	}
