@@ -3,8 +3,6 @@ package diff
 import (
 	"bytes"
 	"encoding/json"
-
-	"github.com/quayside/quayside/internal/jsonschema"
 )
 
 // Document is the JSON form of a report. Fields are only ever added within one
@@ -81,9 +79,4 @@ func indented(v any) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
-}
-
-// Schema returns the JSON schema of Document.
-func Schema() []byte {
-	return jsonschema.Of("https://quayside.dev/schema/diff.schema.json", "quayside diff report", Document{})
 }

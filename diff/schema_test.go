@@ -31,7 +31,3 @@ func golden(t *testing.T, file string, got []byte) {
 		t.Errorf("%s (-want +got, -update writes it):\n%s", file, d)
 	}
 }
-
-func TestSchemaIsShipped(t *testing.T) {
-	golden(t, filepath.Join("..", "schema", "diff.schema.json"), Schema())
-}

@@ -109,7 +109,7 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 		return nil, err
 	}
 	if len(docs) != 1 {
-		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: write it with quayside status --output", len(docs))}
+		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: write it with quayside status --save", len(docs))}
 	}
 	var errs diag.List
 	header(file, docs[0], &errs)

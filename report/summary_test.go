@@ -181,7 +181,7 @@ func TestObserved(t *testing.T) {
 func TestParseObservedErrors(t *testing.T) {
 	edit := func(old, now string) string { return strings.Replace(observedText, old, now, 1) }
 	for name, c := range map[string]struct{ in, want string }{
-		"empty":         {"", "f: want one document, got 0: write it with quayside status --output"},
+		"empty":         {"", "f: want one document, got 0: write it with quayside status --save"},
 		"header":        {"kind: Lock\n", "f:1:1: no apiVersion (want quayside.dev/v1alpha1)\nf:1:7: kind: \"Lock\" is not Observed"},
 		"unknown field": {edit("upgradeable:", "upgradable:"), `f:11:3: unknown field "upgradable" (did you mean "upgradeable"?)`},
 		"state":         {edit("state: Ready", "state: Fine"), `f:10:10: state: "Fine" is none of Failed, Missing, OutOfStep, Unpinned, Progressing, Unknown, Ready`},

@@ -1,12 +1,13 @@
-// Package jsonschema derives the JSON schemas that are shipped for editors from
-// the very structs the parsers decode into, so that the two cannot drift.
+// Package jsonschema derives the JSON schemas that are shipped, for editors and
+// for programs, from the very structs that files are decoded into and output is
+// encoded from, so that the two cannot drift.
 //
 // A field is described by its tags: json gives the name, doc the description,
 // default the default, and form further rules, separated by blanks: required,
 // nonempty, enum=a|b, pattern=…, format=date. A type of strings may also bring
 // its pattern or its enum, by a method of that name.
 //
-// Start from [Of].
+// Start from [Of] and [Output].
 package jsonschema
 
 import (
@@ -22,7 +23,26 @@ import (
 // Of returns the schema (draft 2020-12) of the struct that v is, indented, with
 // a newline at its end.
 func Of(id, title string, v any) []byte {
-	root := object(reflect.TypeOf(v))
+	return written(id, title, new(maker).object(reflect.TypeOf(v)))
+}
+
+// Output returns the schema of what a program writes: one of the documents,
+// each of a type that encoding/json encodes. Every field is there that is not
+// left out where it is empty, and no list is null.
+func Output(id, title string, documents ...any) []byte {
+	m := &maker{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
+	var either []any
+	for _, d := range documents {
+		either = append(either, m.typeOf(reflect.TypeOf(d)))
+	}
+	root := map[string]any{"anyOf": either}
+	if len(m.recursive) > 0 {
+		root["$defs"] = m.recursive
+	}
+	return written(id, title, root)
+}
+
+func written(id, title string, root map[string]any) []byte {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["$id"] = id
 	root["title"] = title
@@ -31,28 +51,48 @@ func Of(id, title string, v any) []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(root); err != nil {
-		panic(fmt.Sprintf("jsonschema: %T: %v", v, err))
+		panic(fmt.Sprintf("jsonschema: %s: %v", title, err))
 	}
 	return b.Bytes()
 }
 
-func object(t reflect.Type) map[string]any {
+// maker makes the schemas of types.
+type maker struct {
+	output    bool                  // of what is written, see Output
+	open      map[reflect.Type]bool // structs that are being made; nil: none holds itself
+	recursive map[string]any        // those that were met within themselves, by name; nil until they are made
+}
+
+func (m *maker) object(t reflect.Type) map[string]any {
+	if m.open[t] {
+		m.recursive[t.Name()] = nil
+	}
+	if _, ok := m.recursive[t.Name()]; ok {
+		return map[string]any{"$ref": "#/$defs/" + t.Name()}
+	}
+	if m.output {
+		m.open[t] = true
+		defer delete(m.open, t)
+	}
 	properties := map[string]any{}
 	var required []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
-		properties[name] = field(f)
-		if has(f, "required") {
+		properties[name] = m.field(f)
+		if has(f, "required") || m.output && !strings.Contains(options, "omit") {
 			required = append(required, name)
 		}
 	}
 	out := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 	if required != nil {
 		out["required"] = required
+	}
+	if _, ok := m.recursive[t.Name()]; ok {
+		m.recursive[t.Name()] = out
+		return map[string]any{"$ref": "#/$defs/" + t.Name()}
 	}
 	return out
 }
@@ -66,8 +106,8 @@ func has(f reflect.StructField, rule string) bool {
 	return false
 }
 
-func field(f reflect.StructField) map[string]any {
-	s := typeOf(f.Type)
+func (m *maker) field(f reflect.StructField) map[string]any {
+	s := m.typeOf(f.Type)
 	if d := f.Tag.Get("doc"); d != "" {
 		s["description"] = d
 	}
@@ -110,12 +150,18 @@ type patterned interface{ Pattern() string }
 // enumerated is a type of strings that knows all of them.
 type enumerated interface{ Enum() []string }
 
-func typeOf(t reflect.Type) map[string]any {
+// formatted is a type that is encoded as a string of that format, as Kubernetes'
+// own types say it.
+type formatted interface{ OpenAPISchemaFormat() string }
+
+func (m *maker) typeOf(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
 		return map[string]any{}
 	case t == reflect.TypeFor[*yaml.Node]():
 		return map[string]any{}
+	case t.Implements(reflect.TypeFor[formatted]()):
+		return map[string]any{"type": "string", "format": reflect.Zero(t).Interface().(formatted).OpenAPISchemaFormat()}
 	case t.Implements(reflect.TypeFor[patterned]()):
 		return map[string]any{"type": "string", "pattern": reflect.Zero(t).Interface().(patterned).Pattern()}
 	case t.Implements(reflect.TypeFor[enumerated]()):
@@ -123,13 +169,13 @@ func typeOf(t reflect.Type) map[string]any {
 	}
 	switch t.Kind() { //nolint:exhaustive // the rest has no schema and panics below
 	case reflect.Pointer:
-		return typeOf(t.Elem())
+		return m.typeOf(t.Elem())
 	case reflect.Struct:
-		return object(t)
+		return m.object(t)
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": typeOf(t.Elem())}
+		return map[string]any{"type": "array", "items": m.typeOf(t.Elem())}
 	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": typeOf(t.Elem())}
+		return map[string]any{"type": "object", "additionalProperties": m.typeOf(t.Elem())}
 	case reflect.String:
 		return map[string]any{"type": "string"}
 	case reflect.Bool:

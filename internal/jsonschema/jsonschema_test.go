@@ -63,3 +63,62 @@ func TestOf(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 }
+
+func TestOutput(t *testing.T) {
+	type Shared struct {
+		Note string `json:"note"`
+	}
+	type tree struct {
+		Shared
+		Children []tree `json:"children,omitempty"`
+	}
+	want := `{
+  "$defs": {
+    "tree": {
+      "additionalProperties": false,
+      "properties": {
+        "children": {
+          "items": {
+            "$ref": "#/$defs/tree"
+          },
+          "type": "array"
+        },
+        "note": {
+          "type": "string"
+        }
+      },
+      "required": [
+        "note"
+      ],
+      "type": "object"
+    }
+  },
+  "$id": "id",
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "anyOf": [
+    {
+      "$ref": "#/$defs/tree"
+    },
+    {
+      "items": {
+        "additionalProperties": false,
+        "properties": {
+          "note": {
+            "type": "string"
+          }
+        },
+        "required": [
+          "note"
+        ],
+        "type": "object"
+      },
+      "type": "array"
+    }
+  ],
+  "title": "title"
+}
+`
+	if d := cmp.Diff(want, string(jsonschema.Output("id", "title", tree{}, []Shared{}))); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}

@@ -13,7 +13,6 @@ import (
 
 type imagesOptions struct {
 	*app
-	output  format
 	inspect bool
 }
 
@@ -37,10 +36,15 @@ func newImages(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	addOutput(cmd, &o.output, "imageset")
+	addOutput(cmd, a, []string{"imageset"}, imagesView{})
 	cmd.Flags().BoolVar(&o.inspect, "inspect", false, "ask the registries for the digest, the platforms and the size of each image")
 	addOffline(cmd, o.app)
 	return cmd
+}
+
+// imagesView is what `quayside images` prints.
+type imagesView struct {
+	Images []mirror.Image `json:"images"`
 }
 
 func (o *imagesOptions) run(ctx context.Context) error {
@@ -65,7 +69,7 @@ func (o *imagesOptions) run(ctx context.Context) error {
 		}
 		o.talk.Done()
 	}
-	if o.output.value == "imageset" {
+	if o.output == "imageset" {
 		data, err := mirror.ImageSet(images)
 		if err != nil {
 			return err
@@ -73,10 +77,7 @@ func (o *imagesOptions) run(ctx context.Context) error {
 		_, err = o.out.Write(data)
 		return err
 	}
-	v := struct {
-		Images []mirror.Image `json:"images"`
-	}{append([]mirror.Image{}, images...)}
-	return o.print(o.output, v, func(io.Writer) error { return o.table(images) })
+	return o.print(imagesView{append([]mirror.Image{}, images...)}, func(io.Writer) error { return o.table(images) })
 }
 
 func (o *imagesOptions) ask(ctx context.Context, client *registry.Client, im *mirror.Image) error {

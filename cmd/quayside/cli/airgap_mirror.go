@@ -15,7 +15,6 @@ import (
 
 type mirrorOptions struct {
 	*app
-	output   format
 	parallel int
 	dryRun   bool
 	sets     string
@@ -61,8 +60,13 @@ func newMirror(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be copied where")
 	cmd.Flags().StringVar(&o.from, "from", "", "take the images from the layout `DIRECTORY` that they were copied to")
 	cmd.Flags().StringVar(&o.sets, "mirror-set", "", "write the mirror sets to `FILE`")
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, mirrorView{})
 	return cmd
+}
+
+// mirrorView is what `quayside mirror` prints.
+type mirrorView struct {
+	Images []mirror.Copy `json:"images"`
 }
 
 func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
@@ -126,10 +130,7 @@ func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []
 }
 
 func (o *mirrorOptions) finish(copies []mirror.Copy) error {
-	v := struct {
-		Images []mirror.Copy `json:"images"`
-	}{copies}
-	err := o.print(o.output, v, func(io.Writer) error {
+	err := o.print(mirrorView{copies}, func(io.Writer) error {
 		t := &table{head: []string{"state", "from", "to"}}
 		for _, c := range copies {
 			t.add(string(c.State), c.From, c.To)

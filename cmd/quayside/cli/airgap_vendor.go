@@ -17,8 +17,7 @@ import (
 
 type vendorOptions struct {
 	*app
-	output format
-	check  bool
+	check bool
 
 	lockedOnly bool
 	refresh    bool
@@ -63,7 +62,7 @@ func newVendor(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything is missing or superfluous")
 	cmd.Flags().BoolVar(&o.lockedOnly, "locked-only", false, "leave out the catalogs that no pin of the lock comes from")
 	cmd.Flags().BoolVar(&o.refresh, "refresh", false, "look up the tags of these catalogs again")
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, vendorView{})
 	addOffline(cmd, o.app)
 	return cmd
 }
@@ -104,8 +103,7 @@ func (o *vendorOptions) run(ctx context.Context) error {
 		return err
 	}
 	if len(images) == 0 && !source.IsLayout(os.DirFS(s.Path(project.VendorDir))) {
-		o.talk.Note("nothing to keep: every catalog and bundle is in the repository already")
-		return nil
+		return o.finish(images, nil)
 	}
 	report, err := client.Vendor(ctx, s.Path(project.VendorDir), images, registry.VendorOptions{Check: o.check})
 	o.talk.Done()
@@ -115,7 +113,12 @@ func (o *vendorOptions) run(ctx context.Context) error {
 	return o.finish(images, report)
 }
 
+// finish prints what came of it; r is nil where there is nothing to keep.
 func (o *vendorOptions) finish(images []registry.VendoredImage, r *registry.VendorReport) error {
+	nothing := r == nil
+	if nothing {
+		r = &registry.VendorReport{}
+	}
 	v := vendorView{
 		Directory: project.VendorDir, Written: !o.check && r.Changed(), Images: []vendoredImage{},
 		Added: append([]string{}, r.Added...), Removed: append([]string{}, r.Removed...), Kept: r.Kept, Bytes: r.Bytes,
@@ -123,7 +126,7 @@ func (o *vendorOptions) finish(images []registry.VendoredImage, r *registry.Vend
 	for _, im := range images {
 		v.Images = append(v.Images, vendoredImage{im.Name, im.Digest})
 	}
-	err := o.print(o.output, v, func(w io.Writer) error {
+	err := o.print(v, func(w io.Writer) error {
 		for _, name := range r.Added {
 			fmt.Fprintf(w, "%s %s\n", o.out.sign("+"), inert.Line(name))
 		}
@@ -137,6 +140,8 @@ func (o *vendorOptions) finish(images []registry.VendoredImage, r *registry.Vend
 	}
 	size := fmt.Sprintf("%s, %.1f MB", diag.Count(len(images), "image"), float64(r.Bytes)/1e6)
 	switch {
+	case nothing:
+		o.talk.Note("nothing to keep: every catalog and bundle is in the repository already")
 	case o.check && r.Changed():
 		return &project.DiffersError{Msg: fmt.Sprintf("%s is not what %s says (%s): run 'quayside vendor'", project.VendorDir, project.LockFile, diag.Count(len(r.Added)+len(r.Removed), "file"))}
 	case r.Changed():

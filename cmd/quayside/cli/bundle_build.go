@@ -15,7 +15,6 @@ import (
 
 type bundleBuildOptions struct {
 	*app
-	output format
 }
 
 func newBundleBuild(a *app) *cobra.Command {
@@ -36,7 +35,7 @@ func newBundleBuild(a *app) *cobra.Command {
 		Args: twoArgs("a directory", "oci:path"),
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(args[0], args[1]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, builtView{})
 	return cmd
 }
 
@@ -60,7 +59,7 @@ func (o *bundleBuildOptions) run(from, to string) error {
 	if err := b.Packed.WriteLayout(dir, tag); err != nil {
 		return err
 	}
-	return o.printBuilt(o.output, bundleView(b, to))
+	return o.printBuilt(bundleView(b, to))
 }
 
 // buildBundle makes an image of a bundle's directory.
@@ -88,8 +87,8 @@ type builtView struct {
 }
 
 // printBuilt prints the image's reference by digest, for scripts to take up.
-func (a *app) printBuilt(f format, v builtView) error {
-	return a.print(f, v, func(w io.Writer) error {
+func (a *app) printBuilt(v builtView) error {
+	return a.print(v, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, inert.Line(registry.ByDigest(v.Image, v.Digest)))
 		return err
 	})

@@ -11,7 +11,6 @@ import (
 
 type bundlePushOptions struct {
 	*app
-	output format
 }
 
 func newBundlePush(a *app) *cobra.Command {
@@ -30,7 +29,7 @@ func newBundlePush(a *app) *cobra.Command {
 		Args: twoArgs("a directory or a layout", "an image"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, builtView{})
 	return cmd
 }
 
@@ -44,7 +43,7 @@ func (o *bundlePushOptions) run(ctx context.Context, from, to string) error {
 		return err
 	}
 	if arg.Image != "" {
-		return o.copyImage(ctx, here, arg, to, image.Bundle, o.output)
+		return o.copyImage(ctx, here, arg, to, image.Bundle)
 	}
 	b, err := o.buildBundle(arg)
 	if err != nil {
@@ -57,14 +56,14 @@ func (o *bundlePushOptions) run(ctx context.Context, from, to string) error {
 	if err := client.Push(ctx, to, b.Packed); err != nil {
 		return err
 	}
-	return o.printBuilt(o.output, bundleView(b, to))
+	return o.printBuilt(bundleView(b, to))
 }
 
 // copyImage pushes an image that is built already, if it is of that kind.
-func (a *app) copyImage(ctx context.Context, here *project.Project, arg project.Argument, to string, kind image.Kind, f format) error {
+func (a *app) copyImage(ctx context.Context, here *project.Project, arg project.Argument, to string, kind image.Kind) error {
 	digest, err := here.CopyImage(ctx, arg, to, kind)
 	if err != nil {
 		return err
 	}
-	return a.printBuilt(f, builtView{Image: to, Digest: digest})
+	return a.printBuilt(builtView{Image: to, Digest: digest})
 }

@@ -16,7 +16,6 @@ import (
 
 type bundleValidateOptions struct {
 	*app
-	output format
 }
 
 func newBundleValidate(a *app) *cobra.Command {
@@ -41,7 +40,7 @@ func newBundleValidate(a *app) *cobra.Command {
 		Args: oneArg("a directory or an image"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, validateReport{})
 	addOffline(cmd, o.app)
 	return cmd
 }
@@ -66,7 +65,7 @@ func (o *bundleValidateOptions) run(ctx context.Context, text string) error {
 		r.Package, r.Bundle, r.Version = b.Package, b.CSV.Name, b.CSV.Version
 		r.Warnings = warningViews(warnings)
 	}
-	return o.validated(o.output, r, err)
+	return o.validated(r, err)
 }
 
 // validateReport is what `bundle validate` and `catalog validate` print.
@@ -84,7 +83,7 @@ type validateReport struct {
 
 // validated prints a report with the faults that err holds, and returns what
 // the command ends with.
-func (a *app) validated(f format, r *validateReport, err error) error {
+func (a *app) validated(r *validateReport, err error) error {
 	var faults diag.List
 	if !errors.As(err, &faults) {
 		faults.Add(diag.Pos{}, err)
@@ -94,7 +93,7 @@ func (a *app) validated(f format, r *validateReport, err error) error {
 	if r.Warnings == nil {
 		r.Warnings = []warningView{}
 	}
-	err = a.print(f, r, func(w io.Writer) error {
+	err = a.print(r, func(w io.Writer) error {
 		for _, v := range r.Faults {
 			fmt.Fprintln(w, v.line(a.out.paint(red, "fault:")))
 		}

@@ -29,14 +29,13 @@ func newCatalog(a *app) *cobra.Command {
 // catalogOptions is what the commands that read catalogs have in common.
 type catalogOptions struct {
 	*app
-	output  format
 	catalog string // "namespace/name" or "name"; empty means all
 }
 
-// addFlags gives cmd the flags that they share; formats are those that -o
-// takes beside the usual ones.
-func (o *catalogOptions) addFlags(cmd *cobra.Command, formats ...string) {
-	addOutput(cmd, &o.output, formats...)
+// addFlags gives cmd the flags that they share; document is what it prints, and
+// formats are those that -o takes beside the usual ones.
+func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...string) {
+	addOutput(cmd, o.app, formats, document)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look in the catalog `[NAMESPACE/]NAME` only")
 	offer(cmd, "catalog", o.catalogs)
 	addOffline(cmd, o.app)
@@ -76,7 +75,7 @@ func (o *catalogOptions) rows(cmd *cobra.Command, match func(text string) bool) 
 	if err != nil {
 		return nil, err
 	}
-	var rows []packageRow
+	rows := []packageRow{}
 	for _, s := range found {
 		rows = append(rows, newPackageRow(s.Summary, s.Catalog))
 	}

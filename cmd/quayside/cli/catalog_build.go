@@ -10,7 +10,6 @@ import (
 
 type catalogBuildOptions struct {
 	*app
-	output     format
 	repository string
 }
 
@@ -44,7 +43,7 @@ func newCatalogBuild(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, builtView{})
 	addBundleRepository(cmd, &o.repository)
 	addOffline(cmd, o.app)
 	return cmd
@@ -67,7 +66,7 @@ func (o *catalogBuildOptions) run(ctx context.Context, args []string) error {
 	if err := built.Packed.WriteLayout(dir, tag); err != nil {
 		return err
 	}
-	return o.printBuilt(o.output, catalogView(built, args[last]))
+	return o.printBuilt(catalogView(built, args[last]))
 }
 
 // buildCatalog makes a catalog's image of sources.

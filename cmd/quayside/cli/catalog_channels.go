@@ -28,8 +28,14 @@ func newCatalogChannels(a *app) *cobra.Command {
 			return o.printChannels(pkgs)
 		},
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, channelsView{})
 	return cmd
+}
+
+// channelsView is what `catalog channels` prints.
+type channelsView struct {
+	Package  string       `json:"package"`
+	Channels []channelRow `json:"channels"`
 }
 
 // channelRow is one channel as `catalog channels` prints it.
@@ -60,15 +66,11 @@ func channelRows(p *catalog.Package) []channelRow {
 }
 
 func (o *catalogOptions) printChannels(pkgs []*catalog.Package) error {
-	var rows []channelRow
+	rows := []channelRow{}
 	for _, p := range pkgs {
 		rows = append(rows, channelRows(p)...)
 	}
-	v := struct {
-		Package  string       `json:"package"`
-		Channels []channelRow `json:"channels"`
-	}{pkgs[0].Name(), rows}
-	return o.print(o.output, v, func(io.Writer) error {
+	return o.print(channelsView{pkgs[0].Name(), rows}, func(io.Writer) error {
 		t := &table{head: []string{"channel", "version", "head", "entries", "catalog", "note"}}
 		for _, r := range rows {
 			t.add(r.Channel, r.Version, r.Head, strconv.Itoa(r.Entries), r.Catalog, channelNote(r))

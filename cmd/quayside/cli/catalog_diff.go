@@ -15,7 +15,6 @@ import (
 
 type catalogDiffOptions struct {
 	*app
-	output   format
 	pkg      string
 	exitZero bool
 }
@@ -40,11 +39,18 @@ func newCatalogDiff(a *app) *cobra.Command {
 		Args: twoArgs("two catalogs", "the second catalog"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, catalogDiffView{})
 	cmd.Flags().StringVar(&o.pkg, "package", "", "look at the package `NAME` only")
 	cmd.Flags().BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 even if there are differences")
 	addOffline(cmd, o.app)
 	return cmd
+}
+
+// catalogDiffView is what `catalog diff` prints.
+type catalogDiffView struct {
+	Before  string          `json:"before"`
+	After   string          `json:"after"`
+	Changes []catalogChange `json:"changes"`
 }
 
 // catalogChange is one difference as it is printed.
@@ -78,12 +84,7 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 			changes = append(changes, catalogChange{string(c.Kind), string(c.Part), c.Package, c.Channel, c.Bundle, c.From, c.To})
 		}
 	}
-	v := struct {
-		Before  string          `json:"before"`
-		After   string          `json:"after"`
-		Changes []catalogChange `json:"changes"`
-	}{before, after, changes}
-	if err := o.print(o.output, v, func(w io.Writer) error { return o.text(w, changes) }); err != nil {
+	if err := o.print(catalogDiffView{before, after, changes}, func(w io.Writer) error { return o.text(w, changes) }); err != nil {
 		return err
 	}
 	if len(changes) == 0 {

@@ -28,10 +28,15 @@ func newCatalogGraph(a *app) *cobra.Command {
 		ValidArgsFunction: first(a.packages),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace) },
 	}
-	o.addFlags(cmd, "dot", "mermaid")
+	o.addFlags(cmd, graphView{}, "dot", "mermaid")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the install in this `NAMESPACE` (default: the only one)")
 	offer(cmd, "namespace", a.namespaces)
 	return cmd
+}
+
+// graphView is what `catalog graph` prints: the graph in every catalog.
+type graphView struct {
+	Graphs []graph.Graph `json:"graphs"`
 }
 
 func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error {
@@ -47,13 +52,10 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error
 	for i, p := range pkgs {
 		graphs[i] = graph.Of(p, pin)
 	}
-	v := struct {
-		Graphs []graph.Graph `json:"graphs"`
-	}{graphs}
-	return o.print(o.output, v, func(w io.Writer) error {
+	return o.print(graphView{graphs}, func(w io.Writer) error {
 		for _, g := range graphs {
 			text := g.Text()
-			switch o.output.value {
+			switch o.output {
 			case "dot":
 				text = g.DOT()
 			case "mermaid":

@@ -27,8 +27,13 @@ func newCatalogList(a *app) *cobra.Command {
 			return o.printPackages(rows)
 		},
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, packagesView{})
 	return cmd
+}
+
+// packagesView is what `catalog list` and `catalog search` print.
+type packagesView struct {
+	Packages []packageRow `json:"packages"`
 }
 
 // packageRow is one package as `catalog list` and `catalog search` print it.
@@ -55,10 +60,7 @@ func newPackageRow(s catalog.Summary, id catalog.ID) packageRow {
 }
 
 func (o *catalogOptions) printPackages(rows []packageRow) error {
-	v := struct {
-		Packages []packageRow `json:"packages"`
-	}{rows}
-	return o.print(o.output, v, func(io.Writer) error {
+	return o.print(packagesView{rows}, func(io.Writer) error {
 		t := &table{head: []string{"package", "version", "channel", "catalog", "description"}}
 		for _, r := range rows {
 			t.add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)

@@ -11,7 +11,6 @@ import (
 
 type catalogPushOptions struct {
 	*app
-	output     format
 	repository string
 }
 
@@ -33,7 +32,7 @@ func newCatalogPush(a *app) *cobra.Command {
 		Args: twoArgs("a directory or a layout", "an image"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0], args[1]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, builtView{})
 	addBundleRepository(cmd, &o.repository)
 	return cmd
 }
@@ -48,7 +47,7 @@ func (o *catalogPushOptions) run(cmd *cobra.Command, from, to string) error {
 		if o.repository != "" {
 			return usagef(cmd, "--bundle-repository is for directories: what %q names is built already", from)
 		}
-		return o.copyImage(ctx, here, arg, to, image.Catalog, o.output)
+		return o.copyImage(ctx, here, arg, to, image.Catalog)
 	}
 	built, err := o.buildCatalog(ctx, []string{from}, o.repository)
 	if err != nil {
@@ -73,5 +72,5 @@ func (o *catalogPushOptions) run(cmd *cobra.Command, from, to string) error {
 	if err := client.Push(ctx, to, built.Packed); err != nil {
 		return err
 	}
-	return o.printBuilt(o.output, catalogView(built, to))
+	return o.printBuilt(catalogView(built, to))
 }

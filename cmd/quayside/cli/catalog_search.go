@@ -34,7 +34,7 @@ func newCatalogSearch(a *app) *cobra.Command {
 			return o.printPackages(rows)
 		},
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, packagesView{})
 	return cmd
 }
 

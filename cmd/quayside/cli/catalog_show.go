@@ -35,8 +35,13 @@ func newCatalogShow(a *app) *cobra.Command {
 			return o.printShow(pkgs)
 		},
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, showView{})
 	return cmd
+}
+
+// showView is what `catalog show` prints: the package in every catalog.
+type showView struct {
+	Packages []packageView `json:"packages"`
 }
 
 // packageView is one package as `catalog show` prints it.
@@ -144,10 +149,7 @@ func (o *catalogOptions) printShow(pkgs []*catalog.Package) error {
 	for i, p := range pkgs {
 		views[i] = newPackageView(p)
 	}
-	doc := struct {
-		Packages []packageView `json:"packages"`
-	}{views}
-	return o.print(o.output, doc, func(w io.Writer) error {
+	return o.print(showView{views}, func(w io.Writer) error {
 		for i, v := range views {
 			if i > 0 {
 				fmt.Fprintln(w)

@@ -12,7 +12,6 @@ import (
 
 type catalogValidateOptions struct {
 	*app
-	output format
 }
 
 func newCatalogValidate(a *app) *cobra.Command {
@@ -37,7 +36,7 @@ func newCatalogValidate(a *app) *cobra.Command {
 		Args: oneArg("a directory or a source"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, validateReport{})
 	addOffline(cmd, o.app)
 	return cmd
 }
@@ -62,7 +61,7 @@ func (o *catalogValidateOptions) run(ctx context.Context, text string) error {
 		warnings = append(warnings, unusable(got.Catalog)...)
 	}
 	r.Warnings = warningViews(diag.SortWarnings(warnings))
-	return o.validated(o.output, r, err)
+	return o.validated(r, err)
 }
 
 // unusable warns of the bundles that no resolution can choose.

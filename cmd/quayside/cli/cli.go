@@ -10,6 +10,8 @@ package cli
 import (
 	"io"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // The exit codes of every command.
@@ -30,6 +32,9 @@ type app struct {
 	dir     string // -C; empty means: look for quayside.yaml upwards
 	version string // of this binary, as it was built
 	offline bool   // --offline, of the commands that have it
+	output  string // -o, likewise
+
+	documents map[*cobra.Command][]any // what each command prints with -o json
 }
 
 // Main runs one command and returns its exit code. Data goes to stdout, talk
@@ -48,7 +53,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 	root.SetArgs(args)
 	err := root.Execute()
 	a.talk.Done()
-	return a.report(err)
+	return a.report(err, args)
 }
 
 // environment holds the variables that the program was started with.

@@ -24,9 +24,8 @@ import (
 
 type diffOptions struct {
 	*app
-	output   format
 	base     string
-	rendered format
+	rendered string
 	locks    bool
 	trees    bool
 	upgrade  operatorFlag
@@ -83,12 +82,13 @@ func newDiff(a *app) *cobra.Command {
 	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
-	o.rendered = format{value: "auto", known: []string{"auto", "tree", "lock"}}
-	f.Var(&o.rendered, "from", "read each side from its committed tree, render it from its lock, or choose")
-	complete(cmd, "from", o.rendered.known)
+	o.rendered = "auto"
+	sides := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
+	f.Var(sides, "from", "read each side from its committed tree, render it from its lock, or choose")
+	complete(cmd, "from", sides.known)
 	offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
-	addOutput(cmd, &o.output, "markdown", "sarif", "html")
+	addOutput(cmd, o.app, []string{"markdown", "sarif", "html"}, diff.Document{})
 	return cmd
 }
 
@@ -149,7 +149,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 
 // sides finds the two sides that the command line asks for.
 func (o *diffOptions) sides(ctx context.Context, p *project.Project, cmd *cobra.Command, args []string) (*state.Comparison, error) {
-	from := state.From(o.rendered.value)
+	from := state.From(o.rendered)
 	switch {
 	case o.trees:
 		return state.Trees(p, args[0], args[1])
@@ -211,7 +211,7 @@ func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
 }
 
 func (o *diffOptions) formatDiff(c *state.Comparison, r *diff.Report) ([]byte, error) {
-	switch o.output.value {
+	switch o.output {
 	case "markdown":
 		return diff.Markdown(r), nil
 	case "json":

@@ -18,7 +18,6 @@ import (
 
 type renderOptions struct {
 	*app
-	output  format
 	stdout  bool
 	overlay string
 	check   bool
@@ -72,7 +71,7 @@ func newRender(a *app) *cobra.Command {
 	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
 	f.BoolVar(&o.check, "check", false, "write nothing; print what differs and exit with 1 if anything does")
 	addOffline(cmd, o.app)
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, renderReport{})
 	offer(cmd, "overlay", a.overlays)
 	return cmd
 }
@@ -93,7 +92,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = o.print(o.output, r, func(w io.Writer) error {
+	err = o.print(r, func(w io.Writer) error {
 		o.printChanges(w, r)
 		return nil
 	})

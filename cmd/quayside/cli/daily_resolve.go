@@ -24,7 +24,6 @@ import (
 
 type resolveOptions struct {
 	*app
-	output         format
 	check          bool
 	upgrade        operatorFlag
 	reinstall      operatorFlag
@@ -65,7 +64,7 @@ func newResolve(a *app) *cobra.Command {
 
 			With --observed, an operator stays at its pin if a cluster was seen where it
 			says that it must not be upgraded (in its OperatorCondition), was not healthy,
-			or had not reached its pin: 'quayside status --output' writes the file. New
+			or had not reached its pin: 'quayside status --save' writes the file. New
 			operators are pinned, and those that the file does not name may move.
 
 			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
@@ -111,11 +110,11 @@ func newResolve(a *app) *cobra.Command {
 	f.BoolVar(&o.prune, "prune", false, "take out the operators that nothing requires any more")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
-	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --output', says is not upgradeable or not healthy")
+	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
 	addOffline(cmd, o.app)
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
 	offer(cmd, "reinstall", a.pinned)
 	offer(cmd, "unpin", a.pinned)
 	complete(cmd, "hops", []string{"1", "all"})
@@ -145,19 +144,22 @@ func resolveArgs(cmd *cobra.Command, args []string) error {
 	return noArgs(cmd, args)
 }
 
+// lockReport is what `quayside resolve --check` prints.
+type lockReport struct {
+	checkReport
+	Warnings []warningView `json:"warnings"`
+}
+
 // runCheck prints whether the lock answers the declarations.
 func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
-	r := struct {
-		checkReport
-		Warnings []warningView `json:"warnings"`
-	}{checkReport: newCheckReport()}
+	r := lockReport{checkReport: newCheckReport()}
 	_, in, err := o.inputs(cmd)
 	if err == nil {
 		err = o.checkLock(cmd.Context(), in, false, &r.checkReport)
 	}
 	r.finish(err)
 	r.Warnings = r.warnings
-	return errors.Join(err, o.print(o.output, r, func(io.Writer) error { return nil }))
+	return errors.Join(err, o.print(r, func(io.Writer) error { return nil }))
 }
 
 func (o *resolveOptions) run(cmd *cobra.Command) error {
@@ -202,7 +204,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.
 	return p, in, err
 }
 
-// readObserved reads a file that `quayside status --output` wrote; nil where no
+// readObserved reads a file that `quayside status --save` wrote; nil where no
 // name is given.
 func (a *app) readObserved(name string) (*report.ObservedFile, error) {
 	if name == "" {
@@ -241,7 +243,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 			return err
 		}
 	}
-	err = o.print(o.output, report, func(w io.Writer) error { return o.printReport(w, report) })
+	err = o.print(report, func(w io.Writer) error { return o.printReport(w, report) })
 	return errors.Join(err, res.Failed)
 }
 

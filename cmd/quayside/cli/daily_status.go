@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,8 +20,7 @@ import (
 
 type statusOptions struct {
 	*app
-	output  format
-	file    string // --output
+	save    string
 	login   loginFlags
 	cluster string
 	custom  bool
@@ -56,7 +54,7 @@ func newStatus(a *app) *cobra.Command {
 			same one rendered differently), Unpinned (in the cluster, not in the lock) or
 			Unknown (something could not be read).
 
-			--output writes what was seen to a file that tells 'quayside resolve --observed'
+			--save writes what was seen to a file that tells 'quayside resolve --observed'
 			which operators not to move.
 
 			Exit codes: 0 every operator is Ready; 1 one is not; 2 an error, including a
@@ -69,7 +67,7 @@ func newStatus(a *app) *cobra.Command {
 			quayside status --wait --timeout 10m
 
 			# move no operator that says it must not be upgraded, or that is not healthy yet
-			quayside status --output observed.yaml
+			quayside status --save observed.yaml
 			quayside resolve --upgrade --observed observed.yaml`),
 		ValidArgsFunction: a.operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,8 +76,6 @@ func newStatus(a *app) *cobra.Command {
 				return usagef(cmd, "--timeout says how long --wait waits: add --wait")
 			case o.timeout <= 0:
 				return usagef(cmd, "--timeout %s: want a time such as 5m", o.timeout)
-			case slices.Contains(o.output.known, o.file):
-				return usagef(cmd, "--output names a file to write (did you mean -o %s?)", o.file)
 			}
 			return o.run(cmd.Context(), args)
 		},
@@ -88,12 +84,12 @@ func newStatus(a *app) *cobra.Command {
 	f.StringVar(&o.login.context, "context", "", "the `NAME` of a context in the kubeconfig (default: its current one)")
 	f.StringVar(&o.login.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
 	f.StringVar(&o.cluster, "cluster", "", "the `NAME` of a cluster in quayside.yaml, for what it gets (default: the only one)")
-	f.StringVar(&o.file, "output", "", "write what was seen to `FILE` too, for 'quayside resolve --observed'")
+	f.StringVar(&o.save, "save", "", "write what was seen to `FILE` too, for 'quayside resolve --observed'")
 	f.BoolVar(&o.custom, "custom-resources", true, "count the custom resources of the operators' kinds")
 	f.BoolVar(&o.wait, "wait", false, "keep looking until every operator is Ready, or --timeout has passed")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait, with --wait")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
-	addFormat(cmd, "format", &o.output)
+	addOutput(cmd, a, nil, statusView{}).hint = " (--save FILE writes what --observed reads)"
 	offer(cmd, "context", o.contexts)
 	offer(cmd, "cluster", a.overlays)
 	return cmd
@@ -122,12 +118,12 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	view := newStatusView(cluster, want, seen)
-	if o.file != "" {
-		if _, err := filetree.WriteFile(o.argPath(o.file), report.FormatObserved(seen.Summary)); err != nil {
+	if o.save != "" {
+		if _, err := filetree.WriteFile(o.argPath(o.save), report.FormatObserved(seen.Summary)); err != nil {
 			return err
 		}
 	}
-	if err := o.print(o.output, view, func(io.Writer) error { return view.write(o.out) }); err != nil {
+	if err := o.print(view, func(io.Writer) error { return view.write(o.out) }); err != nil {
 		return err
 	}
 	return o.verdict(view)

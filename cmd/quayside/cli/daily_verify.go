@@ -15,7 +15,6 @@ import (
 
 type verifyOptions struct {
 	*app
-	output format
 	strict bool
 }
 
@@ -45,7 +44,7 @@ func newVerify(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1, too, if something in the lock could not be checked")
 	addOffline(cmd, o.app)
-	addOutput(cmd, &o.output)
+	addOutput(cmd, o.app, nil, verifyReport{})
 	return cmd
 }
 
@@ -61,7 +60,7 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	compared, err := o.verify(ctx, tree, r)
 	r.finish(err)
 	r.Warnings = append(r.warnings, r.Warnings...)
-	return errors.Join(err, o.print(o.output, r, func(w io.Writer) error {
+	return errors.Join(err, o.print(r, func(w io.Writer) error {
 		if compared {
 			tree.printChanges(w, &r.renderReport)
 		}
@@ -98,19 +97,18 @@ func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *veri
 // checkReport is what `quayside resolve --check` prints, and `quayside verify`
 // of the lock.
 type checkReport struct {
-	Lock      string              `json:"lock"`
-	InStep    bool                `json:"inStep"` // nothing was found; what could not be checked is no finding
-	Stale     []reasonView        `json:"stale"`
-	Unchecked []reasonView        `json:"unchecked"`
-	Conflicts []*resolve.Conflict `json:"conflicts"`
-	Errors    []warningView       `json:"errors"` // whatever else is wrong
+	Lock      string       `json:"lock"`
+	InStep    bool         `json:"inStep"` // nothing was found; what could not be checked is no finding
+	Stale     []reasonView `json:"stale"`
+	Unchecked []reasonView `json:"unchecked"`
+	failure
 
 	warnings []warningView // not nil
 }
 
 func newCheckReport() checkReport {
 	return checkReport{
-		Lock: project.LockFile, Stale: []reasonView{}, Unchecked: []reasonView{}, Conflicts: []*resolve.Conflict{}, Errors: []warningView{}, warnings: []warningView{},
+		Lock: project.LockFile, Stale: []reasonView{}, Unchecked: []reasonView{}, failure: newFailure(), warnings: []warningView{},
 	}
 }
 
@@ -148,24 +146,6 @@ func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r
 func (r *checkReport) finish(err error) {
 	r.InStep = err == nil
 	r.add(err)
-}
-
-func (r *checkReport) add(err error) {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range many.Unwrap() {
-			r.add(e)
-		}
-		return
-	}
-	var stale *resolve.StaleError
-	var conflict *resolve.Conflict
-	switch {
-	case err == nil, errors.As(err, &stale):
-	case errors.As(err, &conflict):
-		r.Conflicts = append(r.Conflicts, conflict)
-	default:
-		r.Errors = append(r.Errors, faultView(err))
-	}
 }
 
 func faultView(err error) warningView {

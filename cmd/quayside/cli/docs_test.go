@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -31,9 +32,43 @@ func TestCommandReference(t *testing.T) {
 	golden(t, docs+"commands.md", b.Bytes())
 }
 
-func newTestRoot() *cobra.Command {
+func newTestRoot() *cobra.Command { return newTestApp().root }
+
+// testApp is a program that is not run.
+type testApp struct {
+	*app
+	root *cobra.Command
+}
+
+func newTestApp() testApp {
 	none := &terminal{Writer: &bytes.Buffer{}}
-	return newRoot(&app{out: none, talk: newTalk(none)})
+	a := &app{out: none, talk: newTalk(none)}
+	return testApp{a, newRoot(a)}
+}
+
+// TestSchemas keeps schema/ in step with what is read and printed: every command
+// that takes -o json has one, and nothing else is there.
+func TestSchemas(t *testing.T) {
+	const dir, ext = "../../../schema/", ".schema.json"
+	a := newTestApp()
+	made := a.schemas()
+	for name, schema := range made {
+		golden(t, dir+name+ext, schema())
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if made[strings.TrimSuffix(f.Name(), ext)] == nil {
+			t.Errorf("%s%s: no file and no command has this schema", dir, f.Name())
+		}
+	}
+	for _, cmd := range commands(a.root) {
+		if f := cmd.Flags().Lookup("output"); f != nil && len(a.documents[cmd]) == 0 {
+			t.Errorf("%s: takes --output, and does not say what it prints", cmd.CommandPath())
+		}
+	}
 }
 
 // commands returns cmd and all below it that help lists, parents first.

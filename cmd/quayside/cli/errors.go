@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,8 +28,9 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 }
 
 // report prints err and returns the exit code that it stands for. This is the
-// one place where errors become exit codes.
-func (a *app) report(err error) int {
+// one place where errors become exit codes. Where args ask for a document and
+// none was printed, there is one of what went wrong.
+func (a *app) report(err error, args []string) int {
 	if err == nil {
 		return exitOK
 	}
@@ -36,6 +38,13 @@ func (a *app) report(err error) int {
 		return exitDiffers
 	}
 	a.printError(err)
+	if a.output = outputOf(args); !a.out.written {
+		f := newFailure()
+		f.add(err)
+		if err := a.print(f, func(io.Writer) error { return nil }); err != nil {
+			a.printError(err)
+		}
+	}
 	var usage *usageError
 	if errors.As(err, &usage) {
 		a.talk.Note("Run '%s --help' for usage.", usage.command)

@@ -17,11 +17,10 @@ import (
 // what resolve reads, and change nothing.
 type explainOptions struct {
 	*app
-	output format
 }
 
 func (o *explainOptions) printText(v any, text string) error {
-	return o.print(o.output, v, func(w io.Writer) error {
+	return o.print(v, func(w io.Writer) error {
 		_, err := io.WriteString(w, strings.TrimSuffix(text, "\n")+"\n")
 		return err
 	})

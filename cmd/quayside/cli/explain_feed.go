@@ -19,8 +19,7 @@ import (
 
 type feedOptions struct {
 	*app
-	output format
-	to     string
+	to string
 }
 
 func newFeed(a *app) *cobra.Command {
@@ -44,8 +43,15 @@ func newFeed(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.to, "to", "feed", "write to `DIR`, relative to the workspace")
 	addOffline(cmd, o.app)
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, feedView{})
 	return cmd
+}
+
+// feedView is what `quayside feed` prints.
+type feedView struct {
+	Directory string       `json:"directory"`
+	Files     int          `json:"files"`
+	Changes   []fileChange `json:"changes"`
 }
 
 // feedFile is one file of the feed, as Renovate reads it.
@@ -138,15 +144,11 @@ func addFeed(t *filetree.Tree, name string, f feedFile) error {
 }
 
 func (o *feedOptions) finish(want *filetree.Tree, changes []filetree.Change) error {
-	v := struct {
-		Directory string       `json:"directory"`
-		Files     int          `json:"files"`
-		Changes   []fileChange `json:"changes"`
-	}{o.to, want.Len(), []fileChange{}}
+	v := feedView{o.to, want.Len(), []fileChange{}}
 	for _, c := range changes {
 		v.Changes = append(v.Changes, fileChange{Path: c.Path, Change: c.Kind})
 	}
-	return o.print(o.output, v, func(w io.Writer) error {
+	return o.print(v, func(w io.Writer) error {
 		for _, c := range v.Changes {
 			if _, err := fmt.Fprintf(w, "%s %s\n", c.Change.Sign(), inert.Line(c.Path)); err != nil {
 				return err

@@ -31,17 +31,22 @@ func newOutdated(a *app) *cobra.Command {
 			quayside outdated --all -o json
 
 			# with what a cluster holds back
-			quayside status --output observed.yaml
+			quayside status --save observed.yaml
 			quayside outdated --observed observed.yaml`),
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&o.all, "all", false, "also list the operators at the head of their channel")
-	cmd.Flags().StringVar(&o.observed, "observed", "", "say what `FILE`, written by 'quayside status --output', has against moving")
-	addOutput(cmd, &o.output)
+	cmd.Flags().StringVar(&o.observed, "observed", "", "say what `FILE`, written by 'quayside status --save', has against moving")
+	addOutput(cmd, a, nil, outdatedView{})
 	addOffline(cmd, o.app)
 	return cmd
+}
+
+// outdatedView is what `quayside outdated` prints.
+type outdatedView struct {
+	Operators []resolve.Age `json:"operators"`
 }
 
 func (o *outdatedOptions) run(cmd *cobra.Command) error {
@@ -66,10 +71,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 			ages = append(ages, a)
 		}
 	}
-	v := struct {
-		Operators []resolve.Age `json:"operators"`
-	}{ages}
-	return o.print(o.output, v, func(io.Writer) error { return ageTable(ages).write(o.out) })
+	return o.print(outdatedView{ages}, func(io.Writer) error { return ageTable(ages).write(o.out) })
 }
 
 // freshInputs reads what resolving reads, with the tags of catalogs looked up

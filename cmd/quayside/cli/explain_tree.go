@@ -28,6 +28,6 @@ func newTree(a *app) *cobra.Command {
 			return o.printText(nodes, resolve.TreeText(nodes))
 		},
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, []resolve.Node{})
 	return cmd
 }

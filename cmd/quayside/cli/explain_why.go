@@ -20,7 +20,7 @@ func newWhy(a *app) *cobra.Command {
 		ValidArgsFunction: first(a.pinned),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.why(cmd, args[0]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, resolve.Reasons{})
 	return cmd
 }
 

@@ -23,7 +23,7 @@ func newWhyNot(a *app) *cobra.Command {
 		ValidArgsFunction: first(a.versions),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.whyNot(cmd, args[0]) },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, resolve.Obstacles{})
 	addOffline(cmd, o.app)
 	return cmd
 }

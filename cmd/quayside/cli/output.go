@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,43 +12,43 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/resolve"
 )
 
-// format is the value of -o.
+// format is the value of a flag that takes one of a few words.
 type format struct {
-	value string
-	known []string // the first is the default
+	value *string
+	known []string
+	hint  string // what else a word may have been meant for
 }
 
 var _ pflag.Value = (*format)(nil)
 
-// String returns the format that was chosen.
-func (f *format) String() string { return f.value }
+// String returns the word that was chosen.
+func (f *format) String() string { return *f.value }
 
-// Type returns the formats to choose from, as the usage line shows them.
+// Type returns the words to choose from, as the usage line shows them.
 func (f *format) Type() string { return strings.Join(f.known, "|") }
 
-// Set chooses a format.
+// Set chooses a word.
 func (f *format) Set(s string) error {
 	if !slices.Contains(f.known, s) {
-		return fmt.Errorf("want one of %s", strings.Join(f.known, ", "))
+		return fmt.Errorf("want one of %s%s", strings.Join(f.known, ", "), f.hint)
 	}
-	f.value = s
+	*f.value = s
 	return nil
 }
 
-// addOutput gives cmd the flag -o with text, json, yaml and more.
-func addOutput(cmd *cobra.Command, f *format, more ...string) {
-	addFormat(cmd, "output", f, more...)
-}
-
-// addFormat is addOutput for a command whose --output names a file: long is what
-// the flag is called in full.
-func addFormat(cmd *cobra.Command, long string, f *format, more ...string) {
-	f.known = append([]string{"text", "json", "yaml"}, more...)
-	f.value = f.known[0]
-	cmd.Flags().VarP(f, long, "o", "how to print")
-	complete(cmd, long, f.known)
+// addOutput gives cmd the flag -o with text, json, yaml and more. The documents
+// are what the command prints as JSON and YAML, as zero values: the schema of
+// its output is made from them.
+func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *format {
+	a.output = "text"
+	f := &format{value: &a.output, known: append([]string{a.output, "json", "yaml"}, more...)}
+	cmd.Flags().VarP(f, "output", "o", "how to print")
+	complete(cmd, "output", f.known)
+	a.documents[cmd] = documents
+	return f
 }
 
 // complete offers words for a flag.
@@ -58,9 +59,9 @@ func complete(cmd *cobra.Command, flag string, words []string) {
 	}
 }
 
-// print writes v as the format says; text is called for text.
-func (a *app) print(f format, v any, text func(w io.Writer) error) error {
-	switch f.value {
+// print writes v as -o says; text is called for text.
+func (a *app) print(v any, text func(w io.Writer) error) error {
+	switch a.output {
 	case "json":
 		enc := json.NewEncoder(a.out)
 		enc.SetEscapeHTML(false)
@@ -76,4 +77,45 @@ func (a *app) print(f format, v any, text func(w io.Writer) error) error {
 	default:
 		return text(a.out)
 	}
+}
+
+// failure is what a command that comes to nothing prints in place of its
+// document.
+type failure struct {
+	Conflicts []*resolve.Conflict `json:"conflicts" doc:"what cannot hold together"`
+	Errors    []warningView       `json:"errors" doc:"whatever else is wrong"`
+}
+
+func newFailure() failure {
+	return failure{Conflicts: []*resolve.Conflict{}, Errors: []warningView{}}
+}
+
+// add takes in err and what it joins.
+func (f *failure) add(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			f.add(e)
+		}
+		return
+	}
+	var stale *resolve.StaleError
+	var conflict *resolve.Conflict
+	switch {
+	case err == nil, errors.As(err, &stale):
+	case errors.As(err, &conflict):
+		f.Conflicts = append(f.Conflicts, conflict)
+	default:
+		f.Errors = append(f.Errors, faultView(err))
+	}
+}
+
+// outputOf returns the format that a command line asks for, whether the rest of
+// it can be read or not.
+func outputOf(args []string) string {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	output := flags.StringP("output", "o", "", "")
+	_ = flags.Parse(args) // what is wrong with it is said already
+	return *output
 }

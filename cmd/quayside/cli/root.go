@@ -8,6 +8,7 @@ import (
 
 // newRoot returns the whole tree of commands.
 func newRoot(a *app) *cobra.Command {
+	a.documents = map[*cobra.Command][]any{}
 	root := &cobra.Command{
 		Use:   "quayside",
 		Short: "Install Kubernetes operators from Git, without a lifecycle manager in the cluster",
@@ -77,7 +78,7 @@ func groups() []commandGroup {
 		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
 		{"authors", "For authors of operators:", list{newBundle}},
-		{"", "", list{newCompletion, newVersion}},
+		{"", "", list{newCompletion, newSchema, newVersion}},
 	}
 }
 

@@ -26,7 +26,11 @@ func quaysideIn(t testing.TB, dir, cache string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	env := []string{"XDG_CACHE_HOME=" + cache, "HOME=" + cache}
-	code := cli.Main(append([]string{"-C", dir}, args...), nil, &stdout, &stderr, env)
+	args = append([]string{"-C", dir}, args...)
+	code := cli.Main(args, nil, &stdout, &stderr, env)
+	if err := cli.Conforms(args, stdout.Bytes()); err != nil {
+		t.Errorf("quayside %q: %v", args, err)
+	}
 	return outcome{code, stdout.String(), stderr.String()}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -24,11 +25,21 @@ func TestMain(m *testing.M) {
 	_ = os.Setenv(raceOptions()) // for children
 	testscript.Main(m, map[string]func(){
 		"quayside": func() {
-			os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+			var stdout bytes.Buffer
+			code := cli.Main(os.Args[1:], os.Stdin, io.MultiWriter(os.Stdout, &stdout), os.Stderr, os.Environ())
+			if err := cli.Conforms(os.Args[1:], stdout.Bytes()); err != nil {
+				fmt.Fprintf(os.Stderr, "%q: %v\n", os.Args[1:], err)
+				code = nonconforming
+			}
+			os.Exit(code)
 		},
 		"tokens": func() { ruler(readTokens) },
 	})
 }
+
+// nonconforming is the exit code of a program that prints what its schema does
+// not allow.
+const nonconforming = 99
 
 // raceOptions returns the variable that has a program with the race detector
 // end when it ends. By default it waits for a second, in case a goroutine that

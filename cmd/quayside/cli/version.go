@@ -11,7 +11,6 @@ import (
 
 type versionOptions struct {
 	*app
-	output format
 }
 
 func newVersion(a *app) *cobra.Command {
@@ -24,17 +23,20 @@ func newVersion(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(*cobra.Command, []string) error { return o.run() },
 	}
-	addOutput(cmd, &o.output)
+	addOutput(cmd, a, nil, versionView{})
 	return cmd
 }
 
+// versionView is what `quayside version` prints.
+type versionView struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
 func (o *versionOptions) run() error {
-	v := struct {
-		Version  string `json:"version"`
-		Go       string `json:"go"`
-		Platform string `json:"platform"`
-	}{o.version, runtime.Version(), platform()}
-	return o.print(o.output, v, func(w io.Writer) error {
+	v := versionView{o.version, runtime.Version(), platform()}
+	return o.print(v, func(w io.Writer) error {
 		_, err := io.WriteString(w, o.versionLine())
 		return err
 	})

@@ -1,0 +1,90 @@
+package cli_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+)
+
+// documented returns a command line for every command that has a schema, or
+// several. Nobody listens at port 1.
+func documented() map[string][]string {
+	return map[string][]string{
+		"bundle-build":     {"bundle build catalog-src/vault/0.1.9 oci:dist/vault:v1"},
+		"bundle-push":      {"bundle push catalog-src/vault/0.1.9 127.0.0.1:1/vault:v1"},
+		"bundle-validate":  {"bundle validate catalog-src/vault/0.1.9", "bundle validate catalog"},
+		"catalog-build":    {"catalog build catalog-src oci:dist/catalog"},
+		"catalog-channels": {"catalog channels etcd", "catalog channels nothing"},
+		"catalog-diff":     {"catalog diff olm/quickstart catalog-src", "catalog diff catalog-src catalog-src"},
+		"catalog-graph":    {"catalog graph etcd", "catalog graph etcd --namespace nowhere"},
+		"catalog-list":     {"catalog list", "catalog list --catalog nothing"},
+		"catalog-push":     {"catalog push catalog-src 127.0.0.1:1/catalog:v1"},
+		"catalog-search":   {"catalog search database", "catalog search nothing-like-it"},
+		"catalog-show":     {"catalog show etcd", "catalog show nothing"},
+		"catalog-validate": {"catalog validate catalog-src", "catalog validate subscriptions"},
+		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees rendered catalog-src", "diff --hops 0 --upgrade"},
+		"feed":             {"feed"},
+		"images":           {"images", "images --inspect"},
+		"mirror":           {"mirror 127.0.0.1:1/mirror --dry-run", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
+		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
+		"render":           {"render", "render --check", "render --overlay a"},
+		"resolve":          {"resolve", "resolve --check", "resolve --upgrade", "resolve --upgrade=vault/nothing", "resolve --from absent"},
+		"status":           {"status", "status --timeout 1s"},
+		"tree":             {"tree"},
+		"vendor":           {"vendor", "vendor --check"},
+		"verify":           {"verify", "verify --strict"},
+		"version":          {"version"},
+		"why":              {"why etcd", "why vault/etcd", "why nothing"},
+		"why-not":          {"why-not etcd", "why-not vault/etcd@9.9.9", "why-not a/b/c"},
+	}
+}
+
+// TestDocuments asks every command for JSON and YAML where all is well and where
+// it is not. That what is printed is as the schema says is seen to by quayside.
+func TestDocuments(t *testing.T) {
+	lines := documented()
+	if d := cmp.Diff(cli.Documented(), slices.Sorted(maps.Keys(lines))); d != "" {
+		t.Errorf("commands that print a document (-have +tested):\n%s", d)
+	}
+	places := map[string]func(dir string){
+		"ok":                  func(string) {},
+		"error/no lock":       func(dir string) { remove(t, dir, "quayside.lock") },
+		"error/no workspace":  func(dir string) { remove(t, dir, "quayside.yaml", "quayside.lock", "subscriptions", "catalog") },
+		"error/settings":      func(dir string) { put(t, dir, "quayside.yaml", "spec: [\n") },
+		"error/declaration":   func(dir string) { put(t, dir, "subscriptions/bad.yaml", "kind: Subscription\napiVersion: v9\n") },
+		"error/lock":          func(dir string) { put(t, dir, "quayside.lock", "lockVersion: 99\n") },
+		"error/catalog":       func(dir string) { remove(t, dir, "catalog") },
+		"error/no solution":   func(dir string) { put(t, dir, "subscriptions/nowhere.yaml", nowhere) },
+		"ok/nothing to store": func(dir string) { remove(t, dir, "subscriptions"); put(t, dir, "quayside.lock", "") },
+	}
+	for name, spoil := range places {
+		t.Run(name, func(t *testing.T) {
+			dir := quickstart(t)
+			spoil(dir)
+			for _, name := range cli.Documented() {
+				for _, line := range lines[name] {
+					quayside(t, dir, append(strings.Fields(line), "-o", "json")...)
+				}
+			}
+		})
+	}
+	t.Run("error/usage", func(t *testing.T) {
+		dir := quickstart(t)
+		for _, line := range lines {
+			for _, args := range [][]string{{"--nothing", "-o", "json"}, {"--nothing=1", "--output=yaml"}, {"-oyaml", "--offline=maybe"}, {"-o", "json", "a", "b", "c", "d"}} {
+				quayside(t, dir, append(strings.Fields(line[0]), args...)...)
+			}
+		}
+	})
+}
+
+const nowhere = `apiVersion: quayside.dev/v1alpha1
+kind: Subscription
+metadata: {name: nowhere, namespace: more}
+spec: {package: nowhere}
+`

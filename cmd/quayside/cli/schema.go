@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
+	"github.com/quayside/quayside/workspace"
+)
+
+func newSchema(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema [name]",
+		Short: "Print the JSON schema of a file, or of what a command prints",
+		Long: doc(`
+			Print a JSON schema (draft 2020-12). Those of files, for editors, are workspace
+			(quayside.yaml), subscription and lock. That of what a command prints with -o
+			json has the command's name, such as status or catalog-show: it is either the
+			command's document or, where the command comes to nothing, one of the errors.
+			Without a name, all names are listed.`),
+		Example: examples(`
+			quayside schema
+			quayside schema workspace
+			quayside schema catalog-show`),
+		Args: func(cmd *cobra.Command, args []string) error { return noArgs(cmd, args[min(1, len(args)):]) },
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return slices.Sorted(maps.Keys(a.schemas())), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			all := a.schemas()
+			names := slices.Sorted(maps.Keys(all))
+			text := []byte(strings.Join(names, "\n") + "\n")
+			if len(args) > 0 {
+				made, ok := all[args[0]]
+				if !ok {
+					return notFound("schema", args[0], names)
+				}
+				text = made()
+			}
+			_, err := a.out.Write(text)
+			return err
+		},
+	}
+}
+
+// schemaName returns what the schema of a command's output is called.
+func schemaName(cmd *cobra.Command) string {
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+	return strings.ReplaceAll(path, " ", "-")
+}
+
+// schemas returns what makes each schema, by name.
+func (a *app) schemas() map[string]func() []byte {
+	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.Schema}
+	for cmd, documents := range a.documents {
+		name := schemaName(cmd)
+		all[name] = func() []byte {
+			return jsonschema.Output("https://quayside.dev/schema/"+name+".schema.json", cmd.CommandPath()+" -o json", append(documents, failure{})...)
+		}
+	}
+	return all
+}
