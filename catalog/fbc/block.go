@@ -16,24 +16,21 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 		return false
 	}
 	lines := liner{file: file, text: text, line: offset + 1}
-	at := lines.pos(r.at)
-	before := b.mark(r.pkg, sel)
+	at, faults := lines.pos(r.at), len(b.faults)
 	b.written.resetBytes(r.out)
 	d := &decoder{file: file, in: &b.written, whole: true, base: at, b: b, sel: sel}
-	if err := d.object(at, b.intern(r.schema)); err != nil || len(b.faults) > before.faults {
-		b.undo(before, sel)
+	o := &object{pos: at, schema: b.intern(r.schema)}
+	if err := d.object(o); err != nil || len(b.faults) > faults {
+		b.faults = b.faults[:faults]
 		return false
 	}
-	for _, c := range b.channels[before.channels:] {
-		for i := range c.data.Entries {
-			c.data.Entries[i].Pos = lines.pos(r.entries[i])
-		}
+	for i := range o.entries {
+		o.entries[i].Pos = lines.pos(r.entries[i])
 	}
-	for _, x := range b.deprecations[before.deprecations:] {
-		for i := range x.data {
-			x.data[i].Pos = lines.pos(r.entries[i])
-		}
+	for i := range o.deprecations {
+		o.deprecations[i].Pos = lines.pos(r.entries[i])
 	}
+	b.add(o, sel)
 	return true
 }
 
@@ -62,38 +59,4 @@ func (l *liner) pos(at int) diag.Pos {
 	l.line += bytes.Count(l.text[l.at:at], []byte{'\n'})
 	l.at = at
 	return diag.Pos{File: l.file, Line: l.line, Col: at - bytes.LastIndexByte(l.text[:at], '\n')}
-}
-
-// mark is how far a builder was at some time.
-type mark struct {
-	packages, channels, bundles, deprecations, faults, objects int
-
-	pkg        string // of the document that comes next
-	deprecated diag.Pos
-	selected   selector
-}
-
-// mark returns how far b is before it reads a document of pkg.
-func (b *builder) mark(pkg []byte, sel *selector) mark {
-	m := mark{
-		packages: len(b.packages), channels: len(b.channels), bundles: len(b.bundles), deprecations: len(b.deprecations),
-		faults: len(b.faults), objects: b.objects, pkg: b.intern(pkg), deprecated: b.deprecated[string(pkg)],
-	}
-	if sel != nil {
-		m.selected = *sel
-	}
-	return m
-}
-
-// undo takes b back to where it was.
-func (b *builder) undo(m mark, sel *selector) {
-	b.packages, b.channels, b.bundles, b.deprecations = b.packages[:m.packages], b.channels[:m.channels], b.bundles[:m.bundles], b.deprecations[:m.deprecations]
-	b.faults, b.objects = b.faults[:m.faults], m.objects
-	delete(b.deprecated, m.pkg)
-	if !m.deprecated.IsZero() {
-		b.deprecated[m.pkg] = m.deprecated
-	}
-	if sel != nil {
-		*sel = m.selected
-	}
 }

@@ -102,9 +102,11 @@ func (d *decoder) stream() error {
 		switch kind := d.in.kind(); kind {
 		case '{':
 			d.from = d.in.at()
-			if err := d.object(d.here(), ""); err != nil {
+			o := &object{pos: d.here()}
+			if err := d.object(o); err != nil {
 				return d.syntax(err)
 			}
+			d.b.add(o, d.sel)
 			d.b.settle()
 		case '[', '"', '0', 't', 'f', 'n':
 			d.b.faults.Addf(d.here(), "want a JSON object, have %s", kindName(kind))
@@ -164,9 +166,9 @@ type member struct {
 	raw  []byte
 }
 
-// object decodes one object at pos. schema is given where it is known already.
-func (d *decoder) object(pos diag.Pos, schema string) error {
-	o := &object{pos: pos, schema: schema}
+// object decodes one object into o, which has its position and, where that is
+// known already, its schema.
+func (d *decoder) object(o *object) error {
 	var early []member
 	for d.in.enter(); d.in.more(); {
 		name := d.in.name()
@@ -185,11 +187,7 @@ func (d *decoder) object(pos diag.Pos, schema string) error {
 		return err
 	}
 	o.span = d.span()
-	if err := d.early(o, early); err != nil {
-		return err
-	}
-	d.b.add(o, d.sel)
-	return nil
+	return d.early(o, early)
 }
 
 // span returns where the object that was just read lies.

@@ -1,26 +1,19 @@
 package fbc
 
 import (
+	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-)
-
-const (
-	readAtLeast = 64 << 10 // room for one read
-	growBy      = 256 << 10
 )
 
 // documents cuts a YAML stream at its document markers, which can stand
 // nowhere else at the beginning of a line.
 type documents struct {
-	r     io.Reader
-	buf   []byte // what was read
-	from  int    // before it all was given out
-	lines int    // line ends given out so far
-	done  bool   // r has ended
+	in     *bufio.Scanner
+	buf    []byte // for in to begin with
+	looked int    // how much was read that no marker stands in, behind the last document
+	lines  int    // line ends given out so far
 
 	offset, end int64 // where the last document lies in the file
 }
@@ -28,55 +21,43 @@ type documents struct {
 // reset makes d read from r, which begins at an offset of its file, with the
 // memory that d has.
 func (d *documents) reset(r io.Reader, offset int64) {
-	*d = documents{r: r, buf: d.buf[:0], end: offset}
+	if d.buf == nil {
+		d.buf = make([]byte, windowSize)
+	}
+	*d = documents{in: bufio.NewScanner(r), buf: d.buf, end: offset}
+	d.in.Buffer(d.buf, maxDocument+windowSize)
+	d.in.Split(d.split)
 }
 
 // next returns the next document, valid until the next call, and the line that
 // it begins at; io.EOF after the last one.
 func (d *documents) next() ([]byte, int, error) {
 	start := d.lines + 1
-	for looked := 0; ; {
-		text := d.buf[d.from:]
-		end, found := cut(text, looked, d.done)
-		switch {
-		case end > maxDocument:
-			return nil, start, fmt.Errorf("document of more than %d MiB", maxDocument>>20)
-		case found && end == 0:
-			return nil, start, io.EOF
-		case found:
-			d.from += end
-			d.offset, d.end = d.end, d.end+int64(end)
-			d.lines += bytes.Count(text[:end], []byte{'\n'})
-			return text[:end], start, nil
-		}
-		looked = end
-		if err := d.fill(); err != nil {
-			return nil, start, err
-		}
+	more := d.in.Scan()
+	if err := d.in.Err(); err != nil {
+		return nil, start, err
 	}
+	if !more {
+		return nil, start, io.EOF
+	}
+	text := d.in.Bytes()
+	d.offset, d.end = d.end, d.end+int64(len(text))
+	d.lines += bytes.Count(text, []byte{'\n'})
+	return text, start, nil
 }
 
-// fill reads more, or finds that there is no more.
-func (d *documents) fill() error {
-	if cap(d.buf)-len(d.buf) < readAtLeast {
-		d.buf = append(d.buf[:0], d.buf[d.from:]...)
-		d.from = 0
+// split is the bufio.SplitFunc of documents.
+func (d *documents) split(text []byte, last bool) (int, []byte, error) {
+	end, found := cut(text, d.looked, last)
+	d.looked = end
+	switch {
+	case end > maxDocument:
+		return 0, nil, fmt.Errorf("document of more than %d MiB", maxDocument>>20)
+	case !found || end == 0:
+		return 0, nil, nil
 	}
-	if cap(d.buf)-len(d.buf) < readAtLeast {
-		d.buf = slices.Grow(d.buf, max(growBy, len(d.buf)))
-	}
-	for range 100 {
-		n, err := d.r.Read(d.buf[len(d.buf):cap(d.buf)])
-		d.buf = d.buf[:len(d.buf)+n]
-		d.done = errors.Is(err, io.EOF)
-		if d.done || n > 0 && err == nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return io.ErrNoProgress
+	d.looked = 0
+	return end, text[:end], nil
 }
 
 // cut returns where the document that text begins with ends, and true; or from

@@ -3,9 +3,6 @@ package fbc
 import (
 	"bytes"
 	"slices"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -203,60 +200,20 @@ func (r *metadataReader) annotations() {
 }
 
 // longDescription takes the first line of a CSV's description, which may be
-// very long, unless an annotation gave a short one.
+// very long, unless an annotation gave a short one. Most versions of a package
+// say what the one before said.
 func (r *metadataReader) longDescription() {
 	if r.in.kind() != '"' || r.short {
 		r.in.skip()
 		return
 	}
-	if raw := r.in.raw(); r.in.failed() == nil {
-		r.m.Description = r.b.firstLine(raw[1 : len(raw)-1])
+	raw, b := r.in.raw(), r.b
+	if r.in.failed() == nil && !bytes.Equal(raw, b.long) {
+		b.long = append(b.long[:0], raw...)
+		r.in.plain = unquoted(r.in.plain[:0], raw)
+		b.short = catalog.ShortDescription(string(clip(r.in.plain, longEnough)))
 	}
-}
-
-// firstLine returns the first line of a JSON string that says something, as
-// catalog.ShortDescription has it, from what stands between the quotes. Most
-// versions of a package say what the one before said.
-func (b *builder) firstLine(text []byte) string {
-	const look = 4096
-	if len(text) > look {
-		text = whole(text[:look])
-	}
-	if !bytes.Equal(text, b.long) {
-		b.long = append(b.long[:0], text...)
-		quoted := slices.Concat([]byte{'"'}, text, []byte{'"'})
-		line, _ := jsontext.AppendUnquote(nil, quoted) // nothing but half a character at its end can be wrong
-		b.short = catalog.ShortDescription(string(line))
-	}
-	return b.short
-}
-
-// whole returns text, which may be cut anywhere, without half an escape or half
-// a character at its end.
-func whole(text []byte) []byte {
-	for i := 0; ; {
-		size := bytes.IndexByte(text[i:], '\\')
-		if size < 0 {
-			break
-		}
-		i += size
-		end := i + len(`\n`)
-		if end <= len(text) && text[i+1] == 'u' {
-			end = i + len(`\u0000`)
-		}
-		if end > len(text) {
-			return text[:i]
-		}
-		i = end
-	}
-	last := len(text) - 1
-	for last > 0 && !utf8.RuneStart(text[last]) {
-		last--
-	}
-	if !utf8.FullRune(text[last:]) {
-		return text[:last]
-	}
-	return text
+	r.m.Description = b.short
 }
 
 func (r *metadataReader) text(into *string, limit int) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog/olm"
@@ -25,7 +26,6 @@ type rewriter struct {
 
 	at       int    // where the root begins
 	schema   []byte // the root's
-	pkg      []byte
 	metadata bool  // the property around the cursor is an olm.csv.metadata
 	entries  []int // where each of the root's entries begins
 }
@@ -47,7 +47,7 @@ type span struct{ from, name, to int }
 func (r *rewriter) reset() {
 	*r = rewriter{
 		whole: r.whole, out: r.out[:0], around: r.around[:0], members: r.members[:0], scratch: r.scratch[:0],
-		schema: r.schema[:0], pkg: r.pkg[:0], entries: r.entries[:0], next: roomDocument,
+		schema: r.schema[:0], entries: r.entries[:0], next: roomDocument,
 	}
 	if r.whole {
 		r.next = roomEverything
@@ -91,7 +91,7 @@ func (r *rewriter) Key(name []byte) bool {
 	}
 	r.comma()
 	from := len(r.out)
-	r.out = appendText(r.out, name)
+	r.quote(name)
 	if len(r.out) != from+len(name)+2 {
 		r.odd = true // escapes sort otherwise
 	}
@@ -108,8 +108,6 @@ func (r *rewriter) Text(s []byte, _ int) {
 	switch r.value() {
 	case roomSchema:
 		r.schema = append(r.schema[:0], s...)
-	case roomPackageName:
-		r.pkg = append(r.pkg[:0], s...)
 	case roomPropertyType:
 		r.metadata = string(s) == olm.TypeMetadata
 	case roomEntry:
@@ -118,7 +116,15 @@ func (r *rewriter) Text(s []byte, _ int) {
 		s = clip(s, longEnough)
 	default: // it is only written
 	}
-	r.out = appendText(r.out, s)
+	r.quote(s)
+}
+
+// quote writes a JSON string. The full parser spells line and paragraph
+// separators otherwise.
+func (r *rewriter) quote(s []byte) {
+	out, err := jsontext.AppendQuote(r.out, s)
+	r.odd = r.odd || err != nil || bytes.Contains(s, []byte("\u2028")) || bytes.Contains(s, []byte("\u2029"))
+	r.out = out
 }
 
 // Word implements blockyaml.Sink.

@@ -10,7 +10,6 @@ const (
 	roomEverything   room = iota // all below is of use
 	roomDocument                 // the root
 	roomSchema                   // its schema
-	roomPackageName              // its package
 	roomEntries                  // a channel's entries, or a package's deprecations
 	roomEntry                    // one of them
 	roomProperties               // a bundle's
@@ -25,8 +24,8 @@ const (
 	roomDefinition               // one of them
 )
 
-// longEnough is more than the decoder reads of a roomLongText.
-const longEnough = 8 << 10
+// longEnough is how much is read of a roomLongText, in bytes.
+const longEnough = 4 << 10
 
 // item returns what the items of a sequence are.
 func (r room) item() room {
@@ -76,13 +75,11 @@ func documentField(name []byte) (room, bool) {
 	switch string(name) {
 	case "schema":
 		return roomSchema, true
-	case "package":
-		return roomPackageName, true
 	case "entries":
 		return roomEntries, true
 	case "properties":
 		return roomProperties, true
-	case "name", "defaultChannel", "description", "image", "relatedImages":
+	case "package", "name", "defaultChannel", "description", "image", "relatedImages":
 		return roomEverything, true
 	}
 	return roomEverything, false

@@ -69,9 +69,11 @@ func (b *builder) node(file string, n *yaml.Node, offset int, sel *selector) err
 	}
 	d := b.text(file, pos, text, sel)
 	d.places, d.lines = places, offset
-	if err := d.object(pos, schema); err != nil {
+	o := &object{pos: pos, schema: schema}
+	if err := d.object(o); err != nil {
 		return d.syntax(err)
 	}
+	b.add(o, sel)
 	return nil
 }
 
