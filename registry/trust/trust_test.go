@@ -83,20 +83,20 @@ func verify(ctx context.Context, i *image, r trust.Rule) (*trust.Verified, error
 // TestVerify signs an image in every way, good and bad.
 func TestVerify(t *testing.T) {
 	key, another := trusttest.NewKey(t), trusttest.NewKey(t)
-	authority, stranger := trusttest.NewAuthority(t), trusttest.NewAuthority(t)
-	logged := trusttest.NewLogged(t)
+	trusted, stranger := newAuthority(t), newAuthority(t)
+	log := newLogged(t)
 	now := time.Now()
-	signing := trusttest.Signing{Identity: identity, Issuer: issuer, Issued: now.Add(-24 * time.Hour), Stamped: now.Add(-24*time.Hour + time.Minute)}
-	altered := func(f func(*trusttest.Signing)) trusttest.Signing {
-		s := signing
+	usual := signing{identity: identity, issuer: issuer, issued: now.Add(-24 * time.Hour), stamped: now.Add(-24*time.Hour + time.Minute)}
+	altered := func(f func(*signing)) signing {
+		s := usual
 		f(&s)
 		return s
 	}
-	late := altered(func(s *trusttest.Signing) { s.Stamped = now })
-	undated := altered(func(s *trusttest.Signing) { s.Stamped = time.Time{} })
-	mallory := altered(func(s *trusttest.Signing) { s.Identity = "mallory@example.com" })
-	elsewhere := altered(func(s *trusttest.Signing) { s.Issuer = "https://accounts.example.org" })
-	pattern := keyless(authority.Root)
+	late := altered(func(s *signing) { s.stamped = now })
+	undated := altered(func(s *signing) { s.stamped = time.Time{} })
+	mallory := altered(func(s *signing) { s.identity = "mallory@example.com" })
+	elsewhere := altered(func(s *signing) { s.issuer = "https://accounts.example.org" })
+	pattern := keyless(trusted.root)
 	pattern.Identity, pattern.IdentityRegexp = "", `.*@example\.com`
 	prefix := pattern
 	prefix.IdentityRegexp = "release"
@@ -110,14 +110,14 @@ func TestVerify(t *testing.T) {
 		{"ok/key, simple", keyed(key), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "key sha256:"},
 		{"ok/key, second key and second signature", keyed(another, key), func(i *image) { i.simple(trusttest.NewKey(t).Simple(t, i.digest), key.Simple(t, i.digest)) }, "key sha256:"},
 		{"ok/key, bundle", keyed(another, key), func(i *image) { i.bundle(key.Bundle(t, i.digest, trusttest.SignPredicate)) }, "key sha256:"},
-		{"ok/identity, simple, certificate expired since", keyless(authority.Root), func(i *image) { i.simple(authority.Simple(t, i.digest, signing)) }, identity + " (" + issuer + ")"},
-		{"ok/identity, bundle, certificate expired since", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, identity + " (" + issuer + ")"},
-		{"ok/identity by pattern", pattern, func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, identity + " (" + issuer + ")"},
-		{"ok/log, bundle", keyless(logged.Root), func(i *image) { i.bundle(logged.Bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, identity},
-		{"ok/log, simple", keyless(logged.Root), func(i *image) { i.simple(logged.Simple(t, i.digest, identity, issuer)) }, identity},
+		{"ok/identity, simple, certificate expired since", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, usual)) }, identity + " (" + issuer + ")"},
+		{"ok/identity, bundle, certificate expired since", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, identity + " (" + issuer + ")"},
+		{"ok/identity by pattern", pattern, func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, identity + " (" + issuer + ")"},
+		{"ok/log, bundle", keyless(log.root), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, identity},
+		{"ok/log, simple", keyless(log.root), func(i *image) { i.simple(log.simple(t, i.digest, identity, issuer)) }, identity},
 
 		{"error/missing", keyed(key), func(*image) {}, "demands a signature by key cosign.pub, and there is none: sign the image, or change the rule"},
-		{"error/missing identity", keyless(authority.Root), func(*image) {}, `demands a signature by "release@example.com" at issuer "https://accounts.example.com", and there is none`},
+		{"error/missing identity", keyless(trusted.root), func(*image) {}, `demands a signature by "release@example.com" at issuer "https://accounts.example.com", and there is none`},
 		{"error/wrong key", keyed(key), func(i *image) { i.simple(another.Simple(t, i.digest)) }, "not made with the key"},
 		{"error/wrong key, bundle", keyed(key), func(i *image) { i.bundle(another.Bundle(t, i.digest, trusttest.SignPredicate)) }, "the one that is there does not count"},
 		{"error/other digest", keyed(key), func(i *image) { i.simple(key.Simple(t, i.other)) }, `signs another image, "sha256:1111`},
@@ -135,21 +135,21 @@ func TestVerify(t *testing.T) {
 		{"error/an attestation is no signature", keyed(key), func(i *image) { i.bundle(key.Bundle(t, i.digest, "https://slsa.dev/provenance/v1")) }, `a statement of type "https://slsa.dev/provenance/v1", which is no signature`},
 		{"error/no signature in it", keyed(key), func(i *image) { i.simple(trusttest.Simple{Payload: trusttest.Payload(i.digest)}) }, "holds no signature"},
 		{"error/not a bundle", keyed(key), func(i *image) { i.bundle([]byte("<html>\x1b[31m")) }, "not a sigstore bundle"},
-		{"error/identity wanted, key found", keyless(authority.Root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "made with a key, not with a certificate"},
-		{"error/key wanted, identity found", keyed(key), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, "expected key signature, not certificate"},
-		{"error/wrong identity", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, mallory)) }, "mallory@example.com"},
-		{"error/wrong identity, simple", keyless(authority.Root), func(i *image) { i.simple(authority.Simple(t, i.digest, mallory)) }, "mallory@example.com"},
-		{"error/pattern for a part", prefix, func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, `an identity like "release"`},
-		{"error/wrong issuer", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, elsewhere)) }, "https://accounts.example.org"},
-		{"error/another authority", keyless(stranger.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, "the one that is there does not count"},
-		{"error/expired, stamped later", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, late)) }, "leaf certificate"},
-		{"error/expired, without timestamp", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, undated)) }, "timestamp"},
-		{"error/expired, without timestamp, simple", keyless(authority.Root), func(i *image) { i.simple(authority.Simple(t, i.digest, undated)) }, "timestamp"},
-		{"error/other digest, identity", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.other, trusttest.SignPredicate, signing)) }, "does not match"},
-		{"error/attestation by identity", keyless(authority.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, "https://spdx.dev/Document", signing)) }, "which is no signature"},
-		{"error/log, logged after the certificate expired", keyless(logged.Root), func(i *image) { i.bundle(logged.Bundle(t, i.digest, identity, issuer, now.Add(time.Hour))) }, "integrated time outside certificate validity"},
-		{"error/log wanted, not logged", keyless(logged.Root), func(i *image) { i.bundle(authority.Bundle(t, i.digest, trusttest.SignPredicate, signing)) }, "log"},
-		{"error/certificate in no log", keyless(logged.RootWithCT), func(i *image) { i.bundle(logged.Bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, "signed certificate timestamp"},
+		{"error/identity wanted, key found", keyless(trusted.root), func(i *image) { i.simple(key.Simple(t, i.digest)) }, "made with a key, not with a certificate"},
+		{"error/key wanted, identity found", keyed(key), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "expected key signature, not certificate"},
+		{"error/wrong identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, mallory)) }, "mallory@example.com"},
+		{"error/wrong identity, simple", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, mallory)) }, "mallory@example.com"},
+		{"error/pattern for a part", prefix, func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, `an identity like "release"`},
+		{"error/wrong issuer", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, elsewhere)) }, "https://accounts.example.org"},
+		{"error/another authority", keyless(stranger.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "the one that is there does not count"},
+		{"error/expired, stamped later", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, late)) }, "leaf certificate"},
+		{"error/expired, without timestamp", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, undated)) }, "timestamp"},
+		{"error/expired, without timestamp, simple", keyless(trusted.root), func(i *image) { i.simple(trusted.simple(t, i.digest, undated)) }, "timestamp"},
+		{"error/other digest, identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.other, trusttest.SignPredicate, usual)) }, "does not match"},
+		{"error/attestation by identity", keyless(trusted.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, "https://spdx.dev/Document", usual)) }, "which is no signature"},
+		{"error/log, logged after the certificate expired", keyless(log.root), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Hour))) }, "integrated time outside certificate validity"},
+		{"error/log wanted, not logged", keyless(log.root), func(i *image) { i.bundle(trusted.bundle(t, i.digest, trusttest.SignPredicate, usual)) }, "log"},
+		{"error/certificate in no log", keyless(log.rootWithCT), func(i *image) { i.bundle(log.bundle(t, i.digest, identity, issuer, now.Add(time.Minute))) }, "signed certificate timestamp"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, server := range []*registrytest.Server{registrytest.New(t), registrytest.NewReferring(t)} {
@@ -367,7 +367,7 @@ func TestVerifyHostileRegistry(t *testing.T) {
 		with string
 		want string
 	}{
-		"other bytes for the payload":  {"/blobs/", "not what the digest names, and of some length", "longer than its 2 bytes"},
+		"other bytes for the payload":  {"/blobs/", strings.Repeat("not what the digest names", 20), "longer than its "},
 		"a page for the manifest":      {"/manifests/sha256-", "<html>", "invalid character"},
 		"a huge manifest":              {"/manifests/sha256-", strings.Repeat(" ", 5<<20), "larger than 4194304 bytes"},
 		"a page for the referrers":     {"/referrers/", "<html>", ""},
@@ -410,15 +410,15 @@ func referrers(n int) string {
 // FuzzCheck feeds signatures that nobody made: none passes, and none crashes.
 func FuzzCheck(f *testing.F) {
 	digest := "sha256:" + strings.Repeat("1", 64)
-	key, authority := trusttest.NewKey(f), trusttest.NewAuthority(f)
-	stranger := trusttest.NewAuthority(f)
-	signing := trusttest.Signing{Identity: identity, Issuer: issuer, Issued: time.Now(), Stamped: time.Now().Add(time.Minute)}
-	s := stranger.Simple(f, digest, signing)
+	key, trusted := trusttest.NewKey(f), newAuthority(f)
+	stranger := newAuthority(f)
+	usual := signing{identity: identity, issuer: issuer, issued: time.Now(), stamped: time.Now().Add(time.Minute)}
+	s := stranger.simple(f, digest, usual)
 	f.Add(s.Payload, s.Annotations["dev.cosignproject.cosign/signature"], s.Annotations["dev.sigstore.cosign/certificate"], "{}", s.Annotations["dev.sigstore.cosign/rfc3161timestamp"], []byte(nil))
-	f.Add([]byte(nil), "", "", "", "", stranger.Bundle(f, digest, trusttest.SignPredicate, signing))
+	f.Add([]byte(nil), "", "", "", "", stranger.bundle(f, digest, trusttest.SignPredicate, usual))
 	f.Add([]byte(nil), "", "", "", "", trusttest.NewKey(f).Bundle(f, digest, trusttest.SignPredicate))
 	var policies []*trust.Policy
-	for _, r := range []trust.Rule{keyed(key), keyless(authority.Root)} {
+	for _, r := range []trust.Rule{keyed(key), keyless(trusted.root)} {
 		p, err := trust.New([]trust.Rule{r})
 		if err != nil {
 			f.Fatal(err)

@@ -29,7 +29,10 @@ type Key struct {
 // NewKey makes a key pair.
 func NewKey(tb testing.TB) *Key {
 	tb.Helper()
-	private := newPrivate(tb)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	der, err := x509.MarshalPKIXPublicKey(private.Public())
 	if err != nil {
 		tb.Fatal(err)
@@ -42,18 +45,33 @@ func (k *Key) Simple(tb testing.TB, digest string) Simple {
 	tb.Helper()
 	payload := Payload(digest)
 	return Simple{Payload: payload, Annotations: map[string]string{
-		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(sign(tb, k.private, payload)),
+		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(k.sign(tb, payload)),
 	}}
 }
 
 // Bundle signs a statement of that type about the image, as a bundle.
 func (k *Key) Bundle(tb testing.TB, digest, predicate string) []byte {
 	tb.Helper()
-	return marshal(tb, map[string]any{
+	statement := Statement(digest, predicate)
+	encoded := fmt.Sprintf("DSSEv1 %d %s %d %s", len(statementType), statementType, len(statement), statement)
+	return Bundle(tb, statement, k.sign(tb, []byte(encoded)), map[string]any{"publicKey": map[string]any{"hint": "some"}})
+}
+
+// Bundle returns a bundle that holds a statement, its signature, and what to
+// verify it with.
+func Bundle(tb testing.TB, statement, sig []byte, material map[string]any) []byte {
+	tb.Helper()
+	data, err := json.Marshal(map[string]any{
 		"mediaType":            bundleType,
-		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": "some"}},
-		"dsseEnvelope":         envelope(tb, k.private, Statement(digest, predicate)),
+		"verificationMaterial": material,
+		"dsseEnvelope": map[string]any{
+			"payload": statement, "payloadType": statementType, "signatures": []any{map[string]any{"sig": sig}},
+		},
 	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
 }
 
 // Payload is a simple signing document about an image.
@@ -67,36 +85,11 @@ func Statement(digest, predicate string) []byte {
 		strings.TrimPrefix(digest, "sha256:"), predicate)
 }
 
-// envelope signs a statement in DSSE.
-func envelope(tb testing.TB, private *ecdsa.PrivateKey, statement []byte) map[string]any {
-	pae := fmt.Sprintf("DSSEv1 %d %s %d %s", len(statementType), statementType, len(statement), statement)
-	return map[string]any{
-		"payload": statement, "payloadType": statementType,
-		"signatures": []any{map[string]any{"sig": sign(tb, private, []byte(pae))}},
-	}
-}
-
-func newPrivate(tb testing.TB) *ecdsa.PrivateKey {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return private
-}
-
-func sign(tb testing.TB, private *ecdsa.PrivateKey, data []byte) []byte {
+func (k *Key) sign(tb testing.TB, data []byte) []byte {
 	sum := sha256.Sum256(data)
-	sig, err := ecdsa.SignASN1(rand.Reader, private, sum[:])
+	sig, err := ecdsa.SignASN1(rand.Reader, k.private, sum[:])
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return sig
-}
-
-func marshal(tb testing.TB, v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return data
 }

@@ -1,8 +1,9 @@
-package trusttest
+package trust_test
 
 import (
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -16,21 +17,23 @@ import (
 
 	"github.com/digitorus/timestamp"
 	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+
+	"github.com/quayside/quayside/registry/trust/trusttest"
 )
 
-// Authority issues certificates and says what time it is, as a deployment of
+// authority issues certificates and says what time it is, as a deployment of
 // sigstore without logs does. Both are for any time within two days of now.
-type Authority struct {
-	Root []byte // trusted_root.json
+type authority struct {
+	root []byte // trusted_root.json
 
 	cert, tsaCert *x509.Certificate
 	key, tsaKey   *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority.
-func NewAuthority(tb testing.TB) *Authority {
+func newAuthority(tb testing.TB) *authority {
 	tb.Helper()
-	a := &Authority{key: newPrivate(tb), tsaKey: newPrivate(tb)}
+	a := &authority{key: newPrivate(tb), tsaKey: newPrivate(tb)}
 	from, to := time.Now().Add(-48*time.Hour), time.Now().Add(48*time.Hour)
 	authority := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: from, NotAfter: to,
@@ -46,7 +49,7 @@ func NewAuthority(tb testing.TB) *Authority {
 		KeyUsage:        x509.KeyUsageDigitalSignature,
 		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Critical: true, Value: stamping}},
 	}, a.cert, a.tsaKey.Public(), a.key)
-	a.Root = trustedRoot(tb,
+	a.root = trustedRoot(tb,
 		&root.FulcioCertificateAuthority{Root: a.cert, ValidityPeriodStart: from, ValidityPeriodEnd: to, URI: "https://ca.example.com"},
 		&root.SigstoreTimestampingAuthority{Root: a.cert, Leaf: a.tsaCert, ValidityPeriodStart: from, ValidityPeriodEnd: to, URI: "https://tsa.example.com"},
 		nil, nil)
@@ -79,25 +82,29 @@ func issue(tb testing.TB, template, parent *x509.Certificate, pub crypto.PublicK
 	return cert
 }
 
-// Signing says who signs when.
-type Signing struct {
-	Identity string    // an e-mail address
-	Issuer   string    // an URL
-	Issued   time.Time // from when the certificate is good, for ten minutes
-	Stamped  time.Time // what the timestamp says; the zero time: there is none
+// signing says who signs when.
+type signing struct {
+	identity string    // an e-mail address
+	issuer   string    // an URL
+	issued   time.Time // from when the certificate is good, for ten minutes
+	stamped  time.Time // what the timestamp says; the zero time: there is none
 }
 
-// leaf issues a certificate.
-func (a *Authority) leaf(tb testing.TB, s Signing, pub crypto.PublicKey) *x509.Certificate {
+// leaf issues a certificate for a key.
+func (a *authority) leaf(tb testing.TB, s signing, key *trusttest.Key) []byte {
+	pub, err := cryptoutils.UnmarshalPEMToPublicKey(key.Public)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	return issue(tb, &x509.Certificate{
-		SerialNumber: big.NewInt(3), EmailAddresses: []string{s.Identity}, NotBefore: s.Issued, NotAfter: s.Issued.Add(10 * time.Minute),
+		SerialNumber: big.NewInt(3), EmailAddresses: []string{s.identity}, NotBefore: s.issued, NotAfter: s.issued.Add(10 * time.Minute),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
-		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(s.Issuer)}},
-	}, a.cert, pub, a.key)
+		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1, 1}, Value: []byte(s.issuer)}},
+	}, a.cert, pub, a.key).Raw
 }
 
 // stamp vouches for when a signature was there.
-func (a *Authority) stamp(tb testing.TB, sig []byte, at time.Time) []byte {
+func (a *authority) stamp(tb testing.TB, sig []byte, at time.Time) []byte {
 	hash := crypto.SHA256.New()
 	hash.Write(sig)
 	t := timestamp.Timestamp{HashAlgorithm: crypto.SHA256, HashedMessage: hash.Sum(nil), Time: at, Policy: asn1.ObjectIdentifier{1, 2, 3}}
@@ -108,38 +115,57 @@ func (a *Authority) stamp(tb testing.TB, sig []byte, at time.Time) []byte {
 	return data
 }
 
-// Simple signs the image with that digest, as cosign does.
-func (a *Authority) Simple(tb testing.TB, digest string, s Signing) Simple {
+// simple signs the image with that digest, as cosign does.
+func (a *authority) simple(tb testing.TB, digest string, s signing) trusttest.Simple {
 	tb.Helper()
-	private := newPrivate(tb)
-	payload := Payload(digest)
-	sig := sign(tb, private, payload)
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.leaf(tb, s, private.Public()).Raw})
-	out := Simple{Payload: payload, Annotations: map[string]string{
-		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(sig),
-		"dev.sigstore.cosign/certificate":    string(cert),
-	}}
-	if !s.Stamped.IsZero() {
-		stamp, err := json.Marshal(map[string]any{"SignedRFC3161Timestamp": a.stamp(tb, sig, s.Stamped)})
+	key := trusttest.NewKey(tb)
+	out := key.Simple(tb, digest)
+	out.Annotations["dev.sigstore.cosign/certificate"] = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.leaf(tb, s, key)}))
+	if !s.stamped.IsZero() {
+		sig, err := base64.StdEncoding.DecodeString(out.Annotations["dev.cosignproject.cosign/signature"])
 		if err != nil {
 			tb.Fatal(err)
 		}
-		out.Annotations["dev.sigstore.cosign/rfc3161timestamp"] = string(stamp)
+		out.Annotations["dev.sigstore.cosign/rfc3161timestamp"] = marshal(tb, map[string]any{"SignedRFC3161Timestamp": a.stamp(tb, sig, s.stamped)})
 	}
 	return out
 }
 
-// Bundle signs a statement of that type about the image, as a bundle.
-func (a *Authority) Bundle(tb testing.TB, digest, predicate string, s Signing) []byte {
+// bundle signs a statement of that type about the image, as a bundle.
+func (a *authority) bundle(tb testing.TB, digest, predicate string, s signing) []byte {
 	tb.Helper()
-	private := newPrivate(tb)
-	env := envelope(tb, private, Statement(digest, predicate))
-	material := map[string]any{"certificate": map[string]any{"rawBytes": a.leaf(tb, s, private.Public()).Raw}}
-	if !s.Stamped.IsZero() {
-		sig := env["signatures"].([]any)[0].(map[string]any)["sig"].([]byte)
+	key := trusttest.NewKey(tb)
+	var signed struct {
+		Envelope struct {
+			Payload    []byte
+			Signatures []struct{ Sig []byte }
+		} `json:"dsseEnvelope"`
+	}
+	if err := json.Unmarshal(key.Bundle(tb, digest, predicate), &signed); err != nil {
+		tb.Fatal(err)
+	}
+	sig := signed.Envelope.Signatures[0].Sig
+	material := map[string]any{"certificate": map[string]any{"rawBytes": a.leaf(tb, s, key)}}
+	if !s.stamped.IsZero() {
 		material["timestampVerificationData"] = map[string]any{
-			"rfc3161Timestamps": []any{map[string]any{"signedTimestamp": a.stamp(tb, sig, s.Stamped)}},
+			"rfc3161Timestamps": []any{map[string]any{"signedTimestamp": a.stamp(tb, sig, s.stamped)}},
 		}
 	}
-	return marshal(tb, map[string]any{"mediaType": bundleType, "verificationMaterial": material, "dsseEnvelope": env})
+	return trusttest.Bundle(tb, signed.Envelope.Payload, sig, material)
+}
+
+func newPrivate(tb testing.TB) *ecdsa.PrivateKey {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return private
+}
+
+func marshal(tb testing.TB, v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(data)
 }

@@ -1,4 +1,4 @@
-package trusttest
+package trust_test
 
 import (
 	"encoding/base64"
@@ -14,28 +14,29 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/testing/ca"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/quayside/quayside/registry/trust/trusttest"
 )
 
-// Logged is a deployment of sigstore with a transparency log, which vouches
+// logged is a deployment of sigstore with a transparency log, which vouches
 // for the time too.
-type Logged struct {
-	Root       []byte // trusted_root.json with the log
-	RootWithCT []byte // and with a log of certificates, in which those issued are not
+type logged struct {
+	root       []byte // trusted_root.json with the log
+	rootWithCT []byte // and with a log of certificates, in which those issued are not
 
 	sigstore *ca.VirtualSigstore
 }
 
-// NewLogged makes a deployment.
-func NewLogged(tb testing.TB) *Logged {
+func newLogged(tb testing.TB) *logged {
 	tb.Helper()
 	v, err := ca.NewVirtualSigstore()
 	if err != nil {
 		tb.Fatal(err)
 	}
 	authority, stamps := v.FulcioCertificateAuthorities()[0], v.TimestampingAuthorities()[0]
-	l := &Logged{sigstore: v}
-	l.Root = trustedRoot(tb, authority, stamps, nil, known(tb, v.RekorLogs()))
-	l.RootWithCT = trustedRoot(tb, authority, stamps, known(tb, v.CTLogs()), known(tb, v.RekorLogs()))
+	l := &logged{sigstore: v}
+	l.root = trustedRoot(tb, authority, stamps, nil, known(tb, v.RekorLogs()))
+	l.rootWithCT = trustedRoot(tb, authority, stamps, known(tb, v.CTLogs()), known(tb, v.RekorLogs()))
 	return l
 }
 
@@ -52,11 +53,11 @@ func known(tb testing.TB, logs map[string]*root.TransparencyLog) map[string]*roo
 	return out
 }
 
-// Bundle signs the image with that digest, as a bundle with an entry in the
+// bundle signs the image with that digest, as a bundle with an entry in the
 // log of that time. The certificate is good from now on for ten minutes.
-func (l *Logged) Bundle(tb testing.TB, digest, identity, issuer string, logged time.Time) []byte {
+func (l *logged) bundle(tb testing.TB, digest, identity, issuer string, logged time.Time) []byte {
 	tb.Helper()
-	e, err := l.sigstore.AttestAtTime(identity, issuer, Statement(digest, SignPredicate), logged, true)
+	e, err := l.sigstore.AttestAtTime(identity, issuer, trusttest.Statement(digest, trusttest.SignPredicate), logged, true)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -65,22 +66,16 @@ func (l *Logged) Bundle(tb testing.TB, digest, identity, issuer string, logged t
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return marshal(tb, map[string]any{
-		"mediaType": bundleType,
-		"verificationMaterial": map[string]any{
-			"certificate": map[string]any{"rawBytes": content},
-			"tlogEntries": []any{json.RawMessage(entry)},
-		},
-		"dsseEnvelope": map[string]any{
-			"payload": Statement(digest, SignPredicate), "payloadType": statementType, "signatures": []any{map[string]any{"sig": sig}},
-		},
+	return trusttest.Bundle(tb, trusttest.Statement(digest, trusttest.SignPredicate), sig, map[string]any{
+		"certificate": map[string]any{"rawBytes": content},
+		"tlogEntries": []any{json.RawMessage(entry)},
 	})
 }
 
-// Simple signs the image as cosign does, with the log's promise beside it.
-func (l *Logged) Simple(tb testing.TB, digest, identity, issuer string) Simple {
+// simple signs the image as cosign does, with the log's promise beside it.
+func (l *logged) simple(tb testing.TB, digest, identity, issuer string) trusttest.Simple {
 	tb.Helper()
-	e, err := l.sigstore.Sign(identity, issuer, Payload(digest))
+	e, err := l.sigstore.Sign(identity, issuer, trusttest.Payload(digest))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -93,10 +88,10 @@ func (l *Logged) Simple(tb testing.TB, digest, identity, issuer string) Simple {
 			"logIndex": entry.GetLogIndex(), "logID": hex.EncodeToString(entry.GetLogId().GetKeyId()),
 		},
 	})
-	return Simple{Payload: Payload(digest), Annotations: map[string]string{
+	return trusttest.Simple{Payload: trusttest.Payload(digest), Annotations: map[string]string{
 		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(sig),
 		"dev.sigstore.cosign/certificate":    string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
-		"dev.sigstore.cosign/bundle":         string(promise),
+		"dev.sigstore.cosign/bundle":         promise,
 	}}
 }
 
@@ -114,7 +109,7 @@ func parts(tb testing.TB, e *ca.TestEntity) (sig, cert []byte) {
 }
 
 // entry returns the log's entry with the log's promise in it.
-func (l *Logged) entry(tb testing.TB, e *ca.TestEntity) *protorekor.TransparencyLogEntry {
+func (l *logged) entry(tb testing.TB, e *ca.TestEntity) *protorekor.TransparencyLogEntry {
 	entries, err := e.TlogEntries()
 	if err != nil {
 		tb.Fatal(err)
