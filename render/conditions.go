@@ -61,6 +61,9 @@ func accesses() []access {
 // providedAPIRoles makes the ClusterRoles that let admins, editors and viewers
 // of a namespace work with the operator's custom resources.
 func providedAPIRoles(in *install) ([]Object, error) {
+	if in.opt.NoAggregatedRoles {
+		return nil, nil
+	}
 	var out []Object
 	for _, crd := range in.b.CSV.OwnedCRDs {
 		plural, group, ok := strings.Cut(crd.Name, ".")
@@ -112,7 +115,7 @@ func aggregationKey(group, version, kind string) string {
 // APIs that the operator provides, for those who bind them in a namespace of
 // the OperatorGroup.
 func operatorGroupRoles(in *install) ([]Object, error) {
-	if in.pin.OperatorGroup == "" {
+	if in.pin.OperatorGroup == "" || in.opt.NoAggregatedRoles {
 		return nil, nil
 	}
 	var out []Object

@@ -46,7 +46,7 @@ func (t *tree) gitops() error {
 	}
 	var files []string
 	for _, o := range objects {
-		o = owned(o, map[string]any{})
+		o = owned(o, nil, "")
 		file := fileName(o.Kind()+"-"+o.Name()) + ".yaml"
 		if err := t.files.Add(path.Join(dir, file), yamlnode.Encode(o)); err != nil {
 			return err

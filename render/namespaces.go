@@ -86,8 +86,8 @@ func (t *tree) namespace(name string, installs []opened) Object {
 		return declared(shared(o, name), d)
 	}
 	pin := installs[0].pin
-	owner := map[string]any{labelNamespace: name, labelPackage: labelValue(pin.Package), labelVersion: labelValue(pin.Version)}
-	return declared(withVersion(owned(o, owner), pin.Version), d)
+	owner := map[string]any{labelNamespace: name, labelPackage: labelValue(pin.Package)}
+	return declared(owned(o, owner, pin.Version), d)
 }
 
 // declared returns a Namespace with the labels and annotations that are

@@ -28,6 +28,7 @@ type Options struct {
 	ImagePullSecrets  []string  // names, for every ServiceAccount
 	CSVAnnotations    bool      // put every annotation of the CSV on the pod templates, as OLM does
 	HealthChecks      bool      // health snippets for the provided APIs
+	NoAggregatedRoles bool      // leave out the ClusterRoles that give the cluster's admins, editors and viewers the provided APIs
 	Reporter          *Reporter // nil: none
 	Taken             Taken     // nil: nothing is known
 

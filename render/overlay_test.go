@@ -52,7 +52,8 @@ func TestEveryLevelBuilds(t *testing.T) {
 }
 
 // TestOwnerLabels looks at every object of every level: owner labels on
-// all, none in a selector or a pod template.
+// all, the version on Deployments and CRDs alone, none in a selector or a pod
+// template.
 func TestOwnerLabels(t *testing.T) {
 	for _, dir := range goldenCases(t) {
 		lock, opt, open := goldenLock(t, dir)
@@ -63,7 +64,8 @@ func TestOwnerLabels(t *testing.T) {
 		for _, r := range res.Objects {
 			labels := kobj.Map(r.Object, "metadata", "labels")
 			for _, key := range []string{labelPackage, labelNamespace, labelVersion, labelManagedBy} {
-				global := kobj.IsCRD(r.Object) && key == labelNamespace
+				global := kobj.IsCRD(r.Object) && key == labelNamespace ||
+					!kobj.IsCRD(r.Object) && !r.Object.Is("apps", "Deployment") && key == labelVersion
 				if global != (kobj.Text(labels, key) == "") || global && labels[key] != nil {
 					t.Errorf("%s: label %s is %q", r.Path, key, kobj.Text(labels, key))
 				}

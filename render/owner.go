@@ -34,11 +34,11 @@ const (
 // shared returns o with the labels of what several operators share. The
 // namespace is empty for what is the whole cluster's.
 func shared(o Object, namespace string) Object {
-	owner := map[string]any{labelPackage: sharedPackage, labelVersion: sharedVersion}
+	owner := map[string]any{labelPackage: sharedPackage}
 	if namespace != "" {
 		owner[labelNamespace] = namespace
 	}
-	return withVersion(owned(o, owner), sharedVersion)
+	return owned(o, owner, sharedVersion)
 }
 
 // plainMetadata returns o with text for every scalar in annotations and labels,
@@ -66,22 +66,37 @@ func plainMetadata(o Object) Object {
 // own returns o with the labels that say whose it is. A CRD serves every
 // install in the cluster and names none.
 func (in *install) own(o Object) Object {
-	owner := map[string]any{labelPackage: labelValue(in.pin.Package), labelVersion: labelValue(in.pin.Version)}
+	owner := map[string]any{labelPackage: labelValue(in.pin.Package)}
 	if !kobj.IsCRD(o) {
 		owner[labelNamespace] = in.pin.Namespace
 	}
-	return withVersion(owned(o, owner), in.pin.Version)
+	return owned(o, owner, in.pin.Version)
 }
 
 // owned sets the owner's labels over those that o has, and managed-by where it
-// is unset.
-func owned(o Object, owner map[string]any) Object {
+// is unset. Deployments and CRDs say the version too. Nothing else does, what a
+// bundle writes there least of all: an upgrade is to touch the files in which
+// something changes.
+func owned(o Object, owner map[string]any, version string) Object {
 	o = kobj.Label(o, map[string]string{labelManagedBy: "quayside"})
-	return kobj.With(o, mergeMaps(kobj.Map(o, "metadata", "labels"), owner), "metadata", "labels")
+	o = unversioned(o)
+	o = kobj.With(o, mergeMaps(kobj.Map(o, "metadata", "labels"), owner), "metadata", "labels")
+	if !kobj.IsCRD(o) && !o.Is("apps", "Deployment") {
+		if len(kobj.Map(o, "metadata", "annotations")) == 0 {
+			o = kobj.Without(o, "metadata", "annotations") // kustomize drops what is empty
+		}
+		return o
+	}
+	o = kobj.With(o, labelValue(version), "metadata", "labels", labelVersion)
+	return kobj.With(o, version, "metadata", "annotations", labelVersion)
 }
 
-func withVersion(o Object, version string) Object {
-	return kobj.With(o, version, "metadata", "annotations", labelVersion)
+// unversioned returns o without the version in its labels and annotations.
+func unversioned(o Object) Object {
+	for _, field := range []string{"labels", "annotations"} {
+		o = kobj.Without(o, "metadata", field, labelVersion)
+	}
+	return o
 }
 
 // labelValue returns s as a legal label value.

@@ -17,6 +17,16 @@ import (
 
 const kustomizationFile = "kustomization.yaml"
 
+// attributes has GitHub and GitLab fold what is generated in a pull request, so
+// that the lock and what a team wrote itself are what is read. It is the team's
+// from then on.
+const attributes = `* linguist-generated gitlab-generated
+/.gitattributes -linguist-generated -gitlab-generated
+/clusters/*/** -linguist-generated -gitlab-generated
+/clusters/*/generated/** linguist-generated gitlab-generated
+/clusters/*/reporter/generated/** linguist-generated gitlab-generated
+`
+
 // tree lays objects out as files.
 type tree struct {
 	opt      Options
@@ -57,6 +67,9 @@ func (t *tree) build() error {
 		}
 	}
 	if err := t.gitops(); err != nil {
+		return err
+	}
+	if err := t.files.AddStarter(".gitattributes", []byte(attributes)); err != nil {
 		return err
 	}
 	resources := crds
@@ -157,10 +170,10 @@ func joinSubjects(a, b Object) (Object, bool) {
 
 // unowned returns o without what says whose it is.
 func unowned(o Object) Object {
-	for _, key := range []string{labelPackage, labelNamespace, labelVersion} {
+	for _, key := range []string{labelPackage, labelNamespace} {
 		o = kobj.Without(o, "metadata", "labels", key)
 	}
-	return kobj.Without(o, "metadata", "annotations", labelVersion)
+	return unversioned(o)
 }
 
 // fileNames returns a file name for each object: its kind and name, with the

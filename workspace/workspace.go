@@ -46,6 +46,7 @@ type Workspace struct {
 	Trust              []Trust           `json:"trust" doc:"Whose signature images of registries need. The first entry that matches an image's repository decides; an image that none matches needs no signature."`
 	ImagePullSecrets   []string          `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
 	CSVAnnotations     bool              `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
+	AggregatedRoles    bool              `json:"aggregatedRoles" default:"true" doc:"Whether everybody who is bound to the cluster's roles admin, edit and view gets the operators' APIs with them, as under OLM: four ClusterRoles for each CustomResourceDefinition, three for each OperatorGroup."`
 	HealthChecks       bool              `json:"healthChecks" default:"false" doc:"Whether to configure the GitOps tool to judge the health of the operators' custom resources."`
 	GitOps             *GitOps           `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
 	Clusters           []Cluster         `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
@@ -163,7 +164,7 @@ type Waiver struct {
 // caller may modify it.
 func Default() *Workspace {
 	return &Workspace{
-		Declarations: []string{"subscriptions"}, Requirements: "enforce", SharedDependencies: true, Output: "rendered",
+		Declarations: []string{"subscriptions"}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
 		Profile: "argocd", Certificates: "cert-manager", Clusters: []Cluster{{Name: "default", Operators: []string{"*"}}},
 		Reporter: Reporter{Namespace: "quayside-system"}, Policy: Policy{FailOn: "high"},
 	}

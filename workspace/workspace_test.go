@@ -73,6 +73,7 @@ spec:
   - {match: quay.io/org/*, keys: [cosign.pub]}
   - {match: "*", identityRegexp: ".*@example.com", issuer: "https://accounts.example.com", trustRoot: trusted_root.json}
   imagePullSecrets: [pull]
+  aggregatedRoles: false
   gitops: {sourceRef: {name: fleet}}
   clusters:
   - {name: prod, server: "https://kubernetes.default.svc", kubernetesVersion: "1.33", operators: ["a/*"], config: {nodeSelector: {b: c}}}
@@ -118,7 +119,7 @@ func TestParse(t *testing.T) {
 	for field, want := range map[string]string{
 		"spec.catalogs[0].source":   "quayside.yaml:6:51",
 		"spec.catalogs[1].priority": "quayside.yaml:7:5",
-		"spec.reporter.enabled":     "quayside.yaml:27:23",
+		"spec.reporter.enabled":     "quayside.yaml:28:23",
 		"nowhere":                   "quayside.yaml",
 	} {
 		if got := got.At(field).String(); got != want {

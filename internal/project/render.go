@@ -88,6 +88,7 @@ func (p *Project) renderOptions() (render.Options, error) {
 		ImagePullSecrets:  w.ImagePullSecrets,
 		CSVAnnotations:    w.CSVAnnotations,
 		HealthChecks:      w.HealthChecks,
+		NoAggregatedRoles: !w.AggregatedRoles,
 		CertificateSecret: w.CertificateSecret.Name,
 		CASecret:          w.CertificateSecret.CASecret,
 	}

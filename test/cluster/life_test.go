@@ -188,7 +188,8 @@ func (l *life) move(ctx context.Context, t *testing.T, version string) {
 	t.Helper()
 	next := l.rendered(t)
 	for _, o := range next {
-		if got := o.GetLabels()["quayside.dev/version"]; got != version && o.GetLabels()["quayside.dev/package"] == l.pkg {
+		versioned := o.GetKind() == "Deployment" || isCRD(o)
+		if got := o.GetLabels()["quayside.dev/version"]; versioned && got != version && o.GetLabels()["quayside.dev/package"] == l.pkg {
 			t.Fatalf("%s is of version %q, want %q", harness.Name(o), got, version)
 		}
 	}
