@@ -2,7 +2,9 @@ package render
 
 import (
 	"bytes"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
@@ -70,9 +72,20 @@ func (t *tree) taken(crds []provider) error {
 	if t.opt.Taken != nil && t.opt.Taken.Known(text) {
 		return nil
 	}
+	faults := make([]error, len(crds))
+	var work sync.WaitGroup
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, p := range crds {
+		turns <- struct{}{}
+		work.Go(func() {
+			faults[i] = definable(p.in.b, p.crd)
+			<-turns
+		})
+	}
+	work.Wait()
 	var errs diag.List
-	for _, p := range crds {
-		errs.Add(diag.Pos{}, definable(p.in.b, p.crd))
+	for _, err := range faults {
+		errs.Add(diag.Pos{}, err)
 	}
 	if err := errs.Err(); err != nil {
 		return crds[0].in.failed(err)
