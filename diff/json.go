@@ -66,10 +66,7 @@ func (r *Report) Document() Document {
 	return d
 }
 
-// JSON returns the report as indented JSON that ends in a newline;
-// schema/diff.schema.json describes it.
-func JSON(r *Report) ([]byte, error) { return indented(r.Document()) }
-
+// indented returns v as indented JSON that ends in a newline.
 func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

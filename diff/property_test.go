@@ -25,7 +25,7 @@ func TestItself(t *testing.T) {
 // TestOrderSaysNothing: shuffled objects, resources and pins give the same bytes.
 func TestOrderSaysNothing(t *testing.T) {
 	before, after := demo(t)
-	want, err := JSON(compare(t, before, after))
+	want, err := indented(compare(t, before, after).Document())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestOrderSaysNothing(t *testing.T) {
 			r.Shuffle(len(s.Resources), func(i, j int) { s.Resources[i], s.Resources[j] = s.Resources[j], s.Resources[i] })
 			r.Shuffle(len(s.Pins), func(i, j int) { s.Pins[i], s.Pins[j] = s.Pins[j], s.Pins[i] })
 		}
-		got, err := JSON(compare(t, before, after))
+		got, err := indented(compare(t, before, after).Document())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func FuzzDefinitions(f *testing.F) {
 		if len(Markdown(r)) >= MaxComment {
 			t.Error("comment too long")
 		}
-		if _, err := JSON(r); err != nil {
+		if _, err := indented(r.Document()); err != nil {
 			t.Error(err)
 		}
 		if self, err := Compare(State{Objects: x}, State{Objects: x}, Options{}); err != nil || !self.Empty() {

@@ -70,7 +70,7 @@ func TestReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := JSON(r)
+	data, err := indented(r.Document())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,8 +128,8 @@ func TestReadAgreesWithObjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _ := JSON(r)
-			want, _ := JSON(whole)
+			got, _ := indented(r.Document())
+			want, _ := indented(whole.Document())
 			if d := cmp.Diff(string(want), string(got)); d != "" {
 				t.Errorf("-whole +by its heads\n%s", d)
 			}

@@ -28,7 +28,8 @@ func Of(id, title string, v any) []byte {
 
 // Output returns the schema of what a program writes: one of the documents,
 // each of a type that encoding/json encodes. Every field is there that is not
-// left out where it is empty, and no list is null.
+// left out where it is empty, no list is null, and what is of type any is
+// another of the documents.
 func Output(id, title string, documents ...any) []byte {
 	m := &maker{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
 	var either []any
@@ -180,6 +181,8 @@ func (m *maker) typeOf(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
+	case reflect.Interface: // one more of the documents
+		return map[string]any{"$ref": "#"}
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return map[string]any{"type": "integer"}
 	}

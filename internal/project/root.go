@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/catalog/source"
@@ -84,6 +85,40 @@ const (
 	maxSearchDepth = 8
 	maxSearched    = 50_000 // files and directories
 )
+
+// Workspaces returns the directories at and below top that hold a workspace,
+// relative to top, sorted. An empty top stands for the root of the Git
+// repository around the current directory, or for that directory where there is
+// none. What begins with a dot is passed over.
+func Workspaces(top string) (string, []string, error) {
+	if top == "" {
+		top = "."
+		if in := inRepository(top); in != "." {
+			top = strings.Repeat("../", strings.Count(in, "/")) + ".."
+		}
+	}
+	var found []string
+	seen := 0
+	err := fs.WalkDir(os.DirFS(top), ".", func(name string, d fs.DirEntry, err error) error {
+		if seen++; seen > 20*maxSearched {
+			return fmt.Errorf("more than %d files below %s to look for workspaces: name a directory with -C", 20*maxSearched, top)
+		}
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.IsDir() && d.Name() == workspace.FileName:
+			found = append(found, path.Dir(name))
+		}
+		return nil
+	})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("no workspace in or below %s", top)
+	}
+	slices.Sort(found)
+	return top, found, err
+}
 
 // Below returns the directories below the root that hold a workspace, sorted.
 // What begins with a dot is passed over, and so is what lies below a workspace.

@@ -37,6 +37,7 @@ func newImages(a *app) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	addOutput(cmd, a, []string{"imageset"}, imagesView{})
+	addAll(cmd, a)
 	cmd.Flags().BoolVar(&o.inspect, "inspect", false, "ask the registries for the digest, the platforms and the size of each image")
 	addOffline(cmd, o.app)
 	return cmd

@@ -33,6 +33,10 @@ type app struct {
 	version string // of this binary, as it was built
 	offline bool   // --offline, of the commands that have it
 	output  string // -o, likewise
+	all     bool   // --all, likewise
+
+	workspace string // with --all, where the one is whose turn it is
+	document  any    // what was printed; with --all, in that one
 
 	documents map[*cobra.Command][]any // what each command prints with -o json
 }
@@ -53,7 +57,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 	root.SetArgs(args)
 	err := root.Execute()
 	a.talk.Done()
-	return a.report(err, args)
+	if a.document == nil {
+		a.output = outputOf(args) // it may not have come to this
+	}
+	return a.report(err)
 }
 
 // environment holds the variables that the program was started with.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,6 @@ import (
 	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 type diffOptions struct {
@@ -89,6 +89,7 @@ func newDiff(a *app) *cobra.Command {
 	offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, []string{"markdown", "sarif", "html"}, diff.Document{})
+	addAll(cmd, a, "locks", "trees")
 	return cmd
 }
 
@@ -202,22 +203,20 @@ var errDiffers = errors.New("differs")
 
 // printDiff writes a report in the format that was asked for.
 func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
-	data, err := o.formatDiff(c, r)
-	if err != nil {
+	return o.print(r.Document(), func(w io.Writer) error {
+		data, err := o.formatDiff(c, r)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(data)
 		return err
-	}
-	_, err = o.out.Write(data)
-	return err
+	})
 }
 
 func (o *diffOptions) formatDiff(c *state.Comparison, r *diff.Report) ([]byte, error) {
 	switch o.output {
 	case "markdown":
 		return diff.Markdown(r), nil
-	case "json":
-		return diff.JSON(r)
-	case "yaml":
-		return yamlnode.Marshal(r.Document())
 	case "sarif":
 		return diff.SARIF(r, c.InRepo(project.LockFile))
 	case "html":

@@ -72,6 +72,7 @@ func newRender(a *app) *cobra.Command {
 	f.BoolVar(&o.check, "check", false, "write nothing; print what differs and exit with 1 if anything does")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, renderReport{})
+	addAll(cmd, a, "stdout")
 	offer(cmd, "overlay", a.overlays)
 	return cmd
 }

@@ -115,6 +115,7 @@ func newResolve(a *app) *cobra.Command {
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
+	addAll(cmd, a, "branch", "from")
 	offer(cmd, "reinstall", a.pinned)
 	offer(cmd, "unpin", a.pinned)
 	complete(cmd, "hops", []string{"1", "all"})

@@ -90,6 +90,7 @@ func newStatus(a *app) *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait, with --wait")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
 	addOutput(cmd, a, nil, statusView{}).hint = " (--save FILE writes what --observed reads)"
+	addAll(cmd, a, "save")
 	offer(cmd, "context", o.contexts)
 	offer(cmd, "cluster", a.overlays)
 	return cmd

@@ -45,6 +45,7 @@ func newVerify(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1, too, if something in the lock could not be checked")
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, nil, verifyReport{})
+	addAll(cmd, a)
 	return cmd
 }
 

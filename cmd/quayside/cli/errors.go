@@ -28,17 +28,20 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 }
 
 // report prints err and returns the exit code that it stands for. This is the
-// one place where errors become exit codes. Where args ask for a document and
-// none was printed, there is one of what went wrong.
-func (a *app) report(err error, args []string) int {
+// one place where errors become exit codes. Where a document is asked for
+// and none was printed, there is one of what went wrong.
+func (a *app) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
 	if err == errDiffers { //nolint:errorlint // said alone: everything is printed already
 		return exitDiffers
 	}
+	if code, ok := err.(told); ok { //nolint:errorlint // likewise
+		return int(code)
+	}
 	a.printError(err)
-	if a.output = outputOf(args); !a.out.written {
+	if a.document == nil {
 		f := newFailure()
 		f.add(err)
 		if err := a.print(f, func(io.Writer) error { return nil }); err != nil {

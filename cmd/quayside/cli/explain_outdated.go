@@ -13,7 +13,7 @@ import (
 
 type outdatedOptions struct {
 	explainOptions
-	all      bool
+	current  bool
 	observed string
 }
 
@@ -28,7 +28,7 @@ func newOutdated(a *app) *cobra.Command {
 			tags are looked up again. Nothing is written.`),
 		Example: examples(`
 			quayside outdated
-			quayside outdated --all -o json
+			quayside outdated --current -o json
 
 			# with what a cluster holds back
 			quayside status --save observed.yaml
@@ -37,9 +37,10 @@ func newOutdated(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	cmd.Flags().BoolVar(&o.all, "all", false, "also list the operators at the head of their channel")
+	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
 	cmd.Flags().StringVar(&o.observed, "observed", "", "say what `FILE`, written by 'quayside status --save', has against moving")
 	addOutput(cmd, a, nil, outdatedView{})
+	addAll(cmd, a)
 	addOffline(cmd, o.app)
 	return cmd
 }
@@ -67,7 +68,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	}
 	ages := []resolve.Age{}
 	for _, a := range in.Outdated() {
-		if o.all || !a.Current() {
+		if o.current || !a.Current() {
 			ages = append(ages, a)
 		}
 	}

@@ -59,8 +59,13 @@ func complete(cmd *cobra.Command, flag string, words []string) {
 	}
 }
 
-// print writes v as -o says; text is called for text.
+// print writes v as -o says; text is called for whatever is no document. With
+// --all, documents are printed together at the end.
 func (a *app) print(v any, text func(w io.Writer) error) error {
+	a.document = v
+	if a.all && (a.output == "json" || a.output == "yaml") {
+		return nil
+	}
 	switch a.output {
 	case "json":
 		enc := json.NewEncoder(a.out)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,10 +18,10 @@ func addOffline(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.offline, "offline", false, "never open a socket; name what is missing")
 }
 
-// open opens the workspace: the directory of -C, else the nearest one upwards
+// open opens the workspace: with --all the one whose turn it is, the directory of -C, else the nearest one upwards
 // that holds quayside.yaml, else the current one.
 func (a *app) open() (*project.Project, error) {
-	dir, err := a.dir, error(nil)
+	dir, err := cmp.Or(a.workspace, a.dir), error(nil)
 	if dir == "" {
 		dir, err = project.Find()
 	} else if info, statErr := os.Stat(dir); statErr != nil {

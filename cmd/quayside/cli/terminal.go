@@ -20,13 +20,6 @@ type terminal struct {
 	tty       bool
 	width     int  // columns; 0 where there is no terminal
 	color     bool // only on a terminal, and not against NO_COLOR
-	written   bool // something
-}
-
-// Write takes any text.
-func (t *terminal) Write(p []byte) (int, error) {
-	t.written = true
-	return t.Writer.Write(p)
 }
 
 func newTerminal(w io.Writer, env environment) *terminal {
