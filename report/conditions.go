@@ -3,10 +3,12 @@ package report
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -35,7 +37,7 @@ func conditions(c v1alpha1.ObjectCounts, bad []v1alpha1.ObjectHealth) []metav1.C
 	case c.Total == 0:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionUnknown, reasonNoObjects, "no object is expected"
 	default:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonCurrent, objects(c.Total)+" as the lock says"
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonCurrent, diag.Count(int(c.Total), "object")+" as the lock says"
 	}
 	out := []metav1.Condition{ready}
 	if c.Failed > 0 {
@@ -52,23 +54,8 @@ func conditions(c v1alpha1.ObjectCounts, bad []v1alpha1.ObjectHealth) []metav1.C
 	return out
 }
 
-func objects(n int32) string {
-	if n == 1 {
-		return "1 object"
-	}
-	return fmt.Sprintf("%d objects", n)
-}
-
 func only(bad []v1alpha1.ObjectHealth, states ...v1alpha1.HealthStatus) []v1alpha1.ObjectHealth {
-	var out []v1alpha1.ObjectHealth
-	for _, b := range bad {
-		for _, s := range states {
-			if b.Health == s {
-				out = append(out, b)
-			}
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(bad), func(b v1alpha1.ObjectHealth) bool { return !slices.Contains(states, b.Health) })
 }
 
 // maxTold is how many objects a message names.

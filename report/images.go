@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -109,7 +108,7 @@ func podSpec(o map[string]any) map[string]any {
 // digests returns the digests that the workload's pods report, sorted, by
 // container.
 func (im *images) digests(ref v1alpha1.ObjectReference, o map[string]any) map[string][]string {
-	seen := map[string]map[string]bool{}
+	out := map[string][]string{}
 	for _, p := range im.pods[ref.Namespace] {
 		if !selects(o, p) {
 			continue
@@ -119,19 +118,14 @@ func (im *images) digests(ref v1alpha1.ObjectReference, o map[string]any) map[st
 			// manifest. A digest alone is that of the image's configuration, which
 			// the lock does not know.
 			name, digest := kobj.Text(s, "name"), imageref.Split(kobj.Text(s, "imageID")).Digest
-			if !imageref.IsDigest(digest) {
-				continue
+			if imageref.IsDigest(digest) && !slices.Contains(out[name], digest) {
+				out[name] = append(out[name], digest)
 			}
-			if seen[name] == nil {
-				seen[name] = map[string]bool{}
-			}
-			seen[name][digest] = true
 		}
 	}
-	out := map[string][]string{}
-	for name, set := range seen {
-		sorted := slices.Sorted(maps.Keys(set))
-		out[name] = sorted[:min(len(sorted), maxDigests)]
+	for name, some := range out {
+		slices.Sort(some)
+		out[name] = some[:min(len(some), maxDigests)]
 	}
 	return out
 }

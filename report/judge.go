@@ -29,17 +29,19 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 	found := index(got)
 	out := v1alpha1.InstallationStatus{ObservedGeneration: generation, Pin: spec.Pin, Version: spec.Version}
 	var bad []v1alpha1.ObjectHealth
+	states := map[v1alpha1.HealthStatus]int32{}
 	im := newImages(pods)
 	for _, ref := range spec.Objects {
 		o, read := found[keyOf(ref)]
 		h := judgeObject(ref, o, read, now)
-		count(&out.Summary, h.Status)
+		states[h.Status]++
 		if h.Status != v1alpha1.Current {
 			bad = append(bad, listed(ref, h))
 		}
 		im.add(ref, o.Object, h.Status)
 	}
 	worstFirst(bad)
+	out.Summary = counted(states)
 	out.Conditions = conditions(out.Summary, bad)
 	if c, ok := upgradeable(spec, found); ok {
 		out.Conditions = append(out.Conditions, c)
@@ -158,24 +160,15 @@ func wrongImages(ref v1alpha1.ObjectReference, o map[string]any) string {
 	return strings.Join(wrong, "; ")
 }
 
-func count(c *v1alpha1.ObjectCounts, h v1alpha1.HealthStatus) {
-	c.Total++
-	switch h {
-	case v1alpha1.Current:
-		c.Current++
-	case v1alpha1.InProgress:
-		c.InProgress++
-	case v1alpha1.NotFound:
-		c.NotFound++
-	case v1alpha1.Failed:
-		c.Failed++
-	case v1alpha1.Terminating:
-		c.Terminating++
-	case v1alpha1.Forbidden:
-		c.Forbidden++
-	case v1alpha1.Unknown:
-		c.Unknown++
+func counted(n map[v1alpha1.HealthStatus]int32) v1alpha1.ObjectCounts {
+	c := v1alpha1.ObjectCounts{
+		Current: n[v1alpha1.Current], InProgress: n[v1alpha1.InProgress], NotFound: n[v1alpha1.NotFound], Failed: n[v1alpha1.Failed],
+		Terminating: n[v1alpha1.Terminating], Forbidden: n[v1alpha1.Forbidden], Unknown: n[v1alpha1.Unknown],
 	}
+	for _, some := range n {
+		c.Total += some
+	}
+	return c
 }
 
 // rank orders states, the worst first.

@@ -123,9 +123,9 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 	for _, n := range w.Operators {
 		out.Operators = append(out.Operators, p.operator(n))
 	}
-	slices.SortStableFunc(out.Operators, func(a, b ObservedOperator) int { return compareOperators(a, b) })
+	slices.SortStableFunc(out.Operators, func(a, b ObservedOperator) int { return byName(a.Standing, b.Standing) })
 	for i, o := range out.Operators {
-		if i > 0 && o.Package != "" && compareOperators(out.Operators[i-1], o) == 0 {
+		if i > 0 && o.Package != "" && byName(out.Operators[i-1].Standing, o.Standing) == 0 {
 			p.errs.Addf(o.Pos, "operator %q twice, first at %s", o.Namespace+"/"+o.Package, out.Operators[i-1].Pos)
 		}
 	}
@@ -133,13 +133,6 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 		return nil, err
 	}
 	return out, nil
-}
-
-func compareOperators(a, b ObservedOperator) int {
-	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Package, b.Package)
 }
 
 func header(file string, n *yaml.Node, errs *diag.List) {

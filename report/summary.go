@@ -89,10 +89,13 @@ func Summarize(lock *lockfile.File, got []Operator, now time.Time) Summary {
 			out.Operators = append(out.Operators, unpinned(o))
 		}
 	}
-	slices.SortFunc(out.Operators, func(a, b Standing) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
-	})
+	slices.SortFunc(out.Operators, byName)
 	return out
+}
+
+// byName orders operators by namespace, then package.
+func byName(a, b Standing) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
 func unpinned(o Operator) Standing {
@@ -144,12 +147,7 @@ func stateOf(ready *metav1.Condition, c v1alpha1.ObjectCounts) (State, string) {
 // outOfStep says how the cluster differs from the lock in version or pin, ""
 // where it does not.
 func outOfStep(s Standing, spec *v1alpha1.InstallationSpec) string {
-	var others []string
-	for _, v := range s.Applied {
-		if v != s.Version {
-			others = append(others, v)
-		}
-	}
+	others := slices.DeleteFunc(slices.Clone(s.Applied), func(v string) bool { return v == s.Version })
 	switch {
 	case len(others) > 0:
 		word := "behind"

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -34,9 +33,9 @@ func (f *figures) set(in *v1alpha1.Installation, status v1alpha1.InstallationSta
 	defer f.mu.Unlock()
 	f.of[types.NamespacedName{Namespace: in.Namespace, Name: in.Name}] = figure{
 		pkg: in.Spec.Package, version: in.Spec.Version, objects: status.Summary,
-		ready:       conditionStatus(status, v1alpha1.Ready),
-		upgradeable: conditionStatus(status, v1alpha1.Upgradeable),
-		match:       conditionStatus(status, v1alpha1.ImagesMatch),
+		ready:       condition(status, v1alpha1.Ready).Status,
+		upgradeable: condition(status, v1alpha1.Upgradeable).Status,
+		match:       condition(status, v1alpha1.ImagesMatch).Status,
 	}
 }
 
@@ -51,11 +50,8 @@ func (f *figures) forget(name types.NamespacedName) {
 func (f *figures) all() map[types.NamespacedName]figure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	names := slices.SortedFunc(maps.Keys(f.of), func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	out := make(map[types.NamespacedName]figure, len(names))
-	for _, name := range names {
+	out := make(map[types.NamespacedName]figure, len(f.of))
+	for _, name := range slices.SortedFunc(maps.Keys(f.of), byName) {
 		key := types.NamespacedName{Namespace: name.Namespace, Name: f.of[name].pkg}
 		if _, ok := out[key]; !ok {
 			out[key] = f.of[name]

@@ -24,28 +24,15 @@ func nameOf(o v1alpha1.ObjectReference) types.NamespacedName {
 type roster struct {
 	mu      sync.Mutex
 	members map[types.NamespacedName]*member
-	by      map[schema.GroupVersionKind]map[types.NamespacedName]*claim
+	by      map[schema.GroupVersionKind]map[types.NamespacedName][]*member // who expects an object; nearly all objects of one member share its list
 }
 
-// claim is a list of the Installations that expect an object, which is never
-// modified. Nearly every object is expected by one, whose list all of its
-// objects share.
-type claim struct {
-	by   *member
-	also *claim
-}
-
-// without returns the list without m.
-func (c *claim) without(m *member) *claim {
-	switch {
-	case c == nil:
-		return nil
-	case c.by == m:
-		return c.also
-	case c.also == nil:
-		return c
+// except returns the list without m. It does not modify it.
+func except(list []*member, m *member) []*member {
+	if !slices.Contains(list, m) {
+		return list
 	}
-	return &claim{by: c.by, also: c.also.without(m)}
+	return slices.DeleteFunc(slices.Clone(list), func(other *member) bool { return other == m })
 }
 
 // member is one Installation. What is not set here is touched by nobody but
@@ -64,7 +51,7 @@ type member struct {
 func newRoster() *roster {
 	return &roster{
 		members: map[types.NamespacedName]*member{},
-		by:      map[schema.GroupVersionKind]map[types.NamespacedName]*claim{},
+		by:      map[schema.GroupVersionKind]map[types.NamespacedName][]*member{},
 	}
 }
 
@@ -112,8 +99,8 @@ func (r *roster) who(kind schema.GroupVersionKind, object types.NamespacedName) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []types.NamespacedName
-	for c := r.by[kind][object]; c != nil; c = c.also {
-		out = append(out, c.by.name)
+	for _, m := range r.by[kind][object] {
+		out = append(out, m.name)
 	}
 	return out
 }
@@ -128,10 +115,13 @@ func (r *roster) whoKind(kind schema.GroupVersionKind) []types.NamespacedName {
 			out = append(out, name)
 		}
 	}
-	slices.SortFunc(out, func(a, b types.NamespacedName) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(out, byName)
 	return out
+}
+
+// byName orders by namespace, then name.
+func byName(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // size returns how many Installations are known.
@@ -152,16 +142,16 @@ func (r *roster) drop(m *member) []schema.GroupVersionKind {
 
 func (r *roster) link(m *member) {
 	m.kinds = nil
-	alone := &claim{by: m}
+	alone := []*member{m}
 	for _, o := range m.objects {
 		kind, name := kindOf(o), nameOf(o)
 		names := r.by[kind]
 		if names == nil {
-			names = map[types.NamespacedName]*claim{}
+			names = map[types.NamespacedName][]*member{}
 			r.by[kind] = names
 		}
-		if others := names[name].without(m); others != nil {
-			names[name] = &claim{by: m, also: others}
+		if others := except(names[name], m); len(others) > 0 {
+			names[name] = slices.Concat(alone, others)
 		} else {
 			names[name] = alone
 		}
@@ -175,7 +165,7 @@ func (r *roster) link(m *member) {
 func (r *roster) unlink(m *member) {
 	for _, o := range m.objects {
 		kind, name := kindOf(o), nameOf(o)
-		if others := r.by[kind][name].without(m); others != nil {
+		if others := except(r.by[kind][name], m); len(others) > 0 {
 			r.by[kind][name] = others
 			continue
 		}
@@ -188,11 +178,5 @@ func (r *roster) unlink(m *member) {
 
 // without returns the kinds of a that b has not.
 func without(a, b []schema.GroupVersionKind) []schema.GroupVersionKind {
-	var out []schema.GroupVersionKind
-	for _, k := range a {
-		if !slices.Contains(b, k) {
-			out = append(out, k)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(a), func(k schema.GroupVersionKind) bool { return slices.Contains(b, k) })
 }

@@ -47,44 +47,37 @@ func (r *reporter) write(ctx context.Context, m *member, in *v1alpha1.Installati
 		return fmt.Errorf("writing the status: %w", err)
 	}
 	m.written = &written{over: in.ResourceVersion, status: status}
-	r.log.Info("judged", "namespace", in.Namespace, "name", in.Name, "version", in.Spec.Version,
-		"ready", string(conditionStatus(status, v1alpha1.Ready)), "message", message(status, v1alpha1.Ready))
+	ready := condition(status, v1alpha1.Ready)
+	r.log.Info("judged", "namespace", in.Namespace, "name", in.Name, "version", in.Spec.Version, "ready", string(ready.Status), "message", ready.Message)
 	return nil
 }
 
 // tell records an Event for each condition that has turned.
 func (r *reporter) tell(in *v1alpha1.Installation, prev, status v1alpha1.InstallationStatus) {
 	for _, kind := range []string{v1alpha1.Ready, v1alpha1.Upgradeable, v1alpha1.ImagesMatch} {
-		now := conditionStatus(status, kind)
-		if now == conditionStatus(prev, kind) || now == "" {
+		now := condition(status, kind)
+		if now.Status == condition(prev, kind).Status || now.Status == "" {
 			continue
 		}
 		severity, reason := corev1.EventTypeNormal, kind
-		if now != metav1.ConditionTrue {
+		if now.Status != metav1.ConditionTrue {
 			reason = "Not" + kind
 		}
-		if now == metav1.ConditionFalse && (kind != v1alpha1.Ready || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Stalled)) {
+		if now.Status == metav1.ConditionFalse && (kind != v1alpha1.Ready || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.Stalled)) {
 			severity = corev1.EventTypeWarning
 		}
-		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now, inert.Cut(message(status, kind), maxNote))
+		r.events.Eventf(in, nil, severity, reason, "Judge", "%s is %s: %s", kind, now.Status, inert.Cut(now.Message, maxNote))
 	}
 }
 
-// conditionStatus returns the status of a condition, "" where there is none.
 // maxNote is how long the message of an Event may be, in bytes: the API server
 // takes 1,024 with the words before it.
 const maxNote = 900
 
-func conditionStatus(status v1alpha1.InstallationStatus, kind string) metav1.ConditionStatus {
+// condition returns a condition, the zero one where there is none.
+func condition(status v1alpha1.InstallationStatus, kind string) metav1.Condition {
 	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
-		return c.Status
+		return *c
 	}
-	return ""
-}
-
-func message(status v1alpha1.InstallationStatus, kind string) string {
-	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
-		return c.Message
-	}
-	return ""
+	return metav1.Condition{}
 }

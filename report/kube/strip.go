@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 	"time"
+	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,7 +41,6 @@ func metadataOnly(kind schema.GroupKind) bool {
 // and labels. Its methods may be called from any goroutine.
 type stripper struct {
 	mu     sync.Mutex
-	texts  map[string]string
 	labels map[[2]string]map[string]string
 }
 
@@ -49,56 +49,48 @@ type stripper struct {
 const maxShared = 10_000
 
 func newStripper() *stripper {
-	return &stripper{texts: map[string]string{}, labels: map[[2]string]map[string]string{}}
+	return &stripper{labels: map[[2]string]map[string]string{}}
 }
 
 // strip is a transform of an informer's. What it does not know it leaves alone.
 // It may be called twice on the same object.
 func (s *stripper) strip(obj any) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch o := obj.(type) {
 	case *metav1.PartialObjectMetadata:
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: o.Name, Namespace: s.text(o.Namespace), ResourceVersion: o.ResourceVersion,
+			Name: o.Name, Namespace: shared(o.Namespace), ResourceVersion: o.ResourceVersion,
 			DeletionTimestamp: o.DeletionTimestamp, Labels: s.ours(o.Labels),
 		}}, nil
 	case *unstructured.Unstructured:
 		return &unstructured.Unstructured{Object: stripObject(o)}, nil
 	case *v1alpha1.Installation:
-		return s.installation(o), nil
+		return stripInstallation(o), nil
 	}
 	return obj, nil
 }
 
-// installation returns an Installation without metadata that nobody reads.
-func (s *stripper) installation(o *v1alpha1.Installation) *v1alpha1.Installation {
+// stripInstallation returns an Installation without metadata that nobody reads.
+func stripInstallation(o *v1alpha1.Installation) *v1alpha1.Installation {
 	out := &v1alpha1.Installation{Spec: o.Spec.DeepCopy(), Status: o.Status.DeepCopy(), ObjectMeta: metav1.ObjectMeta{
-		Name: o.Name, Namespace: s.text(o.Namespace), ResourceVersion: o.ResourceVersion, UID: o.UID,
+		Name: o.Name, Namespace: shared(o.Namespace), ResourceVersion: o.ResourceVersion, UID: o.UID,
 		Generation: o.Generation, DeletionTimestamp: o.DeletionTimestamp,
 	}}
 	for i := range out.Spec.Objects {
 		ref := &out.Spec.Objects[i]
 		for _, field := range []*string{&ref.APIVersion, &ref.Kind, &ref.Namespace, &ref.Version} {
-			*field = s.text(*field)
+			*field = shared(*field)
 		}
 	}
 	return out
 }
 
-func (s *stripper) text(t string) string {
-	if have, ok := s.texts[t]; ok {
-		return have
-	}
-	if len(s.texts) >= maxShared {
-		clear(s.texts)
-	}
-	s.texts[t] = t
-	return t
-}
+// shared returns t, kept once for all who have it.
+func shared(t string) string { return unique.Make(t).Value() }
 
 // ours returns those of the labels that are judged. Nobody may modify them.
 func (s *stripper) ours(labels map[string]string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	key := [2]string{labels[labelPackage], labels[v1alpha1.LabelVersion]}
 	if have, ok := s.labels[key]; ok {
 		return have

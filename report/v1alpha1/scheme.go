@@ -18,40 +18,12 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// DeepCopy returns a copy that shares nothing with in.
-func (in *Installation) DeepCopy() *Installation {
-	if in == nil {
-		return nil
-	}
-	out := &Installation{TypeMeta: in.TypeMeta, Spec: in.Spec.DeepCopy(), Status: in.Status.DeepCopy()}
-	meta := &in.ObjectMeta
-	meta.DeepCopyInto(&out.ObjectMeta)
-	return out
-}
-
 // DeepCopyObject returns a copy that shares nothing with in.
 func (in *Installation) DeepCopyObject() runtime.Object {
 	if in == nil {
 		return nil
 	}
-	return in.DeepCopy()
-}
-
-// DeepCopy returns a copy that shares nothing with in.
-func (in *InstallationList) DeepCopy() *InstallationList {
-	if in == nil {
-		return nil
-	}
-	out := &InstallationList{TypeMeta: in.TypeMeta}
-	meta := &in.ListMeta
-	meta.DeepCopyInto(&out.ListMeta)
-	if in.Items != nil {
-		out.Items = make([]Installation, len(in.Items))
-		for i := range in.Items {
-			out.Items[i] = *in.Items[i].DeepCopy()
-		}
-	}
-	return out
+	return &Installation{TypeMeta: in.TypeMeta, ObjectMeta: *in.ObjectMeta.DeepCopy(), Spec: in.Spec.DeepCopy(), Status: in.Status.DeepCopy()}
 }
 
 // DeepCopyObject returns a copy that shares nothing with in.
@@ -59,7 +31,11 @@ func (in *InstallationList) DeepCopyObject() runtime.Object {
 	if in == nil {
 		return nil
 	}
-	return in.DeepCopy()
+	out := &InstallationList{TypeMeta: in.TypeMeta, ListMeta: *in.ListMeta.DeepCopy(), Items: slices.Clone(in.Items)}
+	for i := range out.Items {
+		out.Items[i] = *in.Items[i].DeepCopyObject().(*Installation)
+	}
+	return out
 }
 
 // DeepCopy returns a copy that shares nothing with s.
