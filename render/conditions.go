@@ -36,25 +36,22 @@ func operatorConditions(in *install) ([]Object, error) {
 	sorted := slices.Sorted(maps.Keys(accounts))
 	o := kobj.New(conditionGroup+"/v2", "OperatorCondition", in.pin.Namespace, in.conditionName())
 	o["spec"] = map[string]any{"deployments": kobj.Values(names...), "serviceAccounts": kobj.Values(sorted...)}
-	rule := map[string]any{
-		"apiGroups": kobj.Values(conditionGroup), "resources": kobj.Values("operatorconditions"),
-		"resourceNames": kobj.Values(in.conditionName()), "verbs": kobj.Values("get", "update", "patch"),
-	}
+	rule := apiRule(conditionGroup, "operatorconditions", in.conditionName(), []string{"get", "update", "patch"})
 	role := in.role("Role", in.pin.Namespace, in.localName("operator-condition"), []any{rule}, sorted...)
 	return append([]Object{o}, role...), nil
 }
 
 // access is one of the kinds of ClusterRole that give users an operator's API.
 type access struct {
-	suffix, aggregate string
-	verbs             []string
+	suffix string
+	verbs  []string
 }
 
 func accesses() []access {
 	return []access{
-		{"admin", "admin", []string{"*"}},
-		{"edit", "edit", []string{"create", "update", "patch", "delete"}},
-		{"view", "view", []string{"get", "list", "watch"}},
+		{"admin", []string{"*"}},
+		{"edit", []string{"create", "update", "patch", "delete"}},
+		{"view", []string{"get", "list", "watch"}},
 	}
 }
 
@@ -65,26 +62,35 @@ func providedAPIRoles(in *install) ([]Object, error) {
 		return nil, nil
 	}
 	var out []Object
-	for _, crd := range in.b.CSV.OwnedCRDs {
-		plural, group, ok := strings.Cut(crd.Name, ".")
-		if !ok {
-			continue
-		}
-		key := aggregationKey(group, crd.Version, crd.Kind)
+	for _, p := range provided(in.b.CSV) {
 		for _, a := range accesses() {
-			out = append(out, in.apiRole(crd.Name+"-"+crd.Version, a, a.suffix, key, apiRule(group, plural, "", a.verbs)))
+			out = append(out, in.apiRole(p, a, a.suffix, apiRule(p.Group, p.Name, "", a.verbs)))
 		}
-		view := accesses()[2]
-		out = append(out, in.apiRole(crd.Name+"-"+crd.Version, view, "crdview", key,
-			apiRule("apiextensions.k8s.io", "customresourcedefinitions", crd.Name, []string{"get"})))
-	}
-	for _, api := range in.b.CSV.OwnedAPIs {
-		key := aggregationKey(api.Group, api.Version, api.Kind)
-		for _, a := range accesses() {
-			out = append(out, in.apiRole(api.Name+"."+api.Group+"-"+api.Version, a, a.suffix, key, apiRule(api.Group, api.Name, "", a.verbs)))
+		if p.crd != "" {
+			out = append(out, in.apiRole(p, accesses()[2], "crdview", apiRule("apiextensions.k8s.io", "customresourcedefinitions", p.crd, []string{"get"})))
 		}
 	}
 	return out, nil
+}
+
+// providedAPI is an API that an operator owns: its Name is the plural.
+type providedAPI struct {
+	bundle.API
+	crd string // the name of its CRD; empty for an API service
+}
+
+// provided returns the APIs that a CSV owns, those of CRDs first.
+func provided(csv *bundle.CSV) []providedAPI {
+	var out []providedAPI
+	for _, api := range csv.OwnedCRDs {
+		if plural, group, ok := strings.Cut(api.Name, "."); ok {
+			out = append(out, providedAPI{bundle.API{Name: plural, Group: group, Version: api.Version, Kind: api.Kind}, api.Name})
+		}
+	}
+	for _, api := range csv.OwnedAPIs {
+		out = append(out, providedAPI{API: api})
+	}
+	return out
 }
 
 func apiRule(group, resource, name string, verbs []string) map[string]any {
@@ -95,20 +101,20 @@ func apiRule(group, resource, name string, verbs []string) map[string]any {
 	return rule
 }
 
-func (in *install) apiRole(api string, a access, suffix, key string, rule map[string]any) Object {
-	o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", kobj.Fit(in.pin.Namespace+"."+api+"-"+suffix, kobj.MaxSubdomain))
+func (in *install) apiRole(p providedAPI, a access, suffix string, rule map[string]any) Object {
+	o := kobj.New(rbacGroup+"/v1", "ClusterRole", "", kobj.Fit(in.pin.Namespace+"."+p.Name+"."+p.Group+"-"+p.Version+"-"+suffix, kobj.MaxSubdomain))
 	o["rules"] = []any{rule}
 	return kobj.Label(o, map[string]string{
-		"rbac.authorization.k8s.io/aggregate-to-" + a.aggregate: "true",
-		key + "-" + a.aggregate:                                 "true",
+		"rbac.authorization.k8s.io/aggregate-to-" + a.suffix: "true",
+		p.aggregatesTo(a.suffix):                             "true",
 	})
 }
 
-// aggregationKey is the label by which OLM gathers the roles of one API.
-func aggregationKey(group, version, kind string) string {
+// aggregatesTo is the label by which OLM gathers the roles of one API.
+func (p providedAPI) aggregatesTo(suffix string) string {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(kind + "." + version + "." + group))
-	return "olm.opgroup.permissions/aggregate-to-" + strconv.FormatUint(h.Sum64(), 16)
+	_, _ = h.Write([]byte(p.Kind + "." + p.Version + "." + p.Group))
+	return "olm.opgroup.permissions/aggregate-to-" + strconv.FormatUint(h.Sum64(), 16) + "-" + suffix
 }
 
 // operatorGroupRoles makes the three ClusterRoles that gather the roles of all
@@ -133,13 +139,8 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 
 func aggregationSelectors(csv *bundle.CSV, suffix string) []any {
 	keys := map[string]bool{}
-	for _, crd := range csv.OwnedCRDs {
-		if _, group, ok := strings.Cut(crd.Name, "."); ok {
-			keys[aggregationKey(group, crd.Version, crd.Kind)+"-"+suffix] = true
-		}
-	}
-	for _, api := range csv.OwnedAPIs {
-		keys[aggregationKey(api.Group, api.Version, api.Kind)+"-"+suffix] = true
+	for _, p := range provided(csv) {
+		keys[p.aggregatesTo(suffix)] = true
 	}
 	var out []any
 	for _, key := range slices.Sorted(maps.Keys(keys)) {

@@ -40,9 +40,9 @@ func generators() []generator {
 	}
 }
 
-// Manifests returns the objects that pin installs of b, without the install
-// Namespace, by kind, group, namespace and name. Neither argument is changed;
-// the objects may share values with b.
+// Manifests returns the objects that pin installs of b, which [bundle.Validate]
+// takes, without the install Namespace, by kind, group, namespace and name.
+// Neither argument is changed; the objects may share values with b.
 func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []diag.Warning, error) {
 	opt, err := opt.defaults()
 	if err != nil {
@@ -62,9 +62,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	if err := errs.Err(); err != nil {
 		return nil, nil, err
 	}
-	if objects, err = mergeSame(objects); err != nil {
-		return nil, nil, err
-	}
+	objects = mergeSame(objects)
 	for i, o := range objects {
 		objects[i] = in.own(plainMetadata(o))
 		in.legal(objects[i], &errs)
@@ -138,22 +136,18 @@ func jsonText(v any) (string, error) {
 // mergeSame makes one object of those with the same key, in the place of the
 // first: the later one's fields win. A Service gets the ports of both, and the
 // later one's selector as it is.
-func mergeSame(objects []Object) ([]Object, error) {
+func mergeSame(objects []Object) []Object {
 	at := map[Key]int{}
 	var out []Object
 	for _, o := range objects {
-		if o.Name() == "" {
-			return nil, fmt.Errorf("%s without a name", o.Kind())
-		}
-		i, ok := at[o.Key()]
-		if !ok {
-			at[o.Key()] = len(out)
-			out = append(out, o)
+		if i, ok := at[o.Key()]; ok {
+			out[i] = mergeObject(out[i], o)
 			continue
 		}
-		out[i] = mergeObject(out[i], o)
+		at[o.Key()] = len(out)
+		out = append(out, o)
 	}
-	return out, nil
+	return out
 }
 
 func mergeObject(under, over Object) Object {

@@ -25,21 +25,16 @@ func (t *tree) namespaces() ([]string, error) {
 		installs[in.pin.Namespace] = append(installs[in.pin.Namespace], in)
 	}
 	t.expectNamespaces(installs)
-	all := map[string]bool{}
-	for name := range installs {
-		all[name] = true
-	}
-	for name := range t.declared {
-		all[name] = true
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Keys(installs)), maps.Keys(t.declared))
+	slices.Sort(all)
 	var names, files []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	for _, name := range slices.Compact(all) {
 		d, declared := t.declared[name]
 		switch {
 		case kinds.Everywhere(name):
 			if declared {
-				t.warnings = append(t.warnings, diag.Warning{Code: "namespace-reserved", Msg: fmt.Sprintf(
-					"Namespace %q is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster", name)})
+				t.warn(diag.Pos{}, "namespace-reserved",
+					"Namespace %q is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster", name)
 			}
 			continue
 		case !declared && kinds.ReservedNamespace(name), t.shipped(name, d):
@@ -119,10 +114,7 @@ func (t *tree) suggested(o Object, installs []opened) Object {
 			err = cmp.Or(err, fmt.Errorf("%s: %s", f.Field, f.Message))
 		}
 		if err != nil {
-			t.warnings = append(t.warnings, in.placed([]diag.Warning{{
-				Pos: diag.Pos{File: in.b.CSV.File}, Code: "namespace-template",
-				Msg: fmt.Sprintf("annotation %s is passed over, it is not a Namespace in JSON: %v", annotation, err),
-			}})...)
+			t.warn(in.csvPos(), "namespace-template", "annotation %s is passed over, it is not a Namespace in JSON: %v", annotation, err)
 			continue
 		}
 		for name, keys := range map[string]map[string]string{"labels": meta.Labels, "annotations": meta.Annotations} {
@@ -140,10 +132,7 @@ func (t *tree) templateDirectives(in opened, annotation string, keys map[string]
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if tool := bundle.Steers(key); tool != "" {
 			delete(keys, key)
-			t.warnings = append(t.warnings, in.placed([]diag.Warning{{
-				Pos: diag.Pos{File: in.b.CSV.File}, Code: "tool-directive",
-				Msg: fmt.Sprintf("annotation %s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say", annotation, key, tool),
-			}})...)
+			t.warn(in.csvPos(), "tool-directive", "annotation %s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say", annotation, key, tool)
 		}
 	}
 }
@@ -151,8 +140,7 @@ func (t *tree) templateDirectives(in opened, annotation string, keys map[string]
 func (t *tree) templateConflicts(in opened, have map[string]any, want map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got, ok := have[key]; ok && got != want[key] {
-			t.warnings = append(t.warnings, diag.Warning{Code: "namespace-template", Msg: fmt.Sprintf(
-				"%s suggests %s=%q for its namespace, another operator there has set %q", in.name(), key, want[key], got)})
+			t.warn(diag.Pos{}, "namespace-template", "%s suggests %s=%q for its namespace, another operator there has set %q", in.name(), key, want[key], got)
 		}
 	}
 }
@@ -163,8 +151,7 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 		for _, ns := range in.pin.WatchNamespaces {
 			_, declared := t.declared[ns]
 			if _, ok := rendered[ns]; !ok && ns != "" && !declared {
-				t.warnings = append(t.warnings, diag.Warning{Code: "namespace-expected", Msg: fmt.Sprintf(
-					"%s watches namespace %q, which is expected to exist", in.name(), ns)})
+				t.warn(diag.Pos{}, "namespace-expected", "%s watches namespace %q, which is expected to exist", in.name(), ns)
 			}
 		}
 	}

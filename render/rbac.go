@@ -23,7 +23,7 @@ func serviceAccounts(in *install) ([]Object, error) {
 	delete(names, "default")
 	var out []Object
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, in.pullSecrets(kobj.New("v1", "ServiceAccount", in.pin.Namespace, name)))
+		out = append(out, pulling(kobj.New("v1", "ServiceAccount", in.pin.Namespace, name), in.opt.ImagePullSecrets))
 	}
 	return out, nil
 }
@@ -54,12 +54,6 @@ func (in *install) accounts() map[string]bool {
 	return out
 }
 
-// pullSecrets adds the workspace's pull secrets to a ServiceAccount that does
-// not name them.
-func (in *install) pullSecrets(account Object) Object {
-	return pulling(account, in.opt.ImagePullSecrets)
-}
-
 // pulling adds pull secrets to a ServiceAccount that does not name them.
 func pulling(account Object, secrets []string) Object {
 	if len(secrets) == 0 {
@@ -85,8 +79,7 @@ func roles(in *install) ([]Object, error) {
 	namespaced, cluster := byAccount(in.b.CSV.Permissions), byAccount(in.b.CSV.ClusterPerms)
 	if in.all {
 		for account, rules := range namespaced {
-			seeNamespaces := map[string]any{"apiGroups": kobj.Values(""), "resources": kobj.Values("namespaces"), "verbs": kobj.Values("get", "list", "watch")}
-			cluster[account] = union(union(cluster[account], rules), []any{seeNamespaces})
+			cluster[account] = union(union(cluster[account], rules), []any{apiRule("", "namespaces", "", []string{"get", "list", "watch"})})
 		}
 		namespaced = nil
 	}
@@ -127,13 +120,13 @@ func union(list, more []any) []any {
 func (in *install) role(kind, namespace, name string, rules []any, accounts ...string) []Object {
 	role := kobj.New(rbacGroup+"/v1", kind, namespace, name)
 	role["rules"] = rules
-	return []Object{role, in.binding(kind, namespace, name, name, accounts...)}
+	return []Object{role, binding(kind, namespace, name, name, in.pin.Namespace, accounts...)}
 }
 
 // binding returns the RoleBinding or ClusterRoleBinding that gives a role of
-// kind roleKind to accounts of the install namespace. Without a namespace it
-// is a ClusterRoleBinding.
-func (in *install) binding(roleKind, namespace, name, role string, accounts ...string) Object {
+// kind roleKind to accounts of the namespace home. Without a namespace it is a
+// ClusterRoleBinding.
+func binding(roleKind, namespace, name, role, home string, accounts ...string) Object {
 	kind := "RoleBinding"
 	if namespace == "" {
 		kind = "ClusterRoleBinding"
@@ -142,7 +135,7 @@ func (in *install) binding(roleKind, namespace, name, role string, accounts ...s
 	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": roleKind, "name": role}
 	subjects := make([]any, len(accounts))
 	for i, account := range accounts {
-		subjects[i] = map[string]any{"kind": "ServiceAccount", "name": account, "namespace": in.pin.Namespace}
+		subjects[i] = map[string]any{"kind": "ServiceAccount", "name": account, "namespace": home}
 	}
 	o["subjects"] = subjects
 	return o

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/admit"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 )
@@ -36,10 +35,7 @@ func (t *tree) refused() {
 				kinds[crd.Name()] = kind
 			}
 			if why := refusal(kind, o); why != "" {
-				t.warnings = append(t.warnings, in.placed([]diag.Warning{{
-					Pos: place(in.b, o), Code: "custom-resource-refused",
-					Msg: fmt.Sprintf("%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why),
-				}})...)
+				t.warn(in.at(place(in.b, o)), "custom-resource-refused", "%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why)
 			}
 		}
 	}

@@ -73,15 +73,18 @@ func (o opened) failed(err error) error {
 	return fmt.Errorf("%s:\n%w", inert.Line("rendering "+o.name()+" ("+o.pin.Bundle+")"), err)
 }
 
-// placed returns warnings whose file is named with the bundle that it lies in.
-func (o opened) placed(warnings []diag.Warning) []diag.Warning {
-	out := slices.Clone(warnings)
-	for i := range out {
-		if out[i].Pos.File != "" {
-			out[i].Pos.File = path.Join(o.b.CSV.Name, out[i].Pos.File)
-		}
-	}
-	return out
+// at returns a place in the bundle, whose name comes first.
+func (o opened) at(pos diag.Pos) diag.Pos {
+	pos.File = path.Join(o.b.CSV.Name, pos.File)
+	return pos
+}
+
+// csvPos returns the place of the bundle's CSV.
+func (o opened) csvPos() diag.Pos { return o.at(diag.Pos{File: o.b.CSV.File}) }
+
+// warn adds a warning.
+func (t *tree) warn(pos diag.Pos, code, format string, args ...any) {
+	t.warnings = append(t.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
 // All renders every pin of the lock. open returns the content of a pin's
@@ -110,7 +113,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 			errs = append(errs, in.failed(err))
 			continue
 		}
-		warnings = append(warnings, in.placed(slices.Concat(known, more))...)
+		warnings = append(warnings, diag.WarningsBelow(in.b.CSV.Name, slices.Concat(known, more))...)
 		for _, o := range objects {
 			if kobj.IsCRD(o) {
 				in.crds = append(in.crds, o)

@@ -32,7 +32,7 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		"selector": map[string]any{"app.kubernetes.io/name": reporterName},
 		"ports":    []any{map[string]any{"name": "metrics", "port": int64(8080), "targetPort": "metrics", "protocol": "TCP"}},
 	}
-	out := []Object{account, service, reporterBinding("ClusterRole", "", r.Namespace), t.reporterDeployment(r)}
+	out := []Object{account, service, binding("ClusterRole", "", reporterName, reporterName, r.Namespace, reporterName), t.reporterDeployment(r)}
 	namespace, err := t.reporterNamespace(r.Namespace)
 	if err != nil {
 		return nil, err
@@ -45,21 +45,13 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		leases := apiRule("coordination.k8s.io", "leases", "", []string{"create"})
 		own := apiRule("coordination.k8s.io", "leases", reporterName, []string{"get", "update", "patch"})
 		lease["rules"] = []any{leases, own}
-		out = append(out, lease, reporterBinding("Role", r.Namespace, r.Namespace))
+		out = append(out, lease, binding("Role", r.Namespace, reporterName, reporterName, r.Namespace, reporterName))
 	}
 	for i, o := range out {
 		out[i] = t.ownReporter(o)
 	}
 	slices.SortFunc(out, func(a, b Object) int { return a.Key().Compare(b.Key()) })
 	return out, nil
-}
-
-// reporterBinding gives the reporter's account the role of its name.
-func reporterBinding(kind, namespace, home string) Object {
-	o := kobj.New(rbacGroup+"/v1", kind+"Binding", namespace, reporterName)
-	o["roleRef"] = map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": reporterName}
-	o["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": reporterName, "namespace": home}}
-	return o
 }
 
 func (t *tree) reporterDeployment(r Reporter) Object {

@@ -18,10 +18,6 @@ func shipped(in *install) ([]Object, error) {
 		if err != nil || kobj.IsCRD(o) {
 			continue
 		}
-		if o.Name() == "" {
-			errs.Addf(file.Pos(), "document %d: %s without metadata.name", file.Document+1, file.Kind())
-			continue
-		}
 		o = plainMetadata(o)
 		if err := in.typed(file.Pos(), o); err != nil {
 			errs.Add(file.Pos(), err)
@@ -36,7 +32,7 @@ func shipped(in *install) ([]Object, error) {
 		case o.Is(rbacGroup, "RoleBinding"), o.Is(rbacGroup, "ClusterRoleBinding"):
 			o = in.subjects(file, o, accounts)
 		case o.Is("", "ServiceAccount"):
-			o = in.pullSecrets(o)
+			o = pulling(o, in.opt.ImagePullSecrets)
 		}
 		out = append(out, o)
 	}
@@ -46,7 +42,7 @@ func shipped(in *install) ([]Object, error) {
 // subjects puts the subjects that are accounts of the bundle in the install
 // namespace, wherever the file says they are.
 func (in *install) subjects(file bundle.Object, o Object, accounts map[string]bool) Object {
-	list, _ := o["subjects"].([]any)
+	list := kobj.List(o, "subjects")
 	changed := make([]any, len(list))
 	for i, v := range list {
 		changed[i] = v

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -17,22 +16,26 @@ const defaultAPIServicePort = 443
 // webhookServices makes the Service in front of each deployment that serves
 // webhooks or APIs.
 func webhookServices(in *install) ([]Object, error) {
-	var errs diag.List
 	var out []Object
 	for _, deployment := range slices.Sorted(maps.Keys(in.services)) {
-		i := slices.IndexFunc(in.b.CSV.Deployments, func(d bundle.Deployment) bool { return d.Name == deployment })
-		if i < 0 {
-			errs.Addf(in.csvPos(), "a webhook or API service names deployment %q, which the CSV does not have", deployment)
-			continue
-		}
 		service := kobj.New("v1", "Service", in.pin.Namespace, in.services[deployment])
 		service["spec"] = map[string]any{
 			"ports":    in.servicePorts(deployment),
-			"selector": kobj.Copy(kobj.Map(in.b.CSV.Deployments[i].Spec, "selector", "matchLabels")),
+			"selector": kobj.Copy(kobj.Map(in.deployment(deployment).Spec, "selector", "matchLabels")),
 		}
 		out = append(out, in.opt.provider.Serve(service))
 	}
-	return out, errs.Err()
+	return out, nil
+}
+
+// deployment returns the CSV's deployment of that name.
+func (in *install) deployment(name string) bundle.Deployment {
+	for _, d := range in.b.CSV.Deployments {
+		if d.Name == name {
+			return d
+		}
+	}
+	return bundle.Deployment{}
 }
 
 // servicePorts returns one port for each that the deployment's webhooks and
@@ -64,31 +67,16 @@ func (in *install) servicePorts(deployment string) []any {
 // webhookConfigurations makes one configuration for each validating and
 // mutating webhook of the CSV.
 func webhookConfigurations(in *install) ([]Object, error) {
-	var errs diag.List
+	kinds := map[string]string{bundle.Validating: "ValidatingWebhookConfiguration", bundle.Mutating: "MutatingWebhookConfiguration"}
 	var out []Object
 	for _, w := range in.b.CSV.Webhooks {
-		kind := ""
-		switch w.Type {
-		case bundle.Validating:
-			kind = "ValidatingWebhookConfiguration"
-		case bundle.Mutating:
-			kind = "MutatingWebhookConfiguration"
-		case bundle.Conversion:
-			continue
-		default:
-			errs.Addf(in.csvPos(), "%s.type: %q is none of %s, %s, %s", w.Field, w.Type, bundle.Validating, bundle.Mutating, bundle.Conversion)
-			continue
+		if kind, ok := kinds[w.Type]; ok {
+			o := kobj.New("admissionregistration.k8s.io/v1", kind, "", in.globalName(strings.TrimRight(w.GenerateName, "-")))
+			o["webhooks"] = []any{in.webhook(w)}
+			out = append(out, in.injectCA(o, in.services[w.DeploymentName]))
 		}
-		name := strings.TrimRight(w.GenerateName, "-")
-		if name == "" {
-			errs.Addf(in.csvPos(), "%s.generateName is missing", w.Field)
-			continue
-		}
-		o := kobj.New("admissionregistration.k8s.io/v1", kind, "", in.globalName(name))
-		o["webhooks"] = []any{in.webhook(w)}
-		out = append(out, in.injectCA(o, in.services[w.DeploymentName]))
 	}
-	return out, errs.Err()
+	return out, nil
 }
 
 // webhook returns the entry of a configuration: what the CSV says of it, but
@@ -119,9 +107,6 @@ func apiServices(in *install) ([]Object, error) {
 	seen, accounts := map[string]bool{}, map[string]bool{}
 	for _, a := range in.b.CSV.OwnedAPIs {
 		name := a.Version + "." + a.Group
-		if a.Group == "" || a.Version == "" {
-			return nil, diag.Errorf(in.csvPos(), "%s: group and version are needed", a.Field)
-		}
 		if seen[name] {
 			continue
 		}
@@ -134,24 +119,14 @@ func apiServices(in *install) ([]Object, error) {
 			},
 		}
 		out = append(out, in.injectCA(o, in.services[a.DeploymentName]))
-		accounts[in.accountOf(a.DeploymentName)] = true
+		accounts[deploymentAccount(in.deployment(a.DeploymentName))] = true
 	}
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
 		out = append(out,
-			in.binding("ClusterRole", "", in.globalName(account+".auth-delegator"), "system:auth-delegator", account),
-			in.binding("Role", "kube-system", in.globalName(account+".auth-reader"), "extension-apiserver-authentication-reader", account))
+			binding("ClusterRole", "", in.globalName(account+".auth-delegator"), "system:auth-delegator", in.pin.Namespace, account),
+			binding("Role", "kube-system", in.globalName(account+".auth-reader"), "extension-apiserver-authentication-reader", in.pin.Namespace, account))
 	}
 	return out, nil
-}
-
-// accountOf returns the account that a deployment's pods run as.
-func (in *install) accountOf(deployment string) string {
-	for _, d := range in.b.CSV.Deployments {
-		if d.Name == deployment {
-			return deploymentAccount(d)
-		}
-	}
-	return "default"
 }
 
 // servingCertificates makes what issues the certificates of the Services.
