@@ -85,21 +85,25 @@ func Outside(s State, accepted []Accepted) ([]Question, error) {
 	return out, nil
 }
 
-// operatorGrants returns what the subjects of each operator may do together. Who
-// is not pinned is none: the rights of the reporter follow from what is installed.
+// operatorGrants returns what each operator may do: what its ServiceAccounts are
+// given, whoever gives it, and what its own objects give to anybody else. Of a
+// role that many operators aggregate into, each answers for its part. Who is not
+// pinned is none: the rights of the reporter follow from what is installed.
 func operatorGrants(v *view) (map[string][]rbac.Grant, error) {
-	m, err := permissions(v)
+	m, from, err := permissions(v)
 	if err != nil {
 		return nil, err
 	}
 	out, at := map[string][]rbac.Grant{}, homes(v)
-	pinned := func(operator string) bool {
-		_, ok := v.pin(operator)
-		return ok
-	}
-	for _, s := range m.Subjects() {
-		if o := at[s]; o != nil && pinned(o.Operator) {
-			out[o.Operator] = append(out[o.Operator], m.Direct(s)...)
+	for _, g := range m.Gifts() {
+		var operator string
+		if home := at[g.To]; home != nil && home.Ref().Kind == "ServiceAccount" {
+			operator = home.Operator
+		} else if g.From < len(from) {
+			operator = from[g.From].Operator
+		}
+		if _, pinned := v.pin(operator); pinned {
+			out[operator] = append(out[operator], g.Grants...)
 		}
 	}
 	for operator, list := range out {

@@ -151,3 +151,50 @@ func TestBudget(t *testing.T) {
 		t.Error("a permission that cannot be read was taken")
 	}
 }
+
+// TestBudgetBooksWhoGrants has two operators aggregate into one role and bind
+// one group: each answers for what it gives, and what one was granted does not
+// let the other have it. What a user binds to a group is nobody's.
+func TestBudgetBooksWhoGrants(t *testing.T) {
+	gives := func(operator, resource string) []Object {
+		name := strings.ReplaceAll(operator, "/", "-")
+		return parsed(t, operator, name+".yaml", doc(
+			rbacHead+"kind: ClusterRole\nmetadata: {name: "+name+", labels: {rbac.authorization.k8s.io/aggregate-to-admin: 'true'}}\nrules: ["+rule("x.io", resource, "'*'")+"]",
+			rbacHead+"kind: ClusterRole\nmetadata: {name: "+name+"-all}\nrules: ["+rule("y.io", resource, "get")+"]",
+			rbacHead+"kind: ClusterRoleBinding\nmetadata: {name: "+name+"}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "+name+"-all}\nsubjects: [{kind: Group, name: 'system:authenticated'}]"))
+	}
+	state := State{
+		Pins:      []lockfile.Pin{{Namespace: "a", Package: "one", Version: "1.0.0"}, {Namespace: "b", Package: "two", Version: "1.0.0"}},
+		Objects:   append(gives("a/one", "ones"), gives("b/two", "twos")...),
+		Resources: parsed(t, "", "mine.yaml", rbacHead+"kind: ClusterRoleBinding\nmetadata: {name: mine}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{kind: Group, name: 'system:authenticated'}]"),
+	}
+	got, err := Budget(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Accepted{
+		{Operator: "a/one", Permissions: []string{"* ones.x.io", "get ones.y.io"}},
+		{Operator: "b/two", Permissions: []string{"* twos.x.io", "get twos.y.io"}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	want[0].Permissions = append(want[0].Permissions, "* twos.x.io")
+	want[1].Permissions = want[1].Permissions[1:]
+	questions, err := Outside(state, want)
+	if err != nil || len(questions) != 1 || questions[0].Text != "may b/two * twos.x.io?" {
+		t.Errorf("got %v, %v", questions, err)
+	}
+	before := state
+	before.Objects = gives("a/one", "ones")
+	before.Pins = append(state.Pins[:1:1], lockfile.Pin{Namespace: "b", Package: "two", Version: "0.9.0"})
+	r, err := Compare(before, state, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Findings {
+		if strings.HasPrefix(f.Rule, "rbac.") && f.Operator != "b/two" {
+			t.Errorf("%s of %s: %s", f.Rule, f.Operator, f.Message)
+		}
+	}
+}

@@ -24,8 +24,8 @@ func comparePermissions(c *comparison) {
 	if !touched {
 		return
 	}
-	old, errOld := permissions(c.before)
-	now, errNew := permissions(c.after)
+	old, _, errOld := permissions(c.before)
+	now, _, errNew := permissions(c.after)
 	for _, err := range []error{errOld, errNew} {
 		if err != nil {
 			c.note("permissions were not compared: %v", err)
@@ -57,11 +57,14 @@ func comparePermissions(c *comparison) {
 	}
 }
 
-func permissions(v *view) (*rbac.Model, error) {
+// permissions returns the model of a state, and the objects of operators in it:
+// what [rbac.Gift] numbers is one of these, or beyond them the user's own.
+func permissions(v *view) (*rbac.Model, []*Object, error) {
 	var objects []map[string]any
+	var of []*Object
 	for _, o := range v.order {
 		if o.Ref().is(rbacKinds()...) {
-			objects = append(objects, o.Content)
+			objects, of = append(objects, o.Content), append(of, o)
 		}
 	}
 	for i := range v.Resources {
@@ -71,9 +74,9 @@ func permissions(v *view) (*rbac.Model, error) {
 	}
 	m, err := rbac.New(objects)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", v.Name, err)
+		return nil, nil, fmt.Errorf("%s: %w", v.Name, err)
 	}
-	return m, nil
+	return m, of, nil
 }
 
 // renamedAccounts maps new ServiceAccounts to those whose place they take: the
@@ -141,6 +144,16 @@ func homes(v *view) map[rbac.Subject]*Object {
 		}
 	}
 	return out
+}
+
+// aggregates reports whether the API server takes a ClusterRole into one of its own.
+func aggregates(o *Object, into string) bool {
+	for label, value := range kobj.Map(o.Content, "metadata", "labels") {
+		if value == "true" && rbac.AggregatesTo(label) == into {
+			return true
+		}
+	}
+	return false
 }
 
 // rbacDiff is one subject.
@@ -257,10 +270,14 @@ func (d rbacDiff) say(b clause) {
 	if b.grant.Role != "" {
 		f.Before, f.After = "", b.grant.Role
 	}
+	home := d.home
 	if o, i := d.source(b); o != nil {
 		f.where, f.steps = o, []step{{key: "rules"}, {key: strconv.Itoa(i), by: "#"}}
+		if d.subject.Kind == "ClusterRole" {
+			home = o // many may give to it: the finding is about the one that does
+		}
 	}
-	d.c.add(b.rule, d.home, f, caps(b)...)
+	d.c.add(b.rule, home, f, caps(b)...)
 }
 
 // caps lowers what is narrow: one namespace, one name, reading.
@@ -299,7 +316,7 @@ func (d rbacDiff) source(b clause) (*Object, int) {
 			if r.Kind != "Role" && r.Kind != "ClusterRole" || r.Kind == "Role" && r.Namespace != b.grant.Namespace {
 				continue
 			}
-			if (d.home != nil && o.Operator == d.home.Operator) != own {
+			if (d.home != nil && o.Operator == d.home.Operator) != own || d.subject.Kind == "ClusterRole" && !aggregates(o, d.subject.Name) {
 				continue
 			}
 			for i, rule := range kobj.Items(o.Content, "rules") {

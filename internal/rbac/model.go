@@ -23,6 +23,15 @@ var ErrTooMany = errors.New("too many permissions")
 type Model struct {
 	direct map[Subject][]Grant
 	known  []Subject // ServiceAccounts that exist, sorted
+	gifts  []Gift
+}
+
+// Gift is what one object gives to one subject: a binding, or a ClusterRole that
+// is aggregated into a role of the API server.
+type Gift struct {
+	From   int // which of the objects that [New] was given
+	To     Subject
+	Grants []Grant // not reduced; nobody may modify them
 }
 
 // roleID names a role; Namespace is empty for a ClusterRole.
@@ -32,6 +41,7 @@ type role struct {
 	rules  []rule
 	labels map[string]string
 	adds   []labels.Selector // aggregation
+	from   int               // which of the objects it is
 	ready  bool
 	open   bool // being resolved: cuts cycles
 }
@@ -44,8 +54,8 @@ type rule struct{ verbs, groups, resources, names, urls []string }
 func New(objects []map[string]any) (*Model, error) {
 	m := &Model{direct: map[Subject][]Grant{}}
 	roles := map[roleID]*role{}
-	var bindings []map[string]any
-	for _, o := range objects {
+	var bindings []int
+	for i, o := range objects {
 		group, _, _ := strings.Cut(kobj.Text(o, "apiVersion"), "/")
 		kind, ns, name := kobj.Text(o, "kind"), kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name")
 		switch {
@@ -53,11 +63,11 @@ func New(objects []map[string]any) (*Model, error) {
 			m.known = append(m.known, Subject{"ServiceAccount", ns, name})
 		case group != "rbac.authorization.k8s.io":
 		case kind == "ClusterRole":
-			roles[roleID{"", name}] = newRole(o)
+			roles[roleID{"", name}] = newRole(o, i)
 		case kind == "Role":
-			roles[roleID{ns, name}] = newRole(o)
+			roles[roleID{ns, name}] = newRole(o, i)
 		case kind == "RoleBinding" || kind == "ClusterRoleBinding":
-			bindings = append(bindings, o)
+			bindings = append(bindings, i)
 		}
 	}
 	slices.SortFunc(m.known, Subject.Compare)
@@ -65,13 +75,16 @@ func New(objects []map[string]any) (*Model, error) {
 		resolve(roles, roles[id])
 	}
 	total := 0
-	for _, b := range bindings {
-		if err := m.bind(roles, b, &total); err != nil {
+	for _, i := range bindings {
+		if err := m.bind(roles, objects[i], i, &total); err != nil {
 			return nil, err
 		}
 	}
 	if err := m.builtIn(roles, &total); err != nil {
 		return nil, err
+	}
+	for _, g := range m.gifts {
+		m.direct[g.To] = append(m.direct[g.To], g.Grants...)
 	}
 	for s, grants := range m.direct {
 		m.direct[s] = Reduce(grants)
@@ -112,7 +125,7 @@ func resolve(roles map[roleID]*role, r *role) {
 }
 
 // bind adds what a binding gives to its subjects.
-func (m *Model) bind(roles map[roleID]*role, b map[string]any, total *int) error {
+func (m *Model) bind(roles map[roleID]*role, b map[string]any, from int, total *int) error {
 	kind, scope := kobj.Text(b, "kind"), ""
 	if kind == "RoleBinding" {
 		scope = kobj.Text(b, "metadata", "namespace")
@@ -127,7 +140,7 @@ func (m *Model) bind(roles map[roleID]*role, b map[string]any, total *int) error
 		if *total += len(grants); *total > MaxGrants {
 			return fmt.Errorf("%s %q: %w", kind, kobj.Text(b, "metadata", "name"), ErrTooMany)
 		}
-		m.direct[s] = append(m.direct[s], grants...)
+		m.gifts = append(m.gifts, Gift{from, s, grants})
 	}
 	return nil
 }
@@ -185,8 +198,7 @@ func (m *Model) builtIn(roles map[roleID]*role, total *int) error {
 			if *total += len(grants); *total > MaxGrants {
 				return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooMany)
 			}
-			s := Subject{Kind: "ClusterRole", Name: name}
-			m.direct[s] = append(m.direct[s], grants...)
+			m.gifts = append(m.gifts, Gift{r.from, Subject{Kind: "ClusterRole", Name: name}, grants})
 		}
 	}
 	return nil
@@ -212,6 +224,9 @@ func (m *Model) Subjects() []Subject {
 	slices.SortFunc(all, Subject.Compare)
 	return slices.Compact(all)
 }
+
+// Gifts returns what each object gives, in no order. Nobody may modify it.
+func (m *Model) Gifts() []Gift { return m.gifts }
 
 // Direct returns what bindings give to exactly this subject, reduced and sorted.
 func (m *Model) Direct(s Subject) []Grant { return slices.Clone(m.direct[s]) }
