@@ -249,10 +249,10 @@ func TestNoPins(t *testing.T) {
 // TestNoPinsAnyMore wants every level that a GitOps tool or a user's overlay
 // names to be there, empty, once the last operator went.
 func TestNoPinsAnyMore(t *testing.T) {
-	for name, dir := range map[profile.Name]string{profile.Plain: "operators", profile.Flux: "flux", profile.ArgoCD: "argocd"} {
+	for name, dir := range map[profile.Name]string{profile.Plain: "operators", profile.Flux: "flux/lab", profile.ArgoCD: "argocd"} {
 		opt := Options{Profile: name, HealthChecks: true, Clusters: []Cluster{{Name: "lab"}}, GitOps: &GitOps{
-			RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
-			SourceKind: "GitRepository", SourceName: "fleet",
+			Name: "quayside", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
+			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"},
 		}}
 		res, err := All(&lockfile.File{}, opt, nil)
 		if err != nil {
@@ -268,7 +268,7 @@ func TestNoPinsAnyMore(t *testing.T) {
 			}
 		}
 		docs, err := build(files, dir)
-		if want := map[profile.Name]int{profile.Flux: 2, profile.ArgoCD: 2}[name]; err != nil || len(docs) != want {
+		if want := map[profile.Name]int{profile.Flux: 3, profile.ArgoCD: 1}[name]; err != nil || len(docs) != want {
 			t.Errorf("%s: %s builds %d objects, %v; want %d", name, dir, len(docs), err, want)
 		}
 		for _, d := range docs {

@@ -59,11 +59,11 @@ func builtIsRenderedInClusters(t failer, res *Result) {
 		var want []Object
 		for _, in := range installs {
 			for _, o := range in.objects {
-				want = append(want, res.tree.opt.profile.Adorn(res.tree.inCluster(cfg, o)))
+				want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o)))
 			}
 		}
 		for _, o := range adopted(installs) {
-			want = append(want, res.tree.opt.profile.Adorn(res.tree.inCluster(cfg, o)))
+			want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o)))
 		}
 		got := slices.DeleteFunc(built(t, files, path.Join("clusters", c.Name)), func(text string) bool {
 			return slices.ContainsFunc(res.Objects, func(r Rendered) bool { return path.Dir(r.Path) == "namespaces" && canonical(t, r.Object) == text })

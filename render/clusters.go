@@ -46,6 +46,9 @@ func (t *tree) clusters(namespaces []string) error {
 			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 		}
 	}
+	if err := t.clusterCRDs(); err != nil {
+		return err
+	}
 	if len(names) > 1 {
 		return nil // the same objects several times over, which no kustomization can hold
 	}
@@ -93,6 +96,84 @@ func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
 	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(fields))
 }
 
+// gets returns whether a cluster gets a CRD of the tree: those that its operators
+// ship, whoever provides them, and those that quayside brings itself.
+func (t *tree) gets(c Cluster) (func(crd Object) bool, error) {
+	installs, err := t.chosen(c)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, o := range t.sharedCRDs() {
+		names[o.Name()] = true
+	}
+	for _, in := range installs {
+		for _, o := range in.crds {
+			names[o.Name()] = true
+		}
+	}
+	return func(crd Object) bool { return names[crd.Name()] }, nil
+}
+
+// clusterCRDs writes, where some cluster does not get every CRD, a kustomization
+// of them for each cluster, over one for each package that provides some.
+func (t *tree) clusterCRDs() error {
+	packages := map[string][]string{} // directory → files
+	lacking := map[string][]string{}  // cluster → files that it does not get
+	for _, c := range t.opt.Clusters {
+		gets, err := t.gets(c)
+		if err != nil {
+			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+		}
+		for _, r := range t.objects {
+			if kobj.IsCRD(r.Object) && !gets(r.Object) {
+				lacking[c.Name] = append(lacking[c.Name], r.Path)
+			}
+		}
+	}
+	if t.ownCRDs = len(lacking) > 0; !t.ownCRDs {
+		return nil
+	}
+	for _, r := range t.objects {
+		if dir, file := path.Split(r.Path); kobj.IsCRD(r.Object) {
+			packages[dir] = append(packages[dir], file)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(packages)) {
+		slices.Sort(packages[dir])
+		if err := t.kustomization(dir, packages[dir]); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.opt.Clusters {
+		if err := t.chosenCRDs(path.Join("clusters", c.Name, "crds"), packages, lacking[c.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chosenCRDs writes the kustomization of a cluster's CRDs to dir: the packages
+// that it gets all of, and copies of what it gets of others.
+func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []string) error {
+	var whole, some []string
+	for _, from := range slices.Sorted(maps.Keys(packages)) {
+		files := slices.DeleteFunc(slices.Clone(packages[from]), func(file string) bool { return slices.Contains(lacking, from+file) })
+		if len(files) == len(packages[from]) {
+			whole = append(whole, path.Join("../../..", from))
+			continue
+		}
+		for _, file := range files {
+			data, _ := t.files.Get(from + file)
+			if err := t.files.Add(path.Join(dir, file), data); err != nil {
+				return err
+			}
+		}
+		some = append(some, files...)
+	}
+	return t.kustomization(dir, slices.Concat(whole, some))
+}
+
 // adopt writes the objects that the installs of a cluster have in common with
 // one that the cluster does not get, in whose directory they lie. It returns
 // the files' names.
@@ -100,7 +181,7 @@ func (t *tree) adopt(dir string, cfg config, installs []*opened) ([]string, erro
 	objects := adopted(installs)
 	names := fileNames("", objects)
 	for i, o := range objects {
-		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.opt.profile.Adorn(t.inCluster(cfg, o)))); err != nil {
+		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -19,12 +20,16 @@ func (t *tree) gitops() error {
 	if t.opt.GitOps == nil || t.opt.profile.Kind() == "" {
 		return nil
 	}
-	if missing := profile.Missing(t.opt.profile, *t.opt.GitOps); len(missing) > 0 {
-		return fmt.Errorf("gitops.%s is needed to render for the GitOps tool", strings.Join(missing, " and gitops."))
-	}
-	told := profile.Tree{GitOps: *t.opt.GitOps, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
+	told := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
 	for _, c := range t.opt.Clusters {
-		told.Clusters = append(told.Clusters, profile.Cluster{Name: c.Name, Server: c.Server})
+		told.Clusters = append(told.Clusters, profile.Cluster{Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig})
+	}
+	var faults []error
+	for _, f := range t.opt.profile.Faults(told.GitOps, told.Clusters) {
+		faults = append(faults, fmt.Errorf("spec.%s: %s", f.Field, f.Message))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
 	}
 	if r := t.opt.Reporter; r != nil {
 		told.Reporter = &profile.Workload{Namespace: r.Namespace, Name: reporterName}
@@ -32,7 +37,7 @@ func (t *tree) gitops() error {
 	for _, r := range t.objects {
 		told.Objects = append(told.Objects, r.Object)
 	}
-	objects, beside := t.opt.profile.Apply(told)
+	own, beside := t.opt.profile.Apply(told)
 	if !slices.ContainsFunc(told.Objects, kobj.IsCRD) {
 		if err := t.files.Add("crds/README.md", []byte(noDefinitions)); err != nil {
 			return err
@@ -44,6 +49,16 @@ func (t *tree) gitops() error {
 			return err
 		}
 	}
+	for below, objects := range own {
+		if err := t.applied(path.Join(dir, below), objects); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied writes some of the tool's own objects, and the kustomization of them.
+func (t *tree) applied(dir string, objects []Object) error {
 	var files []string
 	for _, o := range objects {
 		o = owned(o, nil, "")
@@ -66,12 +81,19 @@ const noDefinitions = "No operator is installed, so there is no custom resource 
 func (t *tree) providedAPIs() []catalog.GVK {
 	var out []catalog.GVK
 	for _, in := range t.installs {
-		for _, api := range in.b.CSV.OwnedCRDs {
-			if _, group, ok := strings.Cut(api.Name, "."); ok {
-				out = append(out, catalog.GVK{Group: group, Version: api.Version, Kind: api.Kind})
-			}
-		}
+		out = append(out, in.provides()...)
 	}
 	slices.SortFunc(out, catalog.GVK.Compare)
 	return slices.Compact(out)
+}
+
+// provides returns the custom resources that the operator says are its own.
+func (o opened) provides() []catalog.GVK {
+	var out []catalog.GVK
+	for _, api := range o.b.CSV.OwnedCRDs {
+		if _, group, ok := strings.Cut(api.Name, "."); ok {
+			out = append(out, catalog.GVK{Group: group, Version: api.Version, Kind: api.Kind})
+		}
+	}
+	return out
 }

@@ -23,14 +23,24 @@ type Installation struct {
 // and its own config included; what the user's overlay changes is not in it.
 // The caller may modify it.
 func (r *Result) Installations(cluster string) ([]Installation, error) {
+	c, err := r.tree.cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return r.tree.inOverlay(c)
+}
+
+// cluster returns the cluster of that name.
+func (t *tree) cluster(name string) (Cluster, error) {
 	var names []string
-	for _, c := range r.tree.opt.Clusters {
-		if c.Name == cluster {
-			return r.tree.inOverlay(c)
+	for _, c := range t.opt.Clusters {
+		if c.Name == name {
+			return c, nil
 		}
 		names = append(names, c.Name)
 	}
-	return nil, fmt.Errorf("no cluster %q (have %s)", cluster, strings.Join(names, ", "))
+	slices.Sort(names)
+	return Cluster{}, fmt.Errorf("no cluster %q (have %s)", name, strings.Join(names, ", "))
 }
 
 // inOverlay returns the Installations of a cluster.

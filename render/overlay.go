@@ -19,14 +19,19 @@ import (
 )
 
 // StreamOverlay returns what a cluster gets as one multi-document YAML, in
-// apply order: the CRDs, which no overlay transforms, and the overlays of the
-// operators and of the reporter as kustomize builds them. disk is the tree as it stands, from which the user's
-// own files are taken; nil where there is none.
+// apply order: its CRDs, which no overlay transforms, and the overlays of the
+// operators and of the reporter as kustomize builds them. disk is the tree as it
+// stands, from which the user's own files are taken; nil where there is none.
 func StreamOverlay(r *Result, disk *filetree.Tree, cluster string) ([]byte, error) {
-	dir := path.Join("clusters", cluster)
-	if _, ok := r.Tree.Get(path.Join(dir, "generated", kustomizationFile)); !ok {
-		return nil, fmt.Errorf("no cluster %q (have %s)", cluster, strings.Join(overlays(r.Tree), ", "))
+	c, err := r.tree.cluster(cluster)
+	if err != nil {
+		return nil, err
 	}
+	gets, err := r.tree.gets(c)
+	if err != nil {
+		return nil, err
+	}
+	dir := path.Join("clusters", cluster)
 	files := withUserFiles(r.Tree, disk)
 	docs, err := build(files, dir)
 	if err != nil {
@@ -40,7 +45,7 @@ func StreamOverlay(r *Result, disk *filetree.Tree, cluster string) ([]byte, erro
 		docs = append(docs, more...)
 	}
 	for _, o := range r.Objects {
-		if kobj.IsCRD(o.Object) {
+		if kobj.IsCRD(o.Object) && gets(o.Object) {
 			docs = append(docs, document{o.Object, yamlnode.Encode(o.Object)})
 		}
 	}
@@ -53,18 +58,6 @@ func StreamOverlay(r *Result, disk *filetree.Tree, cluster string) ([]byte, erro
 		out.Write(d.text)
 	}
 	return out.Bytes(), nil
-}
-
-// overlays returns the names of the clusters, sorted.
-func overlays(t *filetree.Tree) []string {
-	var names []string
-	for name := range t.All() {
-		c, ok := strings.CutSuffix(strings.TrimPrefix(name, "clusters/"), "/generated/"+kustomizationFile)
-		if ok && !strings.Contains(c, "/") {
-			names = append(names, c)
-		}
-	}
-	return names
 }
 
 // withUserFiles returns the files of a rendered tree, and those on disk that

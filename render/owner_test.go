@@ -18,7 +18,7 @@ func TestABumpTouchesLittle(t *testing.T) {
 	render := func(version string) *Result {
 		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": small("x", version, "v1",
 			"{apiVersion: v1, kind: ConfigMap, metadata: {name: forged, labels: {quayside.dev/version: "+version+"}, annotations: {a: b, quayside.dev/version: "+version+"}}}")},
-			nil, Options{GitOps: &GitOps{RepoURL: "https://git.example.com/x.git", Path: "rendered", Revision: "main", Namespace: "argocd", Project: "default"}, Profile: "argocd"})
+			nil, Options{GitOps: &GitOps{Name: "env", RepoURL: "https://git.example.com/x.git", Path: "rendered", Revision: "main", Namespace: "argocd", Project: "default"}, Profile: "argocd"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,9 +13,10 @@
 //	operators/<namespace>/<package>/      the base, one object a file
 //	clusters/<name>/kustomization.yaml    the user's: written once, then left alone
 //	clusters/<name>/generated/            the base with what differs in that cluster
+//	clusters/<name>/crds/                 that cluster's CRDs, where some cluster does not get all
 //	reporter/                             where it is asked for, the reporter and an Installation a pin
 //	clusters/<name>/reporter/             that cluster's reporter, likewise over generated
-//	argocd/ or flux/                      what makes the GitOps tool apply the tree
+//	argocd/ or flux/<name>/               what makes the GitOps tool apply the tree
 //
 // A user's patches lie beside clusters/<name>/kustomization.yaml, which builds
 // on generated; rendering again changes only generated. With several clusters
@@ -125,7 +126,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	t := &tree{opt: opt, installs: installs, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings}
+	t := &tree{opt: opt, installs: installs, declared: map[string]lockfile.Namespace{}, files: filetree.New(), first: map[string]bool{}, warnings: warnings}
 	for _, n := range lock.Namespaces {
 		t.declared[n.Name] = n
 	}

@@ -98,7 +98,7 @@ func (t *tree) reporterOverlay(dir string, base, own []Object) error {
 	}
 	names := reporterFiles(own)
 	for i, o := range own {
-		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.opt.profile.Adorn(o))); err != nil {
+		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.adorn(o))); err != nil {
 			return err
 		}
 	}

@@ -352,7 +352,7 @@ func TestReporterChangesNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, after := contents(without.Tree), contents(with.Tree)
-		lists := []string{"kustomization.yaml", "clusters/kustomization.yaml", "argocd/kustomization.yaml", "flux/kustomization.yaml"}
+		lists := []string{"kustomization.yaml", "clusters/kustomization.yaml", "argocd/kustomization.yaml", "flux/default/kustomization.yaml", "crds/quayside/kustomization.yaml"}
 		for _, name := range slices.Sorted(maps.Keys(before)) {
 			old, now := before[name], after[name]
 			delete(after, name)

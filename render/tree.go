@@ -13,6 +13,7 @@ import (
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
 )
 
 const kustomizationFile = "kustomization.yaml"
@@ -35,6 +36,8 @@ type tree struct {
 	files    *filetree.Tree
 	objects  []Rendered
 	warnings []diag.Warning
+	ownCRDs  bool            // some cluster does not get every CRD
+	first    map[string]bool // labels of the packages that others need
 }
 
 // build fills the tree: CRDs, Namespaces, operators, one overlay a cluster,
@@ -43,6 +46,9 @@ type tree struct {
 // The levels are there even where nothing is installed: overlays of the user's
 // own and the GitOps tool go on naming them when the last operator goes.
 func (t *tree) build() error {
+	for _, in := range t.installs {
+		t.first[labelValue(in.pin.Package)] = slices.ContainsFunc(in.provides(), profile.IssuesCertificates)
+	}
 	crds, err := t.crds()
 	if err != nil {
 		return err
@@ -86,9 +92,14 @@ func (t *tree) build() error {
 // add writes an object of the base to dir/file.
 func (t *tree) add(dir, file string, r Rendered) error {
 	r.Path = path.Join(dir, file)
-	r.Object = t.opt.profile.Adorn(r.Object)
+	r.Object = t.adorn(r.Object)
 	t.objects = append(t.objects, r)
 	return t.files.Add(r.Path, yamlnode.Encode(r.Object))
+}
+
+// adorn returns an object of the tree as the tool that applies it wants it.
+func (t *tree) adorn(o Object) Object {
+	return t.opt.profile.Adorn(o, t.first[kobj.Text(o, "metadata", "labels", labelPackage)])
 }
 
 // kustomization writes dir's, which lists resources in that order.

@@ -41,7 +41,7 @@ func Parse(name string, data []byte) (*Workspace, error) {
 	header(name, docs[0], &errs)
 	errs.Add(diag.Pos{File: name}, yamlnode.Decode(name, docs[0], &f))
 	w := &f.Spec
-	w.File, w.Fields = name, yamlnode.Positions(name, docs[0])
+	w.Name, w.File, w.Fields = f.Metadata.Name, name, yamlnode.Positions(name, docs[0])
 	w.fill()
 	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.all()
 	if err := errs.Err(); err != nil {
@@ -81,10 +81,21 @@ func (w *Workspace) fill() {
 	g := w.GitOps
 	orElse(&g.Revision, "main")
 	orElse(&g.Path, w.Output)
+	orElse(&g.Name, cmp.Or(w.Name, w.directory(), "quayside"))
+	orElse(&g.RemovedClusters, profile.Keep)
 	orElse(&g.Project, "default")
 	orElse(&g.SourceRef.Kind, "GitRepository")
 	orElse(&g.Namespace, cmp.Or(w.profile().Namespace(), "default"))
 	orElse(&g.SourceRef.Namespace, g.Namespace)
+}
+
+// directory returns the name of the workspace's directory as far as spec.gitops
+// says where in the repository it lies, "" where it does not.
+func (w *Workspace) directory() string {
+	if dir, ok := strings.CutSuffix(path.Clean(w.GitOps.Path), "/"+w.Output); ok {
+		return path.Base(dir)
+	}
+	return ""
 }
 
 // profile returns the profile of the tree, the default where it names none that
@@ -256,9 +267,19 @@ func (v validator) gitops() {
 	v.Enum("spec.gitops.sourceRef.kind", g.SourceRef.Kind, "GitRepository", "OCIRepository", "Bucket")
 	v.Label("spec.gitops.namespace", g.Namespace)
 	v.inside("spec.gitops.path", path.Clean(g.Path))
-	p := v.w.profile()
-	for _, field := range profile.Missing(p, g.Tree()) {
-		v.Addf("spec.gitops."+field, "missing: the %s profile needs it to render %s", v.w.Profile, p.Kind())
+	v.Enum("spec.gitops.removedClusters", g.RemovedClusters, profile.Keep, profile.Delete)
+	if field := "spec.gitops.name"; !yamlnode.IsDNS1123Label(g.Name) {
+		if g.Name == v.w.Name {
+			field = "metadata.name"
+		}
+		v.Addf(field, "%q cannot begin the names of objects (lower case letters, digits and -, at most 63): say another in spec.gitops.name", g.Name)
+	}
+	var clusters []profile.Cluster
+	for _, c := range v.w.Clusters {
+		clusters = append(clusters, profile.Cluster{Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig})
+	}
+	for _, f := range v.w.profile().Faults(*g, clusters) {
+		v.Addf("spec."+f.Field, "%s", f.Message)
 	}
 }
 

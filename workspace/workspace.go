@@ -48,10 +48,11 @@ type Workspace struct {
 	CSVAnnotations     bool              `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
 	AggregatedRoles    bool              `json:"aggregatedRoles" default:"true" doc:"Whether everybody who is bound to the cluster's roles admin, edit and view gets the operators' APIs with them, as under OLM: four ClusterRoles for each CustomResourceDefinition, three for each OperatorGroup."`
 	HealthChecks       bool              `json:"healthChecks" default:"false" doc:"Whether to configure the GitOps tool to judge the health of the operators' custom resources."`
-	GitOps             *GitOps           `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
+	GitOps             *profile.GitOps   `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
 	Clusters           []Cluster         `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
 	Reporter           Reporter          `json:"reporter" doc:"The in-cluster reporter."`
 	Policy             Policy            `json:"policy" doc:"Which findings of a diff are refused."`
+	Name               string            `json:"-"` // metadata.name
 	File               string            `json:"-"` // as given to Parse; empty for Default
 	Fields             diag.Fields       `json:"-"` // "spec.catalogs[0].source" → where its value stands
 }
@@ -94,35 +95,12 @@ type Proxy struct {
 	NoProxy    string `json:"noProxy" default:"\"\"" doc:"NO_PROXY."`
 }
 
-// GitOps says where the tree will live.
-type GitOps struct {
-	RepoURL   string    `json:"repoURL" doc:"The repository's URL. Needed by the argocd profile."`
-	Revision  string    `json:"revision" default:"\"main\"" doc:"Branch, tag or commit."`
-	Path      string    `json:"path" doc:"Path of the tree in the repository. Default: spec.output."`
-	Namespace string    `json:"namespace" doc:"Namespace of the Applications or Kustomizations. Default: argocd or flux-system, by profile."`
-	Project   string    `json:"project" default:"\"default\"" doc:"Argo CD project."`
-	SourceRef SourceRef `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
-}
-
-// Tree returns what a profile is told of it.
-func (g GitOps) Tree() profile.GitOps {
-	return profile.GitOps{
-		RepoURL: g.RepoURL, Revision: g.Revision, Path: g.Path, Namespace: g.Namespace, Project: g.Project,
-		SourceKind: g.SourceRef.Kind, SourceName: g.SourceRef.Name, SourceNamespace: g.SourceRef.Namespace,
-	}
-}
-
-// SourceRef names a Flux source.
-type SourceRef struct {
-	Kind      string `json:"kind" default:"\"GitRepository\"" form:"enum=GitRepository|OCIRepository|Bucket" doc:"Kind of the source."`
-	Name      string `json:"name" doc:"Name of the source."`
-	Namespace string `json:"namespace" doc:"Namespace of the source. Default: spec.gitops.namespace."`
-}
-
 // Cluster is one overlay.
 type Cluster struct {
 	Name              string          `json:"name" form:"required nonempty" doc:"Name of the overlay."`
 	Server            string          `json:"server" doc:"URL of the API server, as Argo CD knows it. Default: the cluster that Argo CD runs in."`
+	Destination       string          `json:"destination" doc:"Name of the cluster, as Argo CD knows it, in place of server."`
+	KubeConfig        string          `json:"kubeConfig" doc:"Secret in spec.gitops.namespace by which Flux on another cluster reaches this one. Default: Flux runs in the cluster itself."`
 	KubernetesVersion string          `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of this cluster. Default: spec.kubernetesVersion."`
 	Operators         []string        `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Which operators the cluster gets: namespace/package, where * stands for any text."`
 	Config            json.RawMessage `json:"config" doc:"As a Subscription's spec.config: what the operators of this cluster get on top of their own."`
@@ -185,7 +163,7 @@ type file struct {
 }
 
 type metadata struct {
-	Name string `json:"name" doc:"Free for the user."`
+	Name string `json:"name" doc:"Name of the environment."`
 }
 
 // Schema returns the JSON schema of quayside.yaml, as it is shipped.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -102,9 +103,9 @@ func TestParse(t *testing.T) {
 			{Match: "*", IdentityRegexp: ".*@example.com", Issuer: "https://accounts.example.com", TrustRoot: "trusted_root.json"},
 		},
 		ImagePullSecrets: []string{"pull"},
-		GitOps: &workspace.GitOps{
-			Revision: "main", Path: "rendered", Namespace: "flux-system", Project: "default",
-			SourceRef: workspace.SourceRef{Kind: "GitRepository", Name: "fleet", Namespace: "flux-system"},
+		GitOps: &profile.GitOps{
+			Name: "quayside", RemovedClusters: "keep", Revision: "main", Path: "rendered", Namespace: "flux-system", Project: "default",
+			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet", Namespace: "flux-system"},
 		},
 		Clusters: []workspace.Cluster{
 			{Name: "prod", Server: "https://kubernetes.default.svc", KubernetesVersion: "1.33", Operators: []string{"a/*"}, Config: []byte(`{"nodeSelector":{"b":"c"}}`)},
@@ -124,6 +125,26 @@ func TestParse(t *testing.T) {
 	} {
 		if got := got.At(field).String(); got != want {
 			t.Errorf("%s stands at %s, want %s", field, got, want)
+		}
+	}
+}
+
+// TestEnvironment names the environment for what says most of it.
+func TestEnvironment(t *testing.T) {
+	for in, want := range map[string]string{
+		"metadata: {name: prod}\nspec: {gitops: {repoURL: a, name: shop-prod}}\n":           "shop-prod",
+		"metadata: {name: prod}\nspec: {gitops: {repoURL: a, path: envs/stage/rendered}}\n": "prod",
+		"spec: {gitops: {repoURL: a, path: envs/stage/rendered}}\n":                         "stage",
+		"spec: {output: out/tree, gitops: {repoURL: a, path: envs/stage/out/tree/}}\n":      "stage",
+		"spec: {gitops: {repoURL: a}}\n":                                                    "quayside",
+		"spec: {gitops: {repoURL: a, path: elsewhere}}\n":                                   "quayside",
+	} {
+		w, err := workspace.Parse("quayside.yaml", []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n"+in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.GitOps.Name != want {
+			t.Errorf("%s: got %q, want %q", in, w.GitOps.Name, want)
 		}
 	}
 }
@@ -149,6 +170,9 @@ func TestErrors(t *testing.T) {
 		"output catalog": {head + "  output: cats/a\n  catalogs: [{name: a, source: 'dir:./cats/a/'}, {name: b, source: 'oci:cats/a/b:v1'}, {name: c, source: 'dir:cats'}, {name: d, source: 'dir:cats/ab'}]\n", "quayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:106: name another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:32: name another directory\nquayside.yaml:4:11: spec.output: \"cats/a\" overlaps with the catalog at quayside.yaml:5:68: name another directory"},
 		"catalogs":       {head + "  catalogs:\n  - {name: a, source: oic:x}\n  - {name: a, source: \"oci:\"}\n  - {namespace: A}\n", "quayside.yaml:5:23: spec.catalogs[0].source: \"oic:x\" does not begin with one of image:, oci:, oci-archive:, docker-archive:, dir:, sqlite:, bundles:, package-manifests: (did you mean \"oci\"?)\nquayside.yaml:6:5: spec.catalogs[1]: catalog \"a\" appears twice, first at quayside.yaml:5:5\nquayside.yaml:6:23: spec.catalogs[1].source: \"oci:\" names nothing after its colon\nquayside.yaml:7:5: spec.catalogs[2].name: missing\nquayside.yaml:7:5: spec.catalogs[2].source: missing: say where the catalog is, as in \"oci:catalogs/operatorhubio\"\nquayside.yaml:7:17: spec.catalogs[2].namespace: \"A\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
 		"clusters":       {head + "  clusters: [{name: a}, {name: a}, {name: B, server: kube, operators: [a/b/c], config: [1]}]\n", "quayside.yaml:4:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:4:21\nquayside.yaml:4:43: spec.clusters[2].name: \"B\" is not a Kubernetes name (lower case letters, digits, - and .)\nquayside.yaml:4:54: spec.clusters[2].server: \"kube\" is not an http or https URL\nquayside.yaml:4:72: spec.clusters[2].operators[0]: \"a/b/c\" is neither namespace/package nor a pattern with *\nquayside.yaml:4:88: spec.clusters[2].config: want a mapping"},
+		"no name":        {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: My shop}\nspec:\n  gitops: {repoURL: a}\n", `quayside.yaml:3:18: metadata.name: "My shop" cannot begin the names of objects (lower case letters, digits and -, at most 63): say another in spec.gitops.name`},
+		"no name here":   {head + "  gitops: {repoURL: a, name: Shop}\n", `quayside.yaml:4:30: spec.gitops.name: "Shop" cannot begin the names of objects (lower case letters, digits and -, at most 63): say another in spec.gitops.name`},
+		"same place":     {head + "  gitops: {repoURL: a, removedClusters: drop}\n  clusters:\n  - {name: a}\n  - {name: b}\n", "quayside.yaml:4:41: spec.gitops.removedClusters: \"drop\" is not one of keep, delete\nquayside.yaml:7:5: spec.clusters[1].server: cluster \"b\" is at https://kubernetes.default.svc, and so is cluster \"a\": what is applied to one would be taken for the other's"},
 		"argo without":   {head + "  gitops: {}\n", `quayside.yaml:4:11: spec.gitops.repoURL: missing: the argocd profile needs it to render an Application`},
 		"flux without":   {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket"},
 		"reporter":       {head + "  reporter: {enabled: true, namespace: A_b}\n", "quayside.yaml:4:13: spec.reporter.image: missing: there is no image that would do for everyone; build one with make image and push it to your registry\nquayside.yaml:4:40: spec.reporter.namespace: \"A_b\" is not a namespace's name (lower case letters, digits and -, at most 63)"},

@@ -89,12 +89,9 @@ func (p *Project) renderOptions() (render.Options, error) {
 		CSVAnnotations:    w.CSVAnnotations,
 		HealthChecks:      w.HealthChecks,
 		NoAggregatedRoles: !w.AggregatedRoles,
+		GitOps:            w.GitOps,
 		CertificateSecret: w.CertificateSecret.Name,
 		CASecret:          w.CertificateSecret.CASecret,
-	}
-	if g := w.GitOps; g != nil {
-		told := g.Tree()
-		opt.GitOps = &told
 	}
 	if name := w.CertificateSecret.CAFile; name != "" {
 		if opt.CABundle, err = p.certificates(name); err != nil {
@@ -106,7 +103,7 @@ func (p *Project) renderOptions() (render.Options, error) {
 	}
 	for _, c := range w.Clusters {
 		opt.Clusters = append(opt.Clusters, render.Cluster{
-			Name: c.Name, Server: c.Server, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
+			Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
 		})
 	}
 	if r := w.Reporter; r.Enabled {

@@ -20,6 +20,12 @@ const (
 	argoWave    = "argocd.argoproj.io/sync-wave"
 	argoOptions = "argocd.argoproj.io/sync-options"
 
+	// argoApproved is how a person allows that something is deleted.
+	argoApproved = "argocd.argoproj.io/deletion-approved"
+	// argoFinalizer has an ApplicationSet let go of its Applications before it
+	// is deleted, which would go with it otherwise.
+	argoFinalizer = "resources-finalizer.argocd.argoproj.io"
+
 	// localServer is the cluster that Argo CD itself runs in.
 	localServer = "https://kubernetes.default.svc"
 
@@ -31,7 +37,7 @@ const (
 type argoCD struct{}
 
 // Adorn sets the sync wave and what a sync must mind.
-func (argoCD) Adorn(o kobj.Object) kobj.Object {
+func (argoCD) Adorn(o kobj.Object, first bool) kobj.Object {
 	var options []string
 	switch {
 	case kobj.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
@@ -41,7 +47,7 @@ func (argoCD) Adorn(o kobj.Object) kobj.Object {
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
-	o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(wave(o))})
+	o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(wave(o, first))})
 	merged := mergeOptions(kobj.Text(o, "metadata", "annotations", argoOptions), options)
 	if merged == "" {
 		return o
@@ -58,86 +64,153 @@ func (argoCD) AdornInstallation(o kobj.Object) kobj.Object {
 func (argoCD) Namespace() string { return "argocd" }
 func (argoCD) Kind() string      { return "an Application" }
 
-func (argoCD) Needed(g GitOps) []Field {
-	return []Field{{"repoURL", g.RepoURL}, {"revision", g.Revision}, {"path", g.Path}, {"namespace", g.Namespace}, {"project", g.Project}}
+// Faults wants to know the repository, and each cluster to be somewhere else.
+func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
+	out := missing(ArgoCD, "an Application", map[string]string{
+		"name": g.Name, "repoURL": g.RepoURL, "revision": g.Revision, "path": g.Path, "namespace": g.Namespace, "project": g.Project,
+	})
+	if g.Clusters == nil {
+		for i, c := range clusters {
+			if c.Server != "" && c.Destination != "" {
+				out = append(out, Fault{fmt.Sprintf("clusters[%d].destination", i), "not beside server: a cluster is named in one way"})
+			}
+		}
+		return append(out, twice(clusters, Cluster.argoPlace)...)
+	}
+	if !g.Clusters.Selector.sound() {
+		out = append(out, Fault{"gitops.clusters.selector", "the API server would refuse this label selector"})
+	}
+	for i, c := range clusters {
+		if field, _ := c.argoPlace(); c.Server+c.Destination != "" {
+			out = append(out, Fault{fmt.Sprintf("clusters[%d].%s", i, field), "not beside spec.gitops.clusters: Argo CD's own list says where clusters are"})
+		}
+	}
+	return out
+}
+
+// argoPlace returns where Argo CD has a cluster, and the field that says so.
+func (c Cluster) argoPlace() (field, place string) {
+	switch {
+	case c.Destination == "in-cluster":
+		return "destination", localServer
+	case c.Destination != "":
+		return "destination", c.Destination
+	default:
+		return "server", strings.TrimSuffix(cmp.Or(c.Server, localServer), "/")
+	}
 }
 
 // Apply returns an Application of the CRDs, a plain directory that no overlay
-// touches, and one of the overlay; for several clusters an ApplicationSet of
-// each kind.
-func (argoCD) Apply(t Tree) ([]kobj.Object, map[string][]byte) {
-	type part struct {
-		name string
-		wave int
-	}
-	parts := []part{{"crds", -1}, {"operators", 0}}
+// touches, and of the overlay, in the order of their sync waves, and one of the
+// reporter. They are made by ApplicationSets where there are several clusters, or
+// where deleting an Application is to delete what it applied.
+func (argoCD) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
+	parts := []string{"operators"}
 	if t.Reporter != nil {
-		parts = append(parts, part{reporterDir, 1})
+		parts = append(parts, reporterDir)
 	}
 	var out []kobj.Object
 	for _, part := range parts {
-		if len(t.Clusters) > 1 {
-			out = append(out, applicationSet(t, part.name, part.wave))
+		if len(t.Clusters) > 1 || t.GitOps.Clusters != nil || t.GitOps.RemovedClusters == Delete {
+			out = append(out, applicationSet(t, part))
 			continue
 		}
 		c := t.Clusters[0]
-		o := kobj.New("argoproj.io/v1alpha1", "Application", t.GitOps.Namespace, kobj.Fit("quayside-"+c.Name+"-"+part.name, kobj.MaxLabel))
-		o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(part.wave)})
-		o["spec"] = applicationSpec(t, part.name, c.Name, cmp.Or(c.Server, localServer))
+		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", c.Name, part)
+		o["spec"] = applicationSpec(t, part, c.Name, c.argoDestination())
 		out = append(out, o)
 	}
+	own := map[string][]kobj.Object{"": out}
 	if !t.HealthChecks {
-		return out, nil
+		return own, nil
 	}
-	return out, map[string][]byte{"argocd-cm-patch.yaml": healthScripts(t)}
+	return own, map[string][]byte{"argocd-cm-patch.yaml": healthScripts(t)}
 }
 
-// applicationSet returns one that makes an Application for each cluster.
-func applicationSet(t Tree, part string, wave int) kobj.Object {
-	var clusters []any
+// argoDestination returns where an Application of the cluster goes.
+func (c Cluster) argoDestination() map[string]any {
+	if c.Destination != "" {
+		return map[string]any{"name": c.Destination}
+	}
+	return map[string]any{"server": cmp.Or(c.Server, localServer)}
+}
+
+// applicationSet returns one that makes an Application for each cluster. Unless
+// the workspace says otherwise, it deletes none, its own end included, and
+// deleting one by hand leaves what it applied.
+func applicationSet(t Tree, part string) kobj.Object {
+	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", part)
+	var elements []any
 	for _, c := range t.Clusters {
-		clusters = append(clusters, map[string]any{"cluster": c.Name, "server": cmp.Or(c.Server, localServer)})
+		element := c.argoDestination()
+		element["application"], element["cluster"] = t.GitOps.named(c.Name, part), c.Name
+		elements = append(elements, element)
 	}
-	o := kobj.New("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.Namespace, "quayside-"+part)
-	o["spec"] = map[string]any{
+	generator := map[string]any{"list": map[string]any{"elements": elements}}
+	name, cluster := "{{.application}}", "{{.cluster}}"
+	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
+	if r := t.GitOps.Clusters; r != nil {
+		generator = map[string]any{"clusters": map[string]any{"selector": fields(&r.Selector)}}
+		name, cluster = t.GitOps.Name+"-{{.nameNormalized}}-"+part, "{{.name}}"
+		destination = map[string]any{"server": "{{.server}}"}
+		if len(t.Clusters) == 1 {
+			cluster = t.Clusters[0].Name
+		}
+	}
+	metadata := map[string]any{"name": name}
+	if len(t.GitOps.Labels) > 0 {
+		metadata["labels"] = kobj.Copy(kobj.Map(o, "metadata", "labels"))
+	}
+	spec := map[string]any{
 		"goTemplate": true, "goTemplateOptions": kobj.Values("missingkey=error"),
-		"generators": []any{map[string]any{"list": map[string]any{"elements": clusters}}},
-		"template": map[string]any{
-			"metadata": map[string]any{"name": "quayside-{{.cluster}}-" + part, "annotations": map[string]any{argoWave: strconv.Itoa(wave)}},
-			"spec":     applicationSpec(t, part, "{{.cluster}}", "{{.server}}"),
-		},
+		"generators": []any{generator},
+		"template":   map[string]any{"metadata": metadata, "spec": applicationSpec(t, part, cluster, destination)},
+		// A person's leave to delete, which would be taken off again at once.
+		"preservedFields": map[string]any{"annotations": kobj.Values(argoApproved)},
 	}
+	if t.GitOps.RemovedClusters != Delete {
+		spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": true, "applicationsSync": "create-update"}
+		o = kobj.With(o, kobj.Values(argoFinalizer), "metadata", "finalizers")
+	}
+	o["spec"] = spec
 	return o
 }
 
 // applicationSpec returns the spec of one part's Application of a cluster.
-func applicationSpec(t Tree, part, cluster, server string) map[string]any {
+func applicationSpec(t Tree, part, cluster string, destination map[string]any) map[string]any {
 	g := t.GitOps
-	source := map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, "clusters", cluster)}
-	switch part {
-	case "crds":
-		source["path"], source["directory"] = path.Join(g.Path, "crds"), map[string]any{"recurse": true}
-	case reporterDir:
-		source["path"] = path.Join(g.Path, "clusters", cluster, reporterDir)
+	source := func(dir ...string) map[string]any {
+		return map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, path.Join(dir...))}
 	}
-	spec := map[string]any{
-		"project": g.Project, "source": source, "destination": map[string]any{"server": server},
-		"syncPolicy": map[string]any{"syncOptions": kobj.Values("ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true")},
+	policy := g.SyncPolicy
+	policy.Retry = cmp.Or(policy.Retry, &Retry{Limit: 5, Backoff: Backoff{Duration: "15s", Factor: 2, MaxDuration: "3m"}})
+	policy.SyncOptions = slices.Concat([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions)
+	spec := map[string]any{"project": g.Project, "destination": destination, "syncPolicy": fields(&policy)}
+	var ignored []any
+	if part == reporterDir {
+		spec["source"] = source("clusters", cluster, reporterDir)
+	} else {
+		crds := source(t.crdsDir(cluster))
+		if !t.OwnCRDs {
+			crds["directory"] = map[string]any{"recurse": true}
+		}
+		spec["sources"] = []any{crds, source("clusters", cluster)}
+		ignored = ignoredDifferences(t)
 	}
-	if ignored := ignoredDifferences(t, part); len(ignored) > 0 {
+	for i := range g.IgnoreDifferences {
+		ignored = append(ignored, fields(&g.IgnoreDifferences[i]))
+	}
+	if len(ignored) > 0 {
 		spec["ignoreDifferences"] = ignored
 	}
 	return spec
 }
 
 // ignoredDifferences names the fields that a controller fills in with a CA.
-func ignoredDifferences(t Tree, part string) []any {
+func ignoredDifferences(t Tree) []any {
 	var out []any
-	if part == reporterDir {
-		return nil
-	}
 	for _, o := range t.Objects {
-		if kobj.IsCRD(o) != (part == "crds") || !certificates.Injected(o) {
+		if !certificates.Injected(o) {
 			continue
 		}
 		pointers := []string{"/spec/caBundle"}
@@ -174,16 +247,33 @@ func mergeOptions(have string, more []string) string {
 	return strings.Join(out, ",")
 }
 
-// wave returns the sync wave of an object, by its place in phases.
-func wave(o kobj.Object) int {
+// wave returns the sync wave of an object, by its place in phases. A wave waits
+// until all before it are healthy, so that nothing may stand before what makes it
+// so: the operators that others need come before these, with their own
+// certificates beside their programs.
+func wave(o kobj.Object, first bool) int {
 	switch {
 	case o.Is("", "Namespace"):
 		return -40
 	case kobj.IsCRD(o):
 		return -30
-	case o.Is("cert-manager.io", "Issuer"), o.Is("cert-manager.io", "Certificate"):
+	case first && certificate(o):
+		return firstWaves
+	case first:
+		return firstWaves + phaseWave(o)/10
+	case certificate(o):
 		return -15
 	}
+	return phaseWave(o)
+}
+
+// firstWaves is the wave of the programs that others need, two from either end of
+// those of their operators.
+const firstWaves = -25
+
+// phaseWave returns the wave of an object among those of its operator, from -20
+// to 20.
+func phaseWave(o kobj.Object) int {
 	switch p := Phase(o); {
 	case slices.Contains([]string{"ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}, o.Kind()) && BuiltinGroup(o.Group()):
 		return -20

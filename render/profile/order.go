@@ -20,7 +20,7 @@ func phases() [][]string {
 		{"CustomResourceDefinition"},
 		{"ClusterRole", "Role"},
 		{"ClusterRoleBinding", "RoleBinding"},
-		{"Service", "Issuer", "Certificate", "OperatorCondition"},
+		{"Service", "Issuer", "ClusterIssuer", "Certificate", "OperatorCondition"},
 		{"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"},
 		{"VerticalPodAutoscaler", "HorizontalPodAutoscaler"},
 		{"PrometheusRule", "ServiceMonitor", "PodMonitor", "ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin"},

@@ -9,10 +9,10 @@ const Plain Name = "plain"
 
 type plain struct{}
 
-func (plain) Adorn(o kobj.Object) kobj.Object             { return o }
+func (plain) Adorn(o kobj.Object, _ bool) kobj.Object     { return o }
 func (plain) AdornInstallation(o kobj.Object) kobj.Object { return o }
 func (plain) Namespace() string                           { return "" }
 func (plain) Kind() string                                { return "" }
-func (plain) Needed(GitOps) []Field                       { return nil }
+func (plain) Faults(GitOps, []Cluster) []Fault            { return nil }
 
-func (plain) Apply(Tree) ([]kobj.Object, map[string][]byte) { return nil, nil }
+func (plain) Apply(Tree) (map[string][]kobj.Object, map[string][]byte) { return nil, nil }

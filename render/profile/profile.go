@@ -10,6 +10,7 @@ package profile
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,8 +23,9 @@ type Name string
 
 // Profile is what one tool wants of a tree.
 type Profile interface {
-	// Adorn returns an object of the tree with what the tool wants on it.
-	Adorn(o kobj.Object) kobj.Object
+	// Adorn returns an object of the tree with what the tool wants on it. first
+	// says that it belongs to an operator that others need: see IssuesCertificates.
+	Adorn(o kobj.Object, first bool) kobj.Object
 
 	// AdornInstallation returns an Installation with what lets it be applied
 	// without waiting for the reporter, before Adorn.
@@ -36,23 +38,21 @@ type Profile interface {
 	// Application". It is empty for a profile without objects of its own.
 	Kind() string
 
-	// Needed returns what the profile cannot do without to render those, by
-	// field of spec.gitops, in the order in which it is asked for.
-	Needed(g GitOps) []Field
+	// Faults returns why the tool cannot be told to apply a tree to the clusters,
+	// in the order of the fields.
+	Faults(g GitOps, clusters []Cluster) []Fault
 
-	// Apply returns the objects that make the tool apply the tree, and files
-	// that lie beside them and that nothing applies, by name. All that is
-	// needed is there.
-	Apply(t Tree) (own []kobj.Object, beside map[string][]byte)
+	// Apply returns the objects that make the tool apply the tree, by the
+	// directory that they are to lie in, and files that lie beside them and that
+	// nothing applies, by name. There are no Faults.
+	Apply(t Tree) (own map[string][]kobj.Object, beside map[string][]byte)
 }
-
-// Field is a field of spec.gitops with its value.
-type Field struct{ Name, Value string }
 
 // Tree is what a profile is told of a tree.
 type Tree struct {
 	GitOps       GitOps
 	Clusters     []Cluster
+	OwnCRDs      bool          // a cluster's CRDs are those of clusters/<name>/crds, not all of crds
 	HealthChecks bool          // health snippets for the provided APIs
 	APIs         []catalog.GVK // custom resources that the operators provide, sorted
 	Objects      []kobj.Object // of the base, CRDs included
@@ -61,28 +61,29 @@ type Tree struct {
 
 // Cluster is one overlay: clusters/<name>.
 type Cluster struct {
-	Name   string // "prod"
-	Server string // "https://kubernetes.default.svc", the cluster itself where empty
+	Name        string // "prod"
+	Server      string // "https://prod.example.com:6443", where Argo CD has the cluster …
+	Destination string // … or the name by which it has it; the cluster that it runs in where both are empty
+	KubeConfig  string // name of the Secret by which Flux on another cluster reaches it; empty: its own Flux applies it
+}
+
+// crdsDir returns the directory of a cluster's CRDs in the tree.
+func (t Tree) crdsDir(cluster string) string {
+	if t.OwnCRDs {
+		return path.Join("clusters", cluster, crdsDir)
+	}
+	return crdsDir
 }
 
 // Workload is the reporter's Deployment; its overlay is clusters/<name>/reporter.
 type Workload struct{ Namespace, Name string }
 
-// GitOps is where the tree will live.
-type GitOps struct {
-	RepoURL    string // "https://git.example.com/fleet.git"
-	Revision   string // "main"
-	Path       string // "rendered"
-	Namespace  string // "argocd"
-	Project    string // "default"
-	SourceKind string // "GitRepository"
-	SourceName string // "fleet"
-
-	SourceNamespace string // of the Flux source; empty: Namespace
-}
-
-// reporterDir is the directory of the reporter's overlay within a cluster's.
-const reporterDir = "reporter"
+// crdsDir and reporterDir are the directories of the CRDs, in the tree or within
+// a cluster's overlay, and of the reporter's overlay within a cluster's.
+const (
+	crdsDir     = "crds"
+	reporterDir = "reporter"
+)
 
 // line is one line of the table.
 type line struct {
@@ -120,15 +121,21 @@ func Of(name Name) (Profile, error) {
 // Enum returns the names that a Name may be, for the schema.
 func (Name) Enum() []string { return Names() }
 
-// Missing returns the fields that a profile needs and that have no value.
-func Missing(p Profile, g GitOps) []string {
-	var out []string
-	for _, f := range p.Needed(g) {
-		if f.Value == "" {
-			out = append(out, f.Name)
-		}
-	}
-	return out
+// IssuesCertificates reports whether an API is one by which quayside has
+// certificates issued. The operator that provides it has to run before those that
+// wait for their certificates do, whether or not any of them is there today: what
+// is applied in which order does not change with what stands beside it.
+func IssuesCertificates(api catalog.GVK) bool {
+	return api.Group == certManagerGroup && slices.Contains(certificateKinds(), api.Kind)
+}
+
+const certManagerGroup = "cert-manager.io"
+
+func certificateKinds() []string { return []string{"Certificate", "Issuer", "ClusterIssuer"} }
+
+// certificate reports whether o is one, or issues one.
+func certificate(o kobj.Object) bool {
+	return IssuesCertificates(catalog.GVK{Group: o.Group(), Kind: o.Kind()})
 }
 
 // keepsData reports whether deleting o deletes what operators keep in it.

@@ -3,6 +3,7 @@ package profile_test
 import (
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,8 +30,8 @@ func objects() []kobj.Object {
 func given() profile.Tree {
 	return profile.Tree{
 		GitOps: profile.GitOps{
-			RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
-			SourceKind: "GitRepository", SourceName: "fleet",
+			Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
+			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"},
 		},
 		Clusters: []profile.Cluster{{Name: "lab"}}, HealthChecks: true,
 		APIs: []catalog.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}}, Objects: objects(),
@@ -46,13 +47,14 @@ func TestProfiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, o := range objects() {
+			for i, o := range append(objects(), objects()...) {
+				first := i < len(objects())
 				before := kobj.Copy(o)
-				once := p.Adorn(o)
+				once := p.Adorn(o, first)
 				if !kobj.Equal(o, before) {
 					t.Errorf("%s was changed", o.Key())
 				}
-				if !kobj.Equal(once, p.Adorn(once)) {
+				if !kobj.Equal(once, p.Adorn(once, first)) {
 					t.Errorf("%s is another after the second time", o.Key())
 				}
 				stripped := kobj.Without(kobj.With(once, kobj.Map(o, "metadata", "annotations"), "metadata", "annotations"), "metadata", "annotations")
@@ -74,7 +76,7 @@ func TestProfiles(t *testing.T) {
 				t.Errorf("Kind is %q, Namespace %q, of %d objects", p.Kind(), p.Namespace(), len(own))
 			}
 			seen := map[kobj.Key]bool{}
-			for _, o := range own {
+			for _, o := range all(own) {
 				if seen[o.Key()] || o.Namespace() != "gitops" || !strings.HasSuffix(p.Kind(), strings.TrimSuffix(o.Kind(), "Set")) {
 					t.Errorf("%s stands twice, or is none of the tool's own", o.Key())
 				}
@@ -86,7 +88,7 @@ func TestProfiles(t *testing.T) {
 				}
 			}
 			for _, part := range []string{"rendered/crds", "rendered/clusters/lab", "rendered/clusters/lab/reporter"} {
-				if len(own) > 0 && !strings.Contains(text(own), part+"\n") {
+				if len(own) > 0 && !strings.Contains(text(all(own)), part+"\n") {
 					t.Errorf("nothing applies %s", part)
 				}
 			}
@@ -98,26 +100,59 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestNeeded takes away each field that a profile says it needs.
-func TestNeeded(t *testing.T) {
-	for _, name := range profile.Names() {
-		p, err := profile.Of(profile.Name(name))
+// all returns the objects of all directories, by these.
+func all(own map[string][]kobj.Object) []kobj.Object {
+	var out []kobj.Object
+	for _, dir := range slices.Sorted(maps.Keys(own)) {
+		out = append(out, own[dir]...)
+	}
+	return out
+}
+
+// TestFaults takes settings away that a profile needs, and has two clusters in
+// one place.
+func TestFaults(t *testing.T) {
+	in := func(clusters ...profile.Cluster) []profile.Cluster {
+		for i := range clusters {
+			clusters[i].Name = string(rune('a' + i))
+		}
+		return clusters
+	}
+	registered := given().GitOps
+	registered.Clusters = &profile.Registered{}
+	unsound := given().GitOps
+	unsound.Clusters = &profile.Registered{Selector: profile.Selector{MatchLabels: map[string]string{"a b": ""}}}
+	for name, c := range map[string]struct {
+		profile  profile.Name
+		gitops   profile.GitOps
+		clusters []profile.Cluster
+		want     []string // fields
+	}{
+		"ok/argocd":             {profile.ArgoCD, given().GitOps, in(profile.Cluster{}, profile.Cluster{Server: "https://b"}, profile.Cluster{Destination: "b"}), nil},
+		"ok/flux":               {profile.Flux, given().GitOps, in(profile.Cluster{}, profile.Cluster{}, profile.Cluster{KubeConfig: "c"}), nil},
+		"ok/plain":              {profile.Plain, profile.GitOps{}, in(profile.Cluster{}, profile.Cluster{}), nil},
+		"ok/registered":         {profile.ArgoCD, registered, in(profile.Cluster{}, profile.Cluster{}), nil},
+		"error/argocd":          {profile.ArgoCD, profile.GitOps{}, in(profile.Cluster{}), []string{"gitops.name", "gitops.namespace", "gitops.path", "gitops.project", "gitops.repoURL", "gitops.revision"}},
+		"error/flux":            {profile.Flux, profile.GitOps{}, in(profile.Cluster{}), []string{"gitops.name", "gitops.namespace", "gitops.path", "gitops.sourceRef.kind", "gitops.sourceRef.name"}},
+		"error/no server twice": {profile.ArgoCD, given().GitOps, in(profile.Cluster{}, profile.Cluster{}), []string{"clusters[1].server"}},
+		"error/local twice":     {profile.ArgoCD, given().GitOps, in(profile.Cluster{Server: "https://kubernetes.default.svc/"}, profile.Cluster{Destination: "in-cluster"}, profile.Cluster{}), []string{"clusters[1].destination", "clusters[2].server"}},
+		"error/server twice":    {profile.ArgoCD, given().GitOps, in(profile.Cluster{Server: "https://b"}, profile.Cluster{}, profile.Cluster{Server: "https://b/"}), []string{"clusters[2].server"}},
+		"error/name twice":      {profile.ArgoCD, given().GitOps, in(profile.Cluster{Destination: "b"}, profile.Cluster{Destination: "b"}), []string{"clusters[1].destination"}},
+		"error/both":            {profile.ArgoCD, given().GitOps, in(profile.Cluster{Destination: "b", Server: "https://b"}), []string{"clusters[0].destination"}},
+		"error/beside":          {profile.ArgoCD, registered, in(profile.Cluster{Server: "https://b"}, profile.Cluster{Destination: "b"}), []string{"clusters[0].server", "clusters[1].destination"}},
+		"error/selector":        {profile.ArgoCD, unsound, in(profile.Cluster{}), []string{"gitops.clusters.selector"}},
+		"error/reached twice":   {profile.Flux, given().GitOps, in(profile.Cluster{KubeConfig: "b"}, profile.Cluster{}, profile.Cluster{KubeConfig: "b"}), []string{"clusters[2].kubeConfig"}},
+	} {
+		p, err := profile.Of(c.profile)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if missing := profile.Missing(p, given().GitOps); len(missing) > 0 {
-			t.Errorf("%s: %v is missing, of all that there is", name, missing)
+		var got []string
+		for _, f := range p.Faults(c.gitops, c.clusters) {
+			got = append(got, f.Field)
 		}
-		all := map[string]bool{}
-		for _, f := range p.Needed(profile.GitOps{}) {
-			all[f.Name] = true
-		}
-		missing := map[string]bool{}
-		for _, f := range profile.Missing(p, profile.GitOps{}) {
-			missing[f] = true
-		}
-		if !maps.Equal(all, missing) || len(all) == 0 != (p.Kind() == "") {
-			t.Errorf("%s: needs %v, misses %v", name, all, missing)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: faults of %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -146,7 +181,7 @@ func TestSyncOptions(t *testing.T) {
 		"Replace=true,Replace=false":          "Replace=true,Prune=confirm,PruneLast=true,Delete=confirm",
 		"Delete=confirm,PruneLast=true,Prune": "Delete=confirm,PruneLast=true,Prune",
 	} {
-		o := p.Adorn(kobj.Annotate(kobj.New("v1", "Namespace", "", "ns"), map[string]string{key: have}))
+		o := p.Adorn(kobj.Annotate(kobj.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), false)
 		if got := kobj.Text(o, "metadata", "annotations", key); got != want {
 			t.Errorf("%q: got %q, want %q", have, got, want)
 		}

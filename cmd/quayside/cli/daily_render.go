@@ -41,7 +41,7 @@ func newRender(a *app) *cobra.Command {
 
 			With --stdout nothing is written: a cluster's overlay, including your own
 			patches, is built as 'kubectl kustomize' would build it, and printed after the
-			CustomResourceDefinitions that it needs.
+			CustomResourceDefinitions of the operators in it.
 
 			Exit codes: 0 done; 1 with --check, the tree is not what the lock says; 2 an
 			error.`),

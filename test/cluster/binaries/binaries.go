@@ -56,6 +56,10 @@ func Targets() []Target {
 		{Name: "argo", Program: "argosync", Package: "./cmd/argosync", module: "."},
 		fluxController("kustomize-controller", "."),
 		fluxController("source-controller", "fluxsource"), // it needs older modules than the rest
+		{
+			Name: "argocd", Program: "argocd", Package: ".", module: "argocd", // likewise
+			assets: []asset{{module: "github.com/argoproj/argo-cd/v3", dir: "manifests/crds", as: "crds"}},
+		},
 	}
 }
 
@@ -135,7 +139,7 @@ func (t Target) key(root string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s/%s %+v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, t)
 	files := []string{filepath.Join(root, t.module, "go.mod"), filepath.Join(root, t.module, "go.sum")}
-	if strings.HasPrefix(t.Package, "./") {
+	if strings.HasPrefix(t.Package, ".") {
 		sources, err := filepath.Glob(filepath.Join(root, t.module, t.Package, "*.go"))
 		if err != nil {
 			return "", err

@@ -1,0 +1,225 @@
+package render
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/render/profile"
+)
+
+// engines returns the options by which a GitOps tool is to apply the tree.
+func engines(name profile.Name, clusters ...Cluster) Options {
+	return Options{Profile: name, Clusters: clusters, GitOps: &GitOps{
+		Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "out", Namespace: "gitops", Project: "default",
+		SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}, Clusters: &profile.Registered{},
+	}}
+}
+
+// crdNames returns the names of a tree's CRDs below dir, as a GitOps tool reads the
+// directory: by its kustomization, else every file.
+func crdNames(t *testing.T, res *Result, dir string) []string {
+	t.Helper()
+	files := withUserFiles(res.Tree, nil)
+	if _, ok := files[path.Join(dir, kustomizationFile)]; !ok {
+		var all []string
+		for name := range files {
+			if strings.HasPrefix(name, dir+"/") && strings.HasSuffix(name, ".yaml") {
+				all = append(all, strings.TrimPrefix(name, dir+"/"))
+			}
+		}
+		slices.Sort(all)
+		files[path.Join(dir, kustomizationFile)] = kustomization(map[string]any{"resources": kobj.Values(all...)})
+	}
+	docs, err := build(files, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return namesOf(docs)
+}
+
+// namesOf returns the sorted names of the CRDs among documents.
+func namesOf(docs []document) []string {
+	var out []string
+	for _, d := range docs {
+		if kobj.IsCRD(d.head) {
+			out = append(out, d.head.Name())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestClusterGetsItsCRDs wants a cluster to get the CRDs that its operators ship,
+// by whatever applies them.
+func TestClusterGetsItsCRDs(t *testing.T) {
+	const conditions = "operatorconditions.operators.coreos.com"
+	shared := string(small("x", "1.0.0", "v1")["manifests/crd.yaml"].Data)
+	bundles := map[string]fstest.MapFS{
+		"a/x": small("x", "1.0.0", "v1", strings.ReplaceAll(shared, "thing", "more")), "b/y": small("y", "1.0.0", "v1", shared), "c/z": small("z", "1.0.0", "v1"),
+	}
+	everything := []string{"mores.x.io", conditions, "things.x.io", "things.y.io", "things.z.io"}
+	for name, globs := range map[string]map[string]struct {
+		operators []string
+		want      []string
+	}{
+		"all alike": {"one": {nil, everything}, "two": {[]string{"*/*"}, everything}},
+		"one":       {"one": {[]string{"b/*"}, []string{conditions, "things.x.io", "things.y.io"}}},
+		"several": {
+			"one": {[]string{"b/*"}, []string{conditions, "things.x.io", "things.y.io"}}, "two": {nil, everything},
+			"three": {[]string{"a/x"}, []string{"mores.x.io", conditions, "things.x.io"}}, "none": {[]string{"q/q"}, []string{conditions}},
+		},
+	} {
+		var clusters []Cluster
+		for cluster, c := range globs {
+			clusters = append(clusters, Cluster{Name: cluster, Operators: c.operators})
+		}
+		for _, tool := range []profile.Name{profile.ArgoCD, profile.Flux} {
+			res, err := renderSmall(bundles, nil, engines(tool, clusters...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for cluster, c := range globs {
+				dir := sourceOfCRDs(t, res, tool, cluster)
+				if got := crdNames(t, res, dir); !slices.Equal(got, c.want) {
+					t.Errorf("%s: %s gives %s, from %s, %v; want %v", name, tool, cluster, dir, got, c.want)
+				}
+				stream, err := StreamOverlay(res, nil, cluster)
+				if err != nil {
+					t.Fatal(err)
+				}
+				docs, err := build(map[string][]byte{"s/all.yaml": stream, "s/" + kustomizationFile: []byte("resources: [all.yaml]")}, "s")
+				if got := namesOf(docs); err != nil || !slices.Equal(got, c.want) {
+					t.Errorf("%s: the stream for %s has %v, %v; want %v", name, cluster, got, err, c.want)
+				}
+			}
+		}
+	}
+}
+
+// sourceOfCRDs returns the directory that the tool takes a cluster's CRDs from.
+func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) string {
+	t.Helper()
+	if tool == profile.Flux {
+		text, _ := res.Tree.Get("flux/" + cluster + "/kustomization-env-" + cluster + "-crds.yaml")
+		_, dir, ok := strings.Cut(string(text), "path: ./out/")
+		if dir, _, _ = strings.Cut(dir, "\n"); !ok {
+			t.Fatalf("%s: no path in %s", cluster, text)
+		}
+		return dir
+	}
+	text, _ := res.Tree.Get("argocd/applicationset-env-operators.yaml")
+	set := decoded(t, text)
+	source := kobj.Items(set, "spec", "template", "spec", "sources")[0]
+	dir := strings.TrimPrefix(kobj.Text(source, "path"), "out/")
+	dir = strings.ReplaceAll(dir, "{{.name}}", cluster)
+	if _, kustomized := res.Tree.Get(path.Join(dir, kustomizationFile)); kustomized == kobj.True(source, "directory", "recurse") {
+		t.Errorf("%s is read as a plain directory and has a kustomization: %v", dir, kustomized)
+	}
+	return dir
+}
+
+func decoded(t *testing.T, text []byte) Object {
+	t.Helper()
+	v, err := decodeV3(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// issuing returns an operator that provides the API of certificates, under a name
+// that does not say so, and two that ask for certificates.
+func issuing() map[string]fstest.MapFS {
+	trust := small("trust", "1.0.0", "v1")
+	for file, text := range trust {
+		text.Data = []byte(strings.NewReplacer("things.trust.io", "certificates.cert-manager.io", "group: trust.io", "group: cert-manager.io",
+			"kind: Thing", "kind: Certificate", "plural: things", "plural: certificates").Replace(string(text.Data)))
+		trust[file] = text
+	}
+	const hooks = "  webhookdefinitions: [{type: ValidatingAdmissionWebhook, generateName: v.x.io, deploymentName: d, containerPort: 443, sideEffects: None, admissionReviewVersions: [v1]}]\n"
+	bundles := map[string]fstest.MapFS{
+		"ops/trust": trust, "a/x": small("x", "1.0.0", "v1"),
+		"b/cert-manager": small("cert-manager", "1.0.0", "v1", "{kind: ClusterIssuer, apiVersion: cert-manager.io/v1, metadata: {name: ca}, spec: {selfSigned: {}}}"),
+	}
+	for name, b := range bundles {
+		if name != "ops/trust" {
+			b["manifests/csv.yaml"].Data = append(b["manifests/csv.yaml"].Data, hooks...)
+		}
+	}
+	return bundles
+}
+
+// TestIssuerComesFirst wants whoever issues certificates to run before what waits
+// for them, in Argo CD's waves and in Flux's Kustomizations.
+func TestIssuerComesFirst(t *testing.T) {
+	res, err := renderSmall(issuing(), nil, engines(profile.ArgoCD))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waves := map[string][]int{}
+	for _, r := range res.Objects {
+		wave, err := strconv.Atoi(kobj.Text(r.Object, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := r.Object.Kind()
+		if kind == "Deployment" {
+			kind += map[bool]string{true: " that issues"}[r.Object.Namespace() == "ops"]
+		}
+		waves[kind] = append(waves[kind], wave)
+	}
+	for _, pair := range [][2]string{
+		{"CustomResourceDefinition", "Deployment that issues"}, {"Namespace", "Deployment that issues"}, {"Deployment that issues", "Issuer"},
+		{"Deployment that issues", "ClusterIssuer"}, {"Deployment that issues", "Certificate"}, {"Certificate", "Deployment"},
+		{"ClusterIssuer", "Deployment"}, {"Deployment", "ValidatingWebhookConfiguration"},
+	} {
+		before, after := waves[pair[0]], waves[pair[1]]
+		if len(before) == 0 || len(after) == 0 || slices.Max(before) >= slices.Min(after) {
+			t.Errorf("%s in waves %v does not come before %s in %v", pair[0], before, pair[1], after)
+		}
+	}
+}
+
+// TestFluxStages wants the two Kustomizations of an overlay to apply all of it
+// between them, nothing twice, with the issuer of certificates in the first.
+func TestFluxStages(t *testing.T) {
+	res, err := renderSmall(issuing(), nil, engines(profile.Flux, Cluster{Name: "lab"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := withUserFiles(res.Tree, nil)
+	files["clusters/lab/kustomization.yaml"] = []byte("resources: [generated, mine.yaml]\n")
+	files["clusters/lab/mine.yaml"] = []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: a}}")
+	stage := func(name string) map[Key]bool {
+		text, _ := res.Tree.Get("flux/lab/kustomization-env-lab-" + name + ".yaml")
+		files["stage/kustomization.yaml"] = kustomization(map[string]any{
+			"resources": kobj.Values("../clusters/lab"), "patches": kobj.At(decoded(t, text), "spec", "patches"),
+		})
+		docs, err := build(files, "stage")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[Key]bool{}
+		for _, d := range docs {
+			out[d.head.Key()] = true
+		}
+		return out
+	}
+	first, rest := stage("platform"), stage("operators")
+	docs, err := build(files, "clusters/lab")
+	if err != nil || len(first)+len(rest) != len(docs) {
+		t.Errorf("%d and %d objects of %d, %v", len(first), len(rest), len(docs), err)
+	}
+	for _, d := range docs {
+		o := d.head
+		if want := o.Is("", "Namespace") || o.Namespace() == "ops" || strings.HasPrefix(o.Name(), "ops."); first[o.Key()] != want || rest[o.Key()] == want {
+			t.Errorf("%s: in the first %v, in the rest %v", o.Key(), first[o.Key()], rest[o.Key()])
+		}
+	}
+}

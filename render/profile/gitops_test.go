@@ -1,0 +1,238 @@
+package profile_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/render/profile"
+)
+
+// applied returns what a profile applies a tree by.
+func applied(t *testing.T, name profile.Name, tree profile.Tree) map[string][]kobj.Object {
+	t.Helper()
+	p, err := profile.Of(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, _ := p.Apply(tree)
+	return own
+}
+
+// TestKeeps wants nothing to be deleted with a cluster, an ApplicationSet or a
+// Kustomization, unless the workspace says so.
+func TestKeeps(t *testing.T) {
+	for _, removed := range []string{"", profile.Keep, profile.Delete} {
+		keep := removed != profile.Delete
+		tree := given()
+		tree.GitOps.RemovedClusters = removed
+		tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", Destination: "b"}}
+		for _, o := range applied(t, profile.ArgoCD, tree)[""] {
+			policy := kobj.Map(o, "spec", "syncPolicy")
+			if kept := kobj.True(policy, "preserveResourcesOnDeletion") && kobj.Text(policy, "applicationsSync") == "create-update"; kept != keep {
+				t.Errorf("%q: %s has syncPolicy %v", removed, o.Key(), policy)
+			}
+			if lets := len(kobj.Texts(o, "metadata", "finalizers")) > 0; lets != keep {
+				t.Errorf("%q: %s lets go of its Applications: %v", removed, o.Key(), lets)
+			}
+			if got := kobj.Texts(o, "spec", "preservedFields", "annotations"); !slices.Contains(got, "argocd.argoproj.io/deletion-approved") {
+				t.Errorf("%s takes a person's confirmation away", o.Key())
+			}
+		}
+		for _, o := range all(applied(t, profile.Flux, tree)) {
+			if kept := kobj.Text(o, "spec", "deletionPolicy") == "Orphan"; kept != keep {
+				t.Errorf("%q: %s has deletionPolicy %q", removed, o.Key(), kobj.Text(o, "spec", "deletionPolicy"))
+			}
+		}
+		// What an Application is made by does not change with the number of
+		// clusters where its end would be that of the operators.
+		tree.Clusters = tree.Clusters[:1]
+		for _, o := range applied(t, profile.ArgoCD, tree)[""] {
+			if single := o.Kind() == "Application"; single != keep || single && len(kobj.Texts(o, "metadata", "finalizers")) > 0 {
+				t.Errorf("%q: of one cluster: %s with finalizers %v", removed, o.Key(), kobj.Texts(o, "metadata", "finalizers"))
+			}
+		}
+	}
+}
+
+// TestEnvironments wants the objects of two environments to have no name in
+// common, and those of one to keep theirs whatever the number of clusters.
+func TestEnvironments(t *testing.T) {
+	names := func(p profile.Name, environment string, clusters ...profile.Cluster) []string {
+		tree := given()
+		tree.GitOps.Name, tree.Clusters = environment, clusters
+		var out []string
+		for _, o := range all(applied(t, p, tree)) {
+			out = append(out, o.Name())
+			for _, g := range kobj.Items(o, "spec", "generators") {
+				for _, e := range kobj.Items(g, "list", "elements") {
+					out = append(out, kobj.Text(e, "application"))
+				}
+			}
+		}
+		return out
+	}
+	a, b := profile.Cluster{Name: "a"}, profile.Cluster{Name: "b", Server: "https://b"}
+	for _, p := range []profile.Name{profile.ArgoCD, profile.Flux} {
+		one, two := names(p, "stage", a), names(p, "stage", a, b)
+		for _, name := range one {
+			if !slices.Contains(two, name) {
+				t.Errorf("%s: %s goes when there is another cluster: %v", p, name, two)
+			}
+		}
+		for _, name := range append(two, names(p, "stage-with-a-name-as-long-as-a-label-in-kubernetes-may-be-at-most", a, b)...) {
+			if !strings.HasPrefix(name, "stage-") || len(name) > 63 || slices.Contains(names(p, "prod", a, b), name) {
+				t.Errorf("%s: name %s", p, name)
+			}
+		}
+	}
+}
+
+// TestDestinations wants each Application to go where its cluster is.
+func TestDestinations(t *testing.T) {
+	tree := given()
+	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", Server: "https://b"}, {Name: "c", Destination: "known-as"}}
+	set := applied(t, profile.ArgoCD, tree)[""][0]
+	want := []any{
+		map[string]any{"application": "env-a-operators", "cluster": "a", "server": "https://kubernetes.default.svc"},
+		map[string]any{"application": "env-b-operators", "cluster": "b", "server": "https://b"},
+		map[string]any{"application": "env-c-operators", "cluster": "c", "name": "known-as"},
+	}
+	if d := cmp.Diff(want, kobj.List(kobj.Items(set, "spec", "generators")[0], "list", "elements")); d != "" {
+		t.Error(d)
+	}
+	tree.Clusters = tree.Clusters[2:]
+	if got := kobj.Map(applied(t, profile.ArgoCD, tree)[""][0], "spec", "destination"); !cmp.Equal(got, map[string]any{"name": "known-as"}) {
+		t.Errorf("one cluster: destination %v", got)
+	}
+
+	tree.GitOps.Clusters = &profile.Registered{Selector: profile.Selector{MatchLabels: map[string]string{"env": "lab"}}}
+	for clusters, dir := range map[int]string{1: "lab", 2: "{{.name}}"} {
+		tree.Clusters = []profile.Cluster{{Name: "lab"}, {Name: "prod"}}[:clusters]
+		set = applied(t, profile.ArgoCD, tree)[""][0]
+		if got := kobj.Text(kobj.Items(set, "spec", "generators")[0], "clusters", "selector", "matchLabels", "env"); got != "lab" {
+			t.Errorf("%d overlays: the selector has env=%q", clusters, got)
+		}
+		spec := kobj.Map(set, "spec", "template", "spec")
+		if got := kobj.Text(kobj.Items(spec, "sources")[1], "path"); got != "rendered/clusters/"+dir || kobj.Text(spec, "destination", "server") != "{{.server}}" {
+			t.Errorf("%d overlays: %s goes to %v", clusters, got, kobj.Map(spec, "destination"))
+		}
+	}
+}
+
+// TestSyncPolicy takes everything that spec.gitops says of Applications to them.
+func TestSyncPolicy(t *testing.T) {
+	tree := given()
+	tree.GitOps.Labels = map[string]string{"team": "platform"}
+	tree.GitOps.SyncPolicy = profile.SyncPolicy{
+		Automated: &profile.Automated{Prune: true, SelfHeal: true}, SyncOptions: []string{"ServerSideApply=true"},
+		Retry: &profile.Retry{Limit: -1, Backoff: profile.Backoff{Duration: "1m"}},
+	}
+	tree.GitOps.IgnoreDifferences = []profile.IgnoreDifference{{Kind: "Deployment", Group: "apps", JSONPointers: []string{"/spec/replicas"}}}
+	for _, clusters := range [][]profile.Cluster{{{Name: "a"}}, {{Name: "a"}, {Name: "b", Server: "https://b"}}} {
+		tree.Clusters = clusters
+		for _, o := range applied(t, profile.ArgoCD, tree)[""] {
+			app := o
+			if o.Kind() == "ApplicationSet" {
+				app = kobj.Map(o, "spec", "template")
+			}
+			policy := map[string]any{
+				"automated":   map[string]any{"prune": true, "selfHeal": true},
+				"retry":       map[string]any{"limit": int64(-1), "backoff": map[string]any{"duration": "1m"}},
+				"syncOptions": kobj.Values("ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true", "ServerSideApply=true"),
+			}
+			if d := cmp.Diff(policy, kobj.Map(app, "spec", "syncPolicy")); d != "" {
+				t.Errorf("%s: %s", o.Key(), d)
+			}
+			ignored := kobj.Items(app, "spec", "ignoreDifferences")
+			if len(ignored) == 0 || kobj.Text(ignored[len(ignored)-1], "kind") != "Deployment" || kobj.Text(app, "metadata", "labels", "team") != "platform" {
+				t.Errorf("%s: ignores %v, labels %v", o.Key(), ignored, kobj.Map(app, "metadata", "labels"))
+			}
+		}
+	}
+	tree.GitOps.SyncPolicy = profile.SyncPolicy{}
+	policy := kobj.Map(applied(t, profile.ArgoCD, tree)[""][0], "spec", "template", "spec", "syncPolicy")
+	if policy["automated"] != nil || kobj.At(policy, "retry", "limit") != int64(5) {
+		t.Errorf("without a word of it: %v", policy)
+	}
+}
+
+// TestOrder wants nothing to stand before what makes it healthy, in Argo CD's
+// waves: a wave waits for those before it.
+func TestOrder(t *testing.T) {
+	p, err := profile.Of(profile.ArgoCD)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wave := func(apiVersion, kind string, first bool) int {
+		o := p.Adorn(kobj.New(apiVersion, kind, "ns", "x"), first)
+		n, err := strconv.Atoi(kobj.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const certs, apps, rbac = "cert-manager.io/v1", "apps/v1", "rbac.authorization.k8s.io/v1"
+	order := [][]int{
+		{wave("v1", "Namespace", false), wave("v1", "Namespace", true)},
+		{wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", false), wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", true)},
+		{wave(rbac, "ClusterRole", true), wave("v1", "ServiceAccount", true)},
+		{wave("v1", "Service", true)},
+		// Its own certificates come from its own program.
+		{wave(apps, "Deployment", true), wave(certs, "Issuer", true), wave(certs, "Certificate", true)},
+		{wave("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", true)},
+		{wave("example.com/v1", "Thing", true)},
+		{wave(rbac, "ClusterRole", false), wave("v1", "ServiceAccount", false)},
+		{wave(certs, "Issuer", false), wave(certs, "ClusterIssuer", false), wave(certs, "Certificate", false)},
+		{wave("v1", "Service", false)},
+		{wave(apps, "Deployment", false)},
+		{wave("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", false)},
+		{wave("example.com/v1", "Thing", false)},
+	}
+	for i, waves := range order {
+		if slices.Min(waves) != slices.Max(waves) || i > 0 && waves[0] <= order[i-1][0] {
+			t.Errorf("place %d has waves %v, the one before it %v", i, waves, order[max(i-1, 0)])
+		}
+	}
+}
+
+// TestFluxClusters wants a directory for each cluster, with nothing of another,
+// and its Kustomizations one after the other.
+func TestFluxClusters(t *testing.T) {
+	tree := given()
+	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", KubeConfig: "b-kubeconfig"}}
+	for _, own := range []bool{false, true} {
+		tree.OwnCRDs = own
+		for cluster, objects := range applied(t, profile.Flux, tree) {
+			crds := map[bool]string{false: "./rendered/crds", true: "./rendered/clusters/" + cluster + "/crds"}[own]
+			overlay := "./rendered/clusters/" + cluster
+			type line struct{ Name, Path, After, Secret string }
+			secret := map[string]string{"b": "b-kubeconfig"}[cluster]
+			prefix := "env-" + cluster + "-"
+			want := []line{
+				{prefix + "crds", crds, "", secret},
+				{prefix + "platform", overlay, prefix + "crds", secret},
+				{prefix + "operators", overlay, prefix + "platform", secret},
+				{prefix + "reporter", overlay + "/reporter", prefix + "crds", secret},
+			}
+			var got []line
+			for _, o := range objects {
+				l := line{Name: o.Name(), Path: kobj.Text(o, "spec", "path"), Secret: kobj.Text(o, "spec", "kubeConfig", "secretRef", "name")}
+				for _, d := range kobj.Items(o, "spec", "dependsOn") {
+					l.After = kobj.Text(d, "name")
+				}
+				got = append(got, l)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s: %s", cluster, d)
+			}
+		}
+	}
+	if got := len(applied(t, profile.Flux, tree)); got != 2 {
+		t.Errorf("%d directories, want one for each cluster", got)
+	}
+}

@@ -1,0 +1,85 @@
+// Command argocd is what the tests need of Argo CD 3.2, in one binary: the
+// application controller, the ApplicationSet controller and the repo server,
+// and what these need beside them, a Redis and a kustomize.
+//
+//	argocd COMPONENT [FLAGS]
+//	argocd redis ADDRESS
+//
+// The repo server finds kustomize as a program of that name in its PATH, such as
+// a link to this one.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/alicebob/miniredis/v2"
+	applications "github.com/argoproj/argo-cd/v3/cmd/argocd-application-controller/commands"
+	applicationsets "github.com/argoproj/argo-cd/v3/cmd/argocd-applicationset-controller/commands"
+	repositories "github.com/argoproj/argo-cd/v3/cmd/argocd-repo-server/commands"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/cmd/kustomize"
+)
+
+func main() {
+	if err := run(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run runs the component that the program is called by, or that its first
+// argument names.
+func run(args []string) error {
+	name, args := filepath.Base(args[0]), args[1:]
+	if name == "argocd" && len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	var c *cobra.Command
+	switch name {
+	case "application-controller":
+		c = applications.NewCommand()
+	case "applicationset-controller":
+		c = applicationsets.NewCommand()
+	case "repo-server":
+		c = repositories.NewCommand()
+	case "kustomize":
+		return kustomized(args)
+	case "redis":
+		return redis(args)
+	default:
+		return fmt.Errorf("no component %q", name)
+	}
+	c.SetArgs(args)
+	return c.Execute()
+}
+
+// kustomized is as much of kustomize as the repo server asks for: build, and
+// which version it is.
+func kustomized(args []string) error {
+	if len(args) > 0 && args[0] == "version" {
+		fmt.Println("v5.7.1")
+		return nil
+	}
+	c := kustomize.NewCmdKustomize(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	c.SetArgs(args[1:])
+	return c.Execute()
+}
+
+// redis serves until the process is asked to end.
+func redis(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	server := miniredis.NewMiniRedis()
+	if err := server.StartAddr(args[0]); err != nil {
+		return err
+	}
+	defer server.Close()
+	<-ctx.Done()
+	return nil
+}
