@@ -19,8 +19,8 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 	at, faults := lines.pos(r.at), len(b.faults)
 	b.written.resetBytes(r.out)
 	d := &decoder{file: file, in: &b.written, whole: true, base: at, b: b, sel: sel}
-	o := &object{pos: at, schema: b.intern(r.schema)}
-	if err := d.object(o); err != nil || len(b.faults) > faults {
+	o, err := d.object(at, b.intern(r.schema))
+	if err != nil || len(b.faults) > faults {
 		b.faults = b.faults[:faults]
 		return false
 	}

@@ -34,10 +34,13 @@ type builder struct {
 	texts  map[string]string
 	values map[string][]byte
 
+	forms *forms
+
 	// Memory that is used again for every file.
 	window    *bufio.Reader
 	file      *scanner
 	inner     *scanner // reads embedded manifests
+	object    object   // that is decoded
 	documents documents
 	walker    blockyaml.Walker
 	rewriter  rewriter
@@ -49,7 +52,9 @@ type builder struct {
 }
 
 func newBuilder() *builder {
+	f := newForms()
 	return &builder{
+		forms: f, rewriter: rewriter{root: f.document()},
 		deprecated: map[string]diag.Pos{}, texts: map[string]string{}, values: map[string][]byte{},
 		window: bufio.NewReaderSize(nil, beginSize), file: &scanner{}, inner: &scanner{},
 	}

@@ -83,6 +83,9 @@ type decoder struct {
 	b     *builder
 	sel   *selector
 
+	path    []step // to the value that is read
+	lenient bool   // a value of a wrong type, or too large, is none
+
 	places []yamlnode.Place // of the YAML that in was made of
 	lines  int              // how many lines stand before it
 }
@@ -102,8 +105,8 @@ func (d *decoder) stream() error {
 		switch kind := d.in.kind(); kind {
 		case '{':
 			d.from = d.in.at()
-			o := &object{pos: d.here()}
-			if err := d.object(o); err != nil {
+			o, err := d.object(d.here(), "")
+			if err != nil {
 				return d.syntax(err)
 			}
 			d.b.add(o, d.sel)
@@ -160,34 +163,38 @@ func (d *decoder) syntax(err error) error {
 	}
 }
 
-// member is one field of an object that came before the schema.
-type member struct {
+// heldField is a field of an object that came before its schema.
+type heldField struct {
 	name string
 	raw  []byte
 }
 
-// object decodes one object into o, which has its position and, where that is
-// known already, its schema.
-func (d *decoder) object(o *object) error {
-	var early []member
+// object decodes one object at pos, which is valid until the next call. schema
+// is given where it is known already.
+func (d *decoder) object(pos diag.Pos, schema string) (*object, error) {
+	o := &d.b.object
+	*o = object{pos: pos, schema: schema}
+	var early []heldField
 	for d.in.enter(); d.in.more(); {
 		name := d.in.name()
 		switch {
 		case string(name) == "schema":
-			o.schema = d.text(field{name: "schema"}, maxName)
+			d.path = append(d.path[:0], step{name: "schema"})
+			o.schema = d.text(maxName)
+			d.path = d.path[:0]
 		case o.schema == "":
-			m := member{name: string(name)} // before the name is gone
+			m := heldField{name: string(name)} // before the name is gone
 			m.raw = bytes.Clone(d.in.raw())
 			early = append(early, m)
 		default:
-			d.member(o, name)
+			d.b.forms.schemas[o.schema].field(d, o, name)
 		}
 	}
 	if err := d.in.failed(); err != nil {
-		return err
+		return nil, err
 	}
 	o.span = d.span()
-	return d.early(o, early)
+	return o, d.early(o, early)
 }
 
 // span returns where the object that was just read lies.
@@ -199,98 +206,112 @@ func (d *decoder) span() catalog.Span {
 }
 
 // early decodes the fields that came before the schema.
-func (d *decoder) early(o *object, members []member) error {
+func (d *decoder) early(o *object, members []heldField) error {
 	if o.schema == "" {
 		return nil
 	}
 	for _, m := range members {
 		sub := d.b.text(d.file, o.pos, m.raw, d.sel)
-		if sub.member(o, []byte(m.name)); sub.in.failed() != nil {
+		if d.b.forms.schemas[o.schema].field(sub, o, []byte(m.name)); sub.in.failed() != nil {
 			return sub.in.failed()
 		}
 	}
 	return nil
 }
 
-// field says what a value is of, for faults: "image", "entries[3].name".
-type field struct {
-	list string // the list that the value is in, or ""
-	n    int    // and its place there
+// step is a step on the way to a value: into a field, or into the nth element of
+// a list.
+type step struct {
 	name string
+	n    int // where name is ""
 }
 
-// String returns the field as a user would write it.
-func (f field) String() string {
-	switch {
-	case f.list == "":
-		return f.name
-	case f.name == "":
-		return fmt.Sprintf("%s[%d]", f.list, f.n)
-	default:
-		return fmt.Sprintf("%s[%d].%s", f.list, f.n, f.name)
+// where returns the path to the value that is read, as a user would write it:
+// "entries[3].name".
+func (d *decoder) where() string {
+	var path strings.Builder
+	for i, s := range d.path {
+		switch {
+		case s.name == "":
+			fmt.Fprintf(&path, "[%d]", s.n)
+		case i > 0:
+			path.WriteString("." + s.name)
+		default:
+			path.WriteString(s.name)
+		}
 	}
+	return path.String()
 }
 
 // text reads a string of at most limit bytes. Null is "". Anything else is a
 // fault, and "".
-func (d *decoder) text(f field, limit int) string {
-	switch d.in.kind() {
-	case '"':
-		at := d.in.at()
-		text := d.in.text()
-		if len(text) > limit {
-			d.b.faults.Addf(d.at(at), "%s of %d bytes: want at most %d", f, len(text), limit)
-			return ""
-		}
-		return d.b.intern(text)
-	case 'n':
-		d.in.skip()
-		return ""
-	default:
-		d.wrong(f, "a string")
+func (d *decoder) text(limit int) string {
+	if d.in.kind() != '"' {
+		d.wrong("a string")
 		return ""
 	}
+	text := d.in.text()
+	if len(text) <= limit {
+		return d.b.intern(text)
+	}
+	if !d.lenient {
+		d.b.faults.Addf(d.at(d.in.begun()), "%s of %d bytes: want at most %d", d.where(), len(text), limit)
+	}
+	return ""
 }
 
-// wrong reports the next value and skips it.
-func (d *decoder) wrong(f field, want string) {
+// wrong skips the next value, and reports it unless it is null.
+func (d *decoder) wrong(want string) {
 	kind := d.in.kind()
+	if d.lenient || kind == 'n' {
+		d.in.skip()
+		return
+	}
 	pos := d.here()
 	if d.in.skip(); d.in.failed() == nil {
-		d.b.faults.Addf(pos, "%s: want %s, have %s", f, want, kindName(kind))
+		d.b.faults.Addf(pos, "%s: want %s, have %s", d.where(), want, kindName(kind))
 	}
 }
 
-// list goes into the next value, which must be an array or null, and reports
-// whether it did.
-func (d *decoder) list(f field) bool { return d.enter(f, '[', "an array") }
-
-// fields goes into the next value, which must be an object or null, and reports
-// whether it did.
-func (d *decoder) fields(f field) bool { return d.enter(f, '{', "an object") }
-
-func (d *decoder) enter(f field, open byte, want string) bool {
-	switch d.in.kind() {
-	case open:
-		d.in.enter()
-		return true
-	case 'n':
-		d.in.skip()
-	default:
-		d.wrong(f, want)
+// items goes into the next value, which must be an array or null, and calls read
+// for each element. More than so many are an error.
+func (d *decoder) items(most int, read func(n int)) {
+	if !d.enter('[', "an array") {
+		return
 	}
-	return false
+	for n := 0; d.in.more(); n++ {
+		switch {
+		case n < most:
+			d.path = append(d.path, step{n: n})
+			read(n)
+			d.path = d.path[:len(d.path)-1]
+		case d.lenient:
+			d.in.skip()
+		default:
+			d.in.fail(diag.Errorf(d.here(), "%s: more than %d elements", d.where(), most))
+		}
+	}
 }
 
-// element goes to the nth element of a list of at most limit.
-func (d *decoder) element(f field, n, limit int) bool {
-	if !d.in.more() {
+// fields goes into the next value, which must be an object or null, and calls
+// read for each field, whose value comes next.
+func (d *decoder) fields(read func(name []byte)) {
+	if !d.enter('{', "an object") {
+		return
+	}
+	for d.in.more() {
+		read(d.in.name())
+	}
+}
+
+// enter goes into the next value if it begins with open.
+func (d *decoder) enter(open byte, want string) bool {
+	if d.in.kind() != open {
+		d.wrong(want)
 		return false
 	}
-	if n == limit {
-		d.in.fail(diag.Errorf(d.here(), "%s: more than %d elements", f, limit))
-	}
-	return n < limit
+	d.in.enter()
+	return true
 }
 
 func kindName(kind byte) string {

@@ -206,6 +206,8 @@ func TestObjects(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	csv := base64.StdEncoding.EncodeToString([]byte(`{"kind":"ClusterServiceVersion","spec":{"displayName":"embedded"}}`))
 	object := `{"type":"olm.bundle.object","value":{"data":"` + csv + `"}}`
+	odd := base64.StdEncoding.EncodeToString([]byte(`{"kind":"ClusterServiceVersion","metadata":[],"spec":{"displayName":7,"provider":[],"keywords":{},"installModes":"x","customresourcedefinitions":{"owned":[1]}}}`))
+	wrong := `{"type":"olm.bundle.object","value":{"data":"` + odd + `"}}`
 	property := `{"type":"olm.csv.metadata","value":{"displayName":"said","description":"\n# Long\nmore","annotations":{"description":"","olm.a":"` + strings.Repeat("a", 1023) + `","olm.b":"` + strings.Repeat("b", 1024) + `","c":"c"},` +
 		`"crdDescriptions":{"owned":[{"name":"b"},{"name":"a"},{"name":"b"}]}}}`
 	want := catalog.Metadata{Known: true, DisplayName: "said", Description: "Long", Owned: []string{"a", "b"}, Annotations: map[string]string{"olm.a": strings.Repeat("a", 1023)}}
@@ -218,6 +220,7 @@ func TestMetadata(t *testing.T) {
 		{[]string{property, object}, want, true},
 		{[]string{object, property}, want, true},
 		{[]string{object}, catalog.Metadata{Known: true, DisplayName: "embedded"}, true},
+		{[]string{wrong}, catalog.Metadata{Known: true, InstallModes: []catalog.InstallMode{}}, true},
 		{nil, catalog.Metadata{}, false},
 	} {
 		text := `{"schema":"olm.bundle","package":"a","name":"a.v1","properties":[` + strings.Join(tt.properties, ",") + `]}`
@@ -374,6 +377,13 @@ b.json:5:34: malformed JSON: the file ends inside an object`,
 			"error/base64",
 			map[string]string{"a.json": `{"schema":"olm.bundle","package":"a","name":"b","properties":[{"type":"olm.bundle.object","value":{"data":"###"}}]}`},
 			`a.json:1:99: bundle "b": olm.bundle.object: illegal base64 data at input byte 0`,
+		},
+		{
+			"error/in lists",
+			map[string]string{"a.json": `{"schema":"olm.bundle","package":"a","name":"b","properties":[{"value":{"ref":1},"type":"olm.bundle.object"},{"type":1,"value":2}],"relatedImages":[{"name":"x"},{"image":[]}]}`},
+			`a.json:1:63: properties[0].value.ref: want a string, have a number
+a.json:1:118: properties[1].type: want a string, have a number
+a.json:1:171: relatedImages[1].image: want a string, have an array`,
 		},
 		{"error/no catalog", map[string]string{"README.md": "# words\nand words\n"}, `README.md:2:1: want a mapping, got "and words"`},
 		{"error/file name", map[string]string{"a\n::error::x.json": "{}"}, `a ::error::x.json: file name "a\n::error::x.json" holds the character U+000A, which no name may hold`},

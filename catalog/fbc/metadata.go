@@ -2,7 +2,10 @@ package fbc
 
 import (
 	"bytes"
+	"maps"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -15,246 +18,166 @@ const (
 	maxAnnotations = 200
 	maxKeywords    = 1000
 	maxOwned       = 10_000
+	maxModes       = 1000
+	longEnough     = 4 << 10 // bytes that are read of a long description
 )
 
-// metadata reads what an olm.csv.metadata says of the bundle. It is for
-// searching and for checks that can do without: fields of a wrong type count as
-// absent.
-func (d *decoder) metadata() catalog.Metadata {
-	r := &metadataReader{in: d.in, b: d.b, m: &catalog.Metadata{Known: true}}
-	if r.enter('{') {
-		r.spec()
-	}
-	r.finish()
-	return *r.m
+// told is what a bundle says of itself, as it is written. It is for searching
+// and for checks that can do without: fields of a wrong type count as absent.
+type told struct {
+	catalog.Metadata
+	kind  string // of a ClusterServiceVersion
+	owned []string
+	modes []mode // nil where there is no such field
+	short bool   // Description comes from the annotation
 }
 
-// metadataReader reads what a bundle says of itself, leniently: each method skips a value of a wrong type.
-type metadataReader struct {
-	in    *scanner
-	b     *builder
-	m     *catalog.Metadata
-	kind  string // of a ClusterServiceVersion, once it was read
-	modes map[catalog.InstallMode]bool
-	short bool // Description comes from the annotation
+// mode is an install mode, and whether the bundle supports it.
+type mode struct {
+	name      string
+	supported bool
 }
 
-func (r *metadataReader) csv() {
-	if !r.enter('{') {
-		return
+// metadataForms returns the forms of an olm.csv.metadata and of a
+// ClusterServiceVersion, whose spec has the same fields but for two names.
+func metadataForms() (metadata, csv form[told]) {
+	definitions := members[told]{
+		at("owned", func(t *told) *[]string { return &t.owned }, list(maxOwned, members[string]{at("name", itself, text(maxName))}.form())),
+	}.form()
+	modes := list(maxModes, members[mode]{
+		at("type", func(m *mode) *string { return &m.name }, text(maxName)),
+		at("supported", func(m *mode) *bool { return &m.supported }, form[bool]{
+			read: func(d *decoder, into *bool) {
+				*into = d.in.kind() == 't'
+				d.in.skip()
+			},
+			write: func(e *encoder, from *bool) { e.token(jsontext.Bool(*from)) },
+		}),
+	}.form())
+	annotations := form[told]{
+		read: (*decoder).annotations, write: (*encoder).annotations,
+		empty: func(t *told) bool { return len(t.Annotations) == 0 && t.Description == "" },
+		shape: &shape{fields: func(name []byte) (*shape, bool) {
+			return nil, string(name) == "description" || catalog.KeepsAnnotation(string(name))
+		}},
 	}
-	for r.in.more() {
-		switch string(r.in.name()) {
-		case "kind":
-			r.text(&r.kind, maxName)
-			if r.kind != kindCSV {
-				return
-			}
-		case "metadata":
-			if r.enter('{') {
-				for r.in.more() {
-					if string(r.in.name()) == "annotations" {
-						r.annotations()
-					} else {
-						r.in.skip()
-					}
-				}
-			}
-		case "spec":
-			if r.enter('{') {
-				r.spec()
-			}
-		default:
-			r.in.skip()
-		}
-	}
-}
-
-// spec reads the fields of a CSV's spec, or of olm.csv.metadata, which has the
-// same ones but for two names.
-func (r *metadataReader) spec() {
-	for r.in.more() {
-		switch string(r.in.name()) {
-		case "annotations":
-			r.annotations()
-		case "displayName":
-			r.text(&r.m.DisplayName, maxText)
-		case "description":
-			r.longDescription()
-		case "minKubeVersion":
-			r.text(&r.m.MinKubeVersion, maxName)
-		case "maturity":
-			r.text(&r.m.Maturity, maxName)
-		case "provider":
-			r.provider()
-		case "keywords":
-			if r.enter('[') {
-				for r.in.more() {
-					r.appendText(&r.m.Keywords, maxKeywords)
-				}
-			}
-		case "installModes":
-			r.installModes()
-		case "crdDescriptions", "customresourcedefinitions":
-			r.definitions()
-		default:
-			r.in.skip()
-		}
-	}
-}
-
-func (r *metadataReader) provider() {
-	if !r.enter('{') {
-		return
-	}
-	for r.in.more() {
-		if string(r.in.name()) == "name" {
-			r.text(&r.m.Provider, maxName)
-		} else {
-			r.in.skip()
-		}
-	}
-}
-
-func (r *metadataReader) installModes() {
-	r.modes = map[catalog.InstallMode]bool{}
-	if !r.enter('[') {
-		return
-	}
-	for r.in.more() {
-		if !r.enter('{') {
-			continue
-		}
-		var mode string
-		supported := false
-		for r.in.more() {
-			switch name := r.in.name(); {
-			case string(name) == "type":
-				r.text(&mode, maxName)
-			case string(name) == "supported" && r.in.kind() == 't':
-				supported = true
-				r.in.skip()
-			default:
-				r.in.skip()
-			}
-		}
-		if supported {
-			r.modes[catalog.InstallMode(mode)] = true
-		}
-	}
-}
-
-// definitions reads the names of the owned CRDs.
-func (r *metadataReader) definitions() {
-	if !r.enter('{') {
-		return
-	}
-	for r.in.more() {
-		if string(r.in.name()) != "owned" {
-			r.in.skip()
-			continue
-		}
-		if !r.enter('[') {
-			continue
-		}
-		for r.in.more() {
-			if !r.enter('{') {
-				continue
-			}
-			for r.in.more() {
-				if string(r.in.name()) == "name" {
-					r.appendText(&r.m.Owned, maxOwned)
-				} else {
-					r.in.skip()
-				}
-			}
-		}
-	}
+	metadata = members[told]{
+		optional("annotations", itself, annotations),
+		optional("crdDescriptions", itself, definitions),
+		readOnly("customresourcedefinitions", itself, definitions),
+		readOnly("description", itself, form[told]{read: (*decoder).longDescription, shape: &shape{role: longText}}),
+		optional("displayName", func(t *told) *string { return &t.DisplayName }, text(maxText)),
+		optional("installModes", func(t *told) *[]mode { return &t.modes }, form[[]mode]{
+			read: func(d *decoder, into *[]mode) {
+				*into = []mode{}
+				modes.read(d, into)
+			},
+			write: modes.write, empty: func(from *[]mode) bool { return *from == nil },
+		}),
+		optional("keywords", func(t *told) *[]string { return &t.Keywords }, list(maxKeywords, text(maxName))),
+		optional("maturity", func(t *told) *string { return &t.Maturity }, text(maxName)),
+		optional("minKubeVersion", func(t *told) *string { return &t.MinKubeVersion }, text(maxName)),
+		optional("provider", itself, members[told]{at("name", func(t *told) *string { return &t.Provider }, text(maxName))}.form()),
+	}.form()
+	return metadata, members[told]{
+		at("kind", func(t *told) *string { return &t.kind }, text(maxName)),
+		at("metadata", itself, members[told]{at("annotations", itself, annotations)}.form()),
+		at("spec", itself, metadata),
+	}.form()
 }
 
 // annotations keeps those that catalog.KeepsAnnotation names.
-func (r *metadataReader) annotations() {
-	if !r.enter('{') {
-		return
-	}
-	for r.in.more() {
-		name := r.b.intern(r.in.name())
+func (d *decoder) annotations(t *told) {
+	d.fields(func(text []byte) {
+		name := d.b.intern(text)
 		if name != "description" && !catalog.KeepsAnnotation(name) {
-			r.in.skip()
-			continue
+			d.in.skip()
+			return
 		}
-		var s string
-		r.text(&s, maxText)
+		s := d.text(maxText)
 		switch {
 		case name == "description":
 			if s = catalog.ShortDescription(s); s != "" {
-				r.m.Description, r.short = s, true
+				t.Description, t.short = s, true
 			}
-		case len(s) < maxAnnotation && len(r.m.Annotations) < maxAnnotations:
-			if r.m.Annotations == nil {
-				r.m.Annotations = map[string]string{}
+		case len(s) < maxAnnotation && len(t.Annotations) < maxAnnotations:
+			if t.Annotations == nil {
+				t.Annotations = map[string]string{}
 			}
-			r.m.Annotations[name] = s
+			t.Annotations[name] = s
 		}
+	})
+}
+
+// annotations writes those that there are, the description first.
+func (e *encoder) annotations(t *told) {
+	e.token(jsontext.BeginObject)
+	if t.Description != "" {
+		e.token(jsontext.String("description"))
+		e.token(jsontext.String(t.Description))
 	}
+	for _, name := range slices.Sorted(maps.Keys(t.Annotations)) {
+		e.token(jsontext.String(name))
+		e.token(jsontext.String(t.Annotations[name]))
+	}
+	e.token(jsontext.EndObject)
 }
 
 // longDescription takes the first line of a CSV's description, which may be
 // very long, unless an annotation gave a short one. Most versions of a package
 // say what the one before said.
-func (r *metadataReader) longDescription() {
-	if r.in.kind() != '"' || r.short {
-		r.in.skip()
+func (d *decoder) longDescription(t *told) {
+	if d.in.kind() != '"' || t.short {
+		d.in.skip()
 		return
 	}
-	raw, b := r.in.raw(), r.b
-	if r.in.failed() == nil && !bytes.Equal(raw, b.long) {
+	raw, b := d.in.raw(), d.b
+	if d.in.failed() == nil && !bytes.Equal(raw, b.long) {
 		b.long = append(b.long[:0], raw...)
-		r.in.plain = unquoted(r.in.plain[:0], raw)
-		b.short = catalog.ShortDescription(string(clip(r.in.plain, longEnough)))
+		d.in.plain = unquoted(d.in.plain[:0], raw)
+		b.short = catalog.ShortDescription(string(clip(d.in.plain, longEnough)))
 	}
-	r.m.Description = b.short
+	t.Description = b.short
 }
 
-func (r *metadataReader) text(into *string, limit int) {
-	if r.in.kind() != '"' {
-		r.in.skip()
-		return
-	}
-	if s := r.in.text(); len(s) <= limit {
-		*into = r.b.intern(s)
-	}
-}
-
-func (r *metadataReader) appendText(into *[]string, most int) {
-	var s string
-	r.text(&s, maxName)
-	if s != "" && len(*into) < most {
-		*into = append(*into, s)
-	}
-}
-
-// enter goes into the next value if it is of that kind.
-func (r *metadataReader) enter(open byte) bool {
-	if r.in.kind() != open {
-		r.in.skip()
-		return false
-	}
-	r.in.enter()
-	return true
-}
-
-func (r *metadataReader) finish() {
-	if r.modes != nil {
-		r.m.InstallModes = []catalog.InstallMode{}
-		for _, mode := range catalog.InstallModes() {
-			if r.modes[mode] {
-				r.m.InstallModes = append(r.m.InstallModes, mode)
+// metadata reads what a form of bundles says.
+func (d *decoder) metadata(f form[told], t *told) catalog.Metadata {
+	d.lenient = true
+	f.read(d, t)
+	d.lenient = false
+	m := t.Metadata
+	m.Known = true
+	if t.modes != nil {
+		m.InstallModes = []catalog.InstallMode{}
+		for _, name := range catalog.InstallModes() {
+			if slices.Contains(t.modes, mode{string(name), true}) {
+				m.InstallModes = append(m.InstallModes, name)
 			}
 		}
 	}
-	slices.Sort(r.m.Owned)
-	r.m.Owned = slices.Compact(r.m.Owned)
+	m.Keywords, m.Owned = given(m.Keywords), given(t.owned)
+	slices.Sort(m.Owned)
+	m.Owned = slices.Compact(m.Owned)
+	return m
+}
+
+// given returns the texts that say something, nil where there are none.
+func given(texts []string) []string {
+	if texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" }); len(texts) == 0 {
+		return nil
+	}
+	return texts
+}
+
+// tell returns m as it is written.
+func tell(m catalog.Metadata) *told {
+	t := &told{Metadata: m, owned: m.Owned}
+	for _, name := range catalog.InstallModes() {
+		if m.InstallModes != nil {
+			t.modes = append(t.modes, mode{string(name), slices.Contains(m.InstallModes, name)})
+		}
+	}
+	return t
 }
 
 // manifestMetadata returns the metadata of an embedded ClusterServiceVersion,
@@ -274,8 +197,7 @@ func manifestMetadata(b *builder, data []byte) (catalog.Metadata, bool) {
 		}
 	}
 	b.inner.resetBytes(text)
-	r := &metadataReader{in: b.inner, b: b, m: &catalog.Metadata{Known: true}}
-	r.csv()
-	r.finish()
-	return *r.m, r.kind == kindCSV && r.in.failed() == nil
+	var t told
+	m := (&decoder{in: b.inner, whole: true, b: b}).metadata(b.forms.csv, &t)
+	return m, t.kind == kindCSV && b.inner.failed() == nil
 }

@@ -13,7 +13,7 @@ const (
 	schemaDeprecations = "olm.deprecations"
 )
 
-// object is one object of a catalog while it is decoded.
+// object is one object of a catalog.
 type object struct {
 	pos    diag.Pos
 	span   catalog.Span
@@ -35,188 +35,112 @@ type manifest struct {
 	ref  string
 }
 
-// member reads the value of one field of o.
-func (d *decoder) member(o *object, name []byte) {
-	switch o.schema {
-	case schemaPackage:
-		d.packageField(o, name)
-	case schemaChannel:
-		d.channelField(o, name)
-	case schemaBundle:
-		d.bundleField(o, name)
-	case schemaDeprecations:
-		d.deprecationsField(o, name)
-	default:
-		d.in.skip()
-	}
+// forms is what objects hold: which fields matter, and how each is read and
+// written.
+type forms struct {
+	schemas       map[string]members[object]
+	metadata, csv form[told]
 }
 
-func (d *decoder) packageField(o *object, name []byte) {
-	switch string(name) {
-	case "name":
-		o.name = d.text(field{name: "name"}, maxName)
-	case "defaultChannel":
-		o.defaultChannel = d.text(field{name: "defaultChannel"}, maxName)
-	case "description":
-		o.description = d.text(field{name: "description"}, maxText)
-	default:
-		d.in.skip()
-	}
+func newForms() *forms {
+	schema := at("schema", func(o *object) *string { return &o.schema }, form[string]{
+		read: text(maxName).read, write: text(maxName).write, shape: &shape{role: aSchema},
+	})
+	name := at("name", func(o *object) *string { return &o.name }, text(maxName))
+	pkg := at("package", func(o *object) *string { return &o.pkg }, text(maxName))
+	metadata, csv := metadataForms()
+	return &forms{metadata: metadata, csv: csv, schemas: map[string]members[object]{
+		schemaPackage: {
+			schema, name,
+			at("defaultChannel", func(o *object) *string { return &o.defaultChannel }, text(maxName)),
+			optional("description", func(o *object) *string { return &o.description }, text(maxText)),
+		},
+		schemaChannel: {
+			schema, name, pkg,
+			at("entries", func(o *object) *[]catalog.EntryData { return &o.entries }, list(maxEntries, entry())),
+		},
+		schemaBundle: {
+			schema, name, pkg,
+			optional("image", func(o *object) *string { return &o.bundle.Image }, text(maxText)),
+			at("properties", itself, properties(metadata.shape)),
+			optional("relatedImages", func(o *object) *[]catalog.RelatedImage { return &o.bundle.RelatedImages }, list(maxImages, members[catalog.RelatedImage]{
+				at("name", func(r *catalog.RelatedImage) *string { return &r.Name }, text(maxName)),
+				at("image", func(r *catalog.RelatedImage) *string { return &r.Image }, text(maxText)),
+			}.form())),
+		},
+		schemaDeprecations: {
+			schema, pkg,
+			readOnly("name", func(o *object) *string { return &o.name }, text(maxName)),
+			at("entries", func(o *object) *[]catalog.DeprecationData { return &o.deprecations }, list(maxEntries, deprecation())),
+		},
+	}}
 }
 
-// commonField reads what belongs to a package has.
-func (d *decoder) commonField(o *object, name []byte) {
-	switch string(name) {
-	case "name":
-		o.name = d.text(field{name: "name"}, maxName)
-	case "package":
-		o.pkg = d.text(field{name: "package"}, maxName)
-	default:
-		d.in.skip()
-	}
-}
-
-func (d *decoder) channelField(o *object, name []byte) {
-	if string(name) != "entries" {
-		d.commonField(o, name)
-		return
-	}
-	f := field{name: "entries"}
-	if d.list(f) {
-		for n := 0; d.element(f, n, maxEntries); n++ {
-			o.entries = append(o.entries, d.entry(len(o.entries)))
-		}
-	}
-}
-
-func (d *decoder) deprecationsField(o *object, name []byte) {
-	if string(name) != "entries" {
-		d.commonField(o, name)
-		return
-	}
-	f := field{name: "entries"}
-	if d.list(f) {
-		for n := 0; d.element(f, n, maxEntries); n++ {
-			o.deprecations = append(o.deprecations, d.deprecation(len(o.deprecations)))
-		}
-	}
-}
-
-func (d *decoder) bundleField(o *object, name []byte) {
-	switch string(name) {
-	case "image":
-		o.bundle.Image = d.text(field{name: "image"}, maxText)
-	case "properties":
-		f := field{name: "properties"}
-		if d.list(f) {
-			for n := 0; d.element(f, n, maxProperties); n++ {
-				d.property(o)
+// document returns the shape of an object whose schema is not known yet.
+func (f *forms) document() *shape {
+	return &shape{fields: func(name []byte) (*shape, bool) {
+		for _, schema := range []string{schemaBundle, schemaChannel, schemaPackage} { // whose fields an olm.deprecations has, too
+			if s, ok := f.schemas[schema].shape(name); ok {
+				return s, true
 			}
 		}
-	case "relatedImages":
-		f := field{name: "relatedImages"}
-		if d.list(f) {
-			for n := 0; d.element(f, n, maxImages); n++ {
-				o.bundle.RelatedImages = append(o.bundle.RelatedImages, d.relatedImage())
+		return nil, false
+	}}
+}
+
+// entry is an entry of an olm.channel.
+func entry() form[catalog.EntryData] {
+	return placed(func(e *catalog.EntryData) *diag.Pos { return &e.Pos }, members[catalog.EntryData]{
+		at("name", func(e *catalog.EntryData) *string { return &e.Name }, text(maxName)),
+		optional("replaces", func(e *catalog.EntryData) *string { return &e.Replaces }, text(maxName)),
+		optional("skips", func(e *catalog.EntryData) *[]string { return &e.Skips }, list(maxEntries, text(maxName))),
+		optional("skipRange", func(e *catalog.EntryData) *string { return &e.SkipRange }, text(maxText)),
+	}.form())
+}
+
+// deprecation is an entry of an olm.deprecations.
+func deprecation() form[catalog.DeprecationData] {
+	return placed(func(e *catalog.DeprecationData) *diag.Pos { return &e.Pos }, members[catalog.DeprecationData]{
+		at("reference", itself, members[catalog.DeprecationData]{
+			at("schema", func(e *catalog.DeprecationData) *string { return &e.Schema }, text(maxName)),
+			optional("name", func(e *catalog.DeprecationData) *string { return &e.Name }, text(maxName)),
+		}.form()),
+		at("message", func(e *catalog.DeprecationData) *string { return &e.Message }, text(maxText)),
+	}.form())
+}
+
+// placed is an entry that knows where it stands. Its fields depend on what it is
+// an entry of.
+func placed[T any](pos func(*T) *diag.Pos, f form[T]) form[T] {
+	read := f.read
+	f.shape = &shape{role: anEntry}
+	f.read = func(d *decoder, into *T) {
+		*pos(into) = d.here()
+		read(d, into)
+	}
+	return f
+}
+
+// properties is the array of a bundle's properties.
+func properties(metadata *shape) form[object] {
+	each := members[catalog.Property]{
+		at("type", func(p *catalog.Property) *string { return &p.Type }, text(maxName)),
+		at("value", itself, form[catalog.Property]{write: func(e *encoder, p *catalog.Property) { e.value(p.Value) }}),
+	}
+	all := list(maxProperties, each.form())
+	value := *metadata
+	value.role = someMetadata
+	return form[object]{
+		read:  func(d *decoder, o *object) { d.items(maxProperties, func(int) { d.property(o) }) },
+		write: func(e *encoder, o *object) { all.write(e, &o.bundle.Properties) },
+		shape: &shape{items: &shape{role: aProperty, fields: func(name []byte) (*shape, bool) {
+			switch string(name) {
+			case "type":
+				return &shape{role: aPropertyType}, true
+			case "value":
+				return &value, true
 			}
-		}
-	default:
-		d.commonField(o, name)
+			return nil, false
+		}}},
 	}
-}
-
-// entry reads the nth entry of an olm.channel.
-func (d *decoder) entry(n int) catalog.EntryData {
-	e := catalog.EntryData{Pos: d.here()}
-	f := field{list: "entries", n: n}
-	if !d.fields(f) {
-		return e
-	}
-	for d.in.more() {
-		switch string(d.in.name()) {
-		case "name":
-			f.name = "name"
-			e.Name = d.text(f, maxName)
-		case "replaces":
-			f.name = "replaces"
-			e.Replaces = d.text(f, maxName)
-		case "skipRange":
-			f.name = "skipRange"
-			e.SkipRange = d.text(f, maxText)
-		case "skips":
-			f.name = "skips"
-			e.Skips = d.texts(f, e.Skips)
-		default:
-			d.in.skip()
-		}
-	}
-	return e
-}
-
-// texts appends the strings of a list.
-func (d *decoder) texts(f field, out []string) []string {
-	if d.list(f) {
-		for n := 0; d.element(f, n, maxEntries); n++ {
-			out = append(out, d.text(f, maxName))
-		}
-	}
-	return out
-}
-
-// deprecation reads the nth entry of an olm.deprecations.
-func (d *decoder) deprecation(n int) catalog.DeprecationData {
-	e := catalog.DeprecationData{Pos: d.here()}
-	f := field{list: "entries", n: n}
-	if !d.fields(f) {
-		return e
-	}
-	for d.in.more() {
-		switch string(d.in.name()) {
-		case "message":
-			f.name = "message"
-			e.Message = d.text(f, maxText)
-		case "reference":
-			f.name = "reference"
-			d.reference(f, &e)
-		default:
-			d.in.skip()
-		}
-	}
-	return e
-}
-
-func (d *decoder) reference(f field, e *catalog.DeprecationData) {
-	if !d.fields(f) {
-		return
-	}
-	for d.in.more() {
-		switch string(d.in.name()) {
-		case "schema":
-			f.name = "reference.schema"
-			e.Schema = d.text(f, maxName)
-		case "name":
-			f.name = "reference.name"
-			e.Name = d.text(f, maxName)
-		default:
-			d.in.skip()
-		}
-	}
-}
-
-func (d *decoder) relatedImage() catalog.RelatedImage {
-	var img catalog.RelatedImage
-	if !d.fields(field{name: "relatedImages"}) {
-		return img
-	}
-	for d.in.more() {
-		switch string(d.in.name()) {
-		case "name":
-			img.Name = d.text(field{name: "relatedImages.name"}, maxName)
-		case "image":
-			img.Image = d.text(field{name: "relatedImages.image"}, maxText)
-		default:
-			d.in.skip()
-		}
-	}
-	return img
 }

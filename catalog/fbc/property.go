@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // property reads one {type, value} of a bundle.
@@ -17,25 +19,27 @@ func (d *decoder) property(o *object) {
 	var held []byte // a value that came before its type
 	valued := false
 	pos := d.here()
-	if d.fields(field{name: "properties"}) {
-		for d.in.more() {
-			switch name := d.in.name(); {
-			case string(name) == "type":
-				typ = d.text(field{name: "properties.type"}, maxName)
-			case string(name) != "value":
-				d.in.skip()
-			case typ == "":
-				valued, held = true, bytes.Clone(d.in.raw())
-			default:
-				valued = true
-				d.value(o, typ)
-			}
+	d.fields(func(name []byte) {
+		d.path = append(d.path, step{name: "value"})
+		switch {
+		case string(name) == "type":
+			d.path[len(d.path)-1].name = "type"
+			typ = d.text(maxName)
+		case string(name) != "value":
+			d.in.skip()
+		case typ == "":
+			valued, held = true, bytes.Clone(d.in.raw())
+		default:
+			valued = true
+			d.value(o, typ)
 		}
-	}
+		d.path = d.path[:len(d.path)-1]
+	})
 	switch {
 	case d.in.failed() != nil:
 	case held != nil:
 		sub := d.b.text(d.file, pos, held, d.sel)
+		sub.path = append(slices.Clone(d.path), step{name: "value"})
 		if sub.value(o, typ); sub.in.failed() != nil {
 			d.in.fail(sub.in.failed())
 		}
@@ -48,48 +52,44 @@ func (d *decoder) property(o *object) {
 func (d *decoder) value(o *object, typ string) {
 	switch typ {
 	case olm.TypeObject:
-		d.bundleObject(o)
+		o.bundle.Embedded = true
+		d.in.kind()
+		pos := d.here()
+		d.fields(func(name []byte) { d.bundleObject(o, pos, name) })
 		return
 	case olm.TypeMetadata:
-		o.csv, o.bundle.Metadata = true, d.metadata()
+		o.csv, o.bundle.Metadata = true, d.metadata(d.b.forms.metadata, &told{})
 		return
 	}
-	d.in.kind()
-	at := d.in.at()
 	raw := d.in.raw()
 	switch {
 	case d.in.failed() != nil:
 	case len(raw) > maxValue:
-		d.b.faults.Addf(d.at(at), "property %q of bundle %q has %d bytes: want at most %d", typ, o.name, len(raw), maxValue)
+		d.b.faults.Addf(d.at(d.in.begun()), "property %q of bundle %q has %d bytes: want at most %d", typ, o.name, len(raw), maxValue)
 	default:
 		o.bundle.Properties = append(o.bundle.Properties, catalog.Property{Type: typ, Value: d.b.keep(raw)})
 	}
 }
 
-// bundleObject reads an embedded manifest: {data: base64}, or {ref: file}.
-func (d *decoder) bundleObject(o *object) {
-	o.bundle.Embedded = true
-	d.in.kind()
-	pos := d.here()
-	if !d.fields(field{name: olm.TypeObject}) {
-		return
-	}
-	for d.in.more() {
-		switch string(d.in.name()) {
-		case "data":
-			if d.in.kind() != '"' {
-				d.in.skip()
-			} else if err := d.embedded(o); err != nil {
-				d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, olm.TypeObject, err)
-			}
-		case "ref":
-			ref := d.text(field{name: olm.TypeObject + ".ref"}, maxName)
-			if d.sel != nil && ref != "" {
-				o.manifests = append(o.manifests, manifest{ref: ref})
-			}
-		default:
+// bundleObject reads a field of an embedded manifest at pos: {data: base64}, or
+// {ref: file}.
+func (d *decoder) bundleObject(o *object, pos diag.Pos, name []byte) {
+	switch string(name) {
+	case "data":
+		if d.in.kind() != '"' {
 			d.in.skip()
+		} else if err := d.embedded(o); err != nil {
+			d.b.faults.Addf(pos, "bundle %q: %s: %w", o.name, olm.TypeObject, err)
 		}
+	case "ref":
+		d.path = append(d.path, step{name: "ref"})
+		ref := d.text(maxName)
+		d.path = d.path[:len(d.path)-1]
+		if d.sel != nil && ref != "" {
+			o.manifests = append(o.manifests, manifest{ref: ref})
+		}
+	default:
+		d.in.skip()
 	}
 }
 

@@ -15,24 +15,24 @@ import (
 // rewriter is a blockyaml.Sink that writes a document as the JSON that
 // yamlnode.JSON makes of it, but for what is of no use to the decoder.
 type rewriter struct {
-	whole bool // with all that is of no use; for tests
+	root *shape // what documents are; nil: all is of use
 
 	out     []byte
-	odd     bool // the full parser must read it
-	next    room // of the value that comes next in a mapping
+	odd     bool   // the full parser must read it
+	next    *shape // of the value that comes next in a mapping
 	around  []frame
 	members []span // of the mappings in around
 	scratch []byte
 
 	at       int    // where the root begins
 	schema   []byte // the root's
-	metadata bool  // the property around the cursor is an olm.csv.metadata
-	entries  []int // where each of the root's entries begins
+	metadata bool   // the property around the cursor is an olm.csv.metadata
+	entries  []int  // where each of the root's entries begins
 }
 
 // frame is an open mapping or sequence.
 type frame struct {
-	room  room
+	shape *shape
 	list  bool
 	start int  // behind its brace in out
 	first int  // its first member in members
@@ -46,11 +46,8 @@ type span struct{ from, name, to int }
 // reset makes r ready for the next document, with the memory that it has.
 func (r *rewriter) reset() {
 	*r = rewriter{
-		whole: r.whole, out: r.out[:0], around: r.around[:0], members: r.members[:0], scratch: r.scratch[:0],
-		schema: r.schema[:0], entries: r.entries[:0], next: roomDocument,
-	}
-	if r.whole {
-		r.next = roomEverything
+		root: r.root, next: r.root, out: r.out[:0], around: r.around[:0], members: r.members[:0], scratch: r.scratch[:0],
+		schema: r.schema[:0], entries: r.entries[:0],
 	}
 }
 
@@ -60,15 +57,15 @@ func (r *rewriter) Open(kind byte, at int) {
 	switch {
 	case len(r.around) == 0:
 		r.at = at
-	case here == roomEntry && kind == '{':
+	case here.is() == anEntry && kind == '{':
 		r.entries = append(r.entries, at)
-	case here == roomEntry:
+	case here.is() == anEntry:
 		r.odd = true
-	case here == roomProperty:
+	case here.is() == aProperty:
 		r.metadata = false
 	}
 	r.out = append(r.out, kind)
-	r.around = append(r.around, frame{room: here, list: kind == '[', start: len(r.out), first: len(r.members)})
+	r.around = append(r.around, frame{shape: here, list: kind == '[', start: len(r.out), first: len(r.members)})
 }
 
 // Close implements blockyaml.Sink.
@@ -86,7 +83,7 @@ func (r *rewriter) Close(kind byte) {
 func (r *rewriter) Key(name []byte) bool {
 	f := &r.around[len(r.around)-1]
 	var wanted bool
-	if r.next, wanted = f.room.field(name, r.metadata); !wanted {
+	if r.next, wanted = f.shape.field(name); !wanted {
 		return false
 	}
 	r.comma()
@@ -105,14 +102,14 @@ func (r *rewriter) Key(name []byte) bool {
 
 // Text implements blockyaml.Sink.
 func (r *rewriter) Text(s []byte, _ int) {
-	switch r.value() {
-	case roomSchema:
+	switch r.value().is() {
+	case aSchema:
 		r.schema = append(r.schema[:0], s...)
-	case roomPropertyType:
+	case aPropertyType:
 		r.metadata = string(s) == olm.TypeMetadata
-	case roomEntry:
+	case anEntry:
 		r.odd = true
-	case roomLongText:
+	case longText:
 		s = clip(s, longEnough)
 	default: // it is only written
 	}
@@ -129,7 +126,7 @@ func (r *rewriter) quote(s []byte) {
 
 // Word implements blockyaml.Sink.
 func (r *rewriter) Word(s []byte, _ int) {
-	r.odd = r.odd || r.value() == roomEntry
+	r.odd = r.odd || r.value().is() == anEntry
 	r.out = append(r.out, s...)
 }
 
@@ -150,16 +147,16 @@ func (r *rewriter) Plain(s []byte, at int, wanted bool) bool {
 }
 
 // value begins a value and returns what it is.
-func (r *rewriter) value() room {
-	if len(r.around) == 0 {
-		return r.next
+func (r *rewriter) value() *shape {
+	here := r.next
+	if last := len(r.around) - 1; last >= 0 && r.around[last].list {
+		r.comma()
+		here = r.around[last].shape.item()
 	}
-	f := r.around[len(r.around)-1]
-	if !f.list {
-		return r.next
+	if here.is() == someMetadata && !r.metadata {
+		return nil
 	}
-	r.comma()
-	return f.room.item()
+	return here
 }
 
 // comma sets off what comes next from what stands before it.

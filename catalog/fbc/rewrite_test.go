@@ -25,7 +25,7 @@ import (
 // reports whether the rewriter takes the document.
 func sameJSON(t tester, text []byte) bool {
 	t.Helper()
-	all := rewriter{whole: true}
+	var all rewriter
 	all.reset()
 	taken := new(blockyaml.Walker).Walk(text, &all)
 	if some := (passer{}); new(blockyaml.Walker).Walk(text, some) != taken {
@@ -65,7 +65,7 @@ func (passer) Key([]byte) bool  { return false }
 func (passer) Text([]byte, int) {}
 func (passer) Word([]byte, int) {}
 func (passer) Plain(s []byte, at int, _ bool) bool {
-	r := rewriter{whole: true}
+	var r rewriter
 	r.reset()
 	return r.Plain(s, at, false)
 }
@@ -158,7 +158,7 @@ properties:
 		`"installModes":[{"supported":true,"type":"OwnNamespace"}],"keywords":["k"],"maturity":"alpha","minKubeVersion":"1.2.3","provider":{"name":"p"}}},` +
 		`{"type":"other","value":{"links":[]}},` +
 		`{"type":"olm.csv.metadata","value":{"customresourcedefinitions":{"owned":[{"name":"as.example.com"}]}}}],"schema":"olm.bundle"}`
-	var r rewriter
+	r := rewriter{root: newForms().document()}
 	r.reset()
 	if !new(blockyaml.Walker).Walk([]byte(text), &r) || r.odd {
 		t.Fatal("not taken")

@@ -23,6 +23,7 @@ type scanner struct {
 	dec   jsontext.Decoder
 	src   source
 	err   error  // io.EOF where the input has ended
+	size  int    // of the value that raw returned last
 	plain []byte // a string without its escapes
 }
 
@@ -82,6 +83,9 @@ func (s *scanner) at() int64 {
 	}
 	return s.passed() + int64(i)
 }
+
+// begun returns the offset where the value begins that was read last.
+func (s *scanner) begun() int64 { return s.passed() - int64(s.size) }
 
 // kind returns what the next value begins with: one of { [ " t f n, or the digit
 // 0 for any number; some other byte where no value stands; and end at the end of
@@ -157,6 +161,7 @@ func (s *scanner) raw() []byte {
 	}
 	value, err := s.dec.ReadValue()
 	s.fail(err)
+	s.size = len(value)
 	return value
 }
 

@@ -69,8 +69,8 @@ func (b *builder) node(file string, n *yaml.Node, offset int, sel *selector) err
 	}
 	d := b.text(file, pos, text, sel)
 	d.places, d.lines = places, offset
-	o := &object{pos: pos, schema: schema}
-	if err := d.object(o); err != nil {
+	o, err := d.object(pos, schema)
+	if err != nil {
 		return d.syntax(err)
 	}
 	b.add(o, sel)
