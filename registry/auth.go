@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"strings"
 
 	"github.com/docker/cli/cli/config"
 	"github.com/docker/cli/cli/config/configfile"
@@ -129,9 +129,9 @@ func loginKeys(repo name.Repository) []string {
 		hosts = []string{"docker.io", name.DefaultRegistry}
 	}
 	var keys []string
-	for path := repo.RepositoryStr(); path != "."; path = parent(path) {
+	for part := repo.RepositoryStr(); part != "."; part = path.Dir(part) {
 		for _, host := range hosts {
-			keys = append(keys, host+"/"+path)
+			keys = append(keys, host+"/"+part)
 		}
 	}
 	keys = append(keys, hosts...)
@@ -139,11 +139,4 @@ func loginKeys(repo name.Repository) []string {
 		keys = append(keys, authn.DefaultAuthKey)
 	}
 	return keys
-}
-
-func parent(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		return path[:i]
-	}
-	return "."
 }

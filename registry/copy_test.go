@@ -251,6 +251,18 @@ func TestVendorHeals(t *testing.T) {
 	if _, err := pull(t.Context(), c, ref); err != nil {
 		t.Error(err)
 	}
+	// What a failing disk has cut short in the store is taken from the layout.
+	c.Offline = true
+	for _, digest := range []string{p.configDigest, p.layerID} {
+		short := filepath.Join(c.Store.Dir(), "blobs", "sha256", digest[7:])
+		if err := os.MkdirAll(filepath.Dir(short), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, short, "{", 0o600)
+	}
+	if _, err := pull(t.Context(), c, ref); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestVendorRefuses(t *testing.T) {

@@ -152,7 +152,7 @@ func FuzzSignatures(f *testing.F) {
 	f.Add([]byte(`{"schemaVersion":2,"config":`+layer("application/vnd.oci.empty.v1+json")+`,"layers":[`+layer(bundleType+".v0.3+json")+`]}`), `<?last=1>;rel=next, <x>`)
 	f.Add([]byte(`{"layers":[`+layer(bundleType)+`]}`), "<%zz>; rel=next")
 	f.Fuzz(func(t *testing.T, data []byte, link string) {
-		sigs, err := readSignatures(t.Context(), echoOrigin(data), signatureManifest{Name: "x", Digest: zeroDigest})
+		sigs, err := readSignatures(t.Context(), echoOrigin(data), VendoredImage{Name: "x", Digest: zeroDigest})
 		if err == nil && len(sigs) > maxSignatures {
 			t.Errorf("%d signatures", len(sigs))
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/quayside/quayside/internal/store"
@@ -46,20 +46,8 @@ type packedImage struct{ p *Packed }
 func (i packedImage) RawConfigFile() ([]byte, error)      { return i.p.config, nil }
 func (i packedImage) RawManifest() ([]byte, error)        { return i.p.manifest, nil }
 func (i packedImage) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
-func (i packedImage) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
-	return packedLayer{h, i.p.layer}, nil // there is only one
-}
-
-type packedLayer struct {
-	hash v1.Hash
-	data []byte
-}
-
-func (l packedLayer) Digest() (v1.Hash, error)            { return l.hash, nil }
-func (l packedLayer) Size() (int64, error)                { return int64(len(l.data)), nil }
-func (l packedLayer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
-func (l packedLayer) Compressed() (io.ReadCloser, error) {
-	return io.NopCloser(bytes.NewReader(l.data)), nil
+func (i packedImage) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) {
+	return static.NewLayer(i.p.layer, types.OCILayer), nil // there is only one
 }
 
 // WriteLayout adds p to the OCI layout in dir, which is made where it is not

@@ -20,9 +20,10 @@ const tagRecords = "tag"
 
 // upstream is an image's origin in a registry, with the store in front of it.
 type upstream struct {
-	client *Client
-	image  string // as errors and progress name it
-	repos  []name.Repository
+	client  *Client
+	image   string // as errors and progress name it
+	repos   []name.Repository
+	offline bool // nothing is fetched
 }
 
 // upstream returns the way to the images of src's repository.
@@ -34,7 +35,7 @@ func (c *Client) upstream(src Source) (*upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &upstream{client: c, image: src.String(), repos: repos}, nil
+	return &upstream{client: c, image: src.String(), repos: repos, offline: c.Offline}, nil
 }
 
 // candidates returns the repositories to ask, in order: mirrors first.
@@ -70,7 +71,7 @@ func (r *upstream) resolve(ctx context.Context, src Source) (string, []byte, err
 		data, err := r.manifest(ctx, src.Digest)
 		return src.Digest, data, err
 	}
-	if r.client.Offline {
+	if r.offline {
 		known := r.client.vendoredTag(src)
 		if known == "" {
 			record, err := r.client.Store.Record(tagRecords, src.String())
@@ -108,7 +109,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 	if data, err := r.client.vendoredManifest(ctx, digest); err == nil {
 		return data, nil
 	}
-	if r.client.Offline {
+	if r.offline {
 		return nil, &OfflineError{Missing: "manifest " + digest}
 	}
 	if data, err = r.getManifest(ctx, digest, digest); err != nil {
@@ -119,7 +120,7 @@ func (r *upstream) manifest(ctx context.Context, digest string) ([]byte, error) 
 
 // blob opens a blob of the store, which is fetched first where it is missing.
 func (r *upstream) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
-	if !r.client.Store.Has(digest) {
+	if have, err := r.client.Store.Size(digest); err != nil || have != size {
 		if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
 			return v, nil
 		}
@@ -196,7 +197,7 @@ func (r *upstream) ensure(ctx context.Context, digest string, size int64) error 
 	if v, err := r.client.vendoredBlob(ctx, digest, size); err == nil {
 		return v.Close() // verified when it is read
 	}
-	if r.client.Offline {
+	if r.offline {
 		return &OfflineError{Missing: "blob " + digest}
 	}
 	var errs []error

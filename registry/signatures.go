@@ -34,12 +34,6 @@ type Signature struct {
 	Bundle      []byte            // a sigstore bundle as JSON; nil for a simple signature
 }
 
-// signatureManifest is a manifest that holds signatures.
-type signatureManifest struct {
-	Name   string `json:"name"`
-	Digest string `json:"digest"`
-}
-
 // Signatures asks the registry, or its mirrors, for the signatures of an image
 // by digest ("quay.io/org/x@sha256:…"): those below the tag sha256-<digest>.sig
 // and the sigstore bundles that refer to the image. They are kept in the
@@ -60,7 +54,7 @@ func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error
 }
 
 // remember reads signatures and notes where they stand.
-func (c *Client) remember(ctx context.Context, up *upstream, src Source, found []signatureManifest) ([]Signature, error) {
+func (c *Client) remember(ctx context.Context, up *upstream, src Source, found []VendoredImage) ([]Signature, error) {
 	var out []Signature
 	for _, m := range found {
 		sigs, err := readSignatures(ctx, up, m)
@@ -91,11 +85,7 @@ func (c *Client) SignatureImages(ctx context.Context, ref string) ([]VendoredIma
 	if err != nil {
 		return nil, wrap(ref, fmt.Errorf("looking for its signatures: %w", err))
 	}
-	out := make([]VendoredImage, len(found))
-	for i, m := range found {
-		out[i] = VendoredImage(m)
-	}
-	return out, nil
+	return found, nil
 }
 
 // VendoredSignatures is [Client.SignatureImages] for what the vendored layout
@@ -105,22 +95,18 @@ func (c *Client) VendoredSignatures(ctx context.Context, ref string) ([]Vendored
 	if err != nil {
 		return nil, wrap(ref, err)
 	}
-	var out []VendoredImage
-	for _, m := range c.vendoredSignatures(ctx, src) {
-		out = append(out, VendoredImage(m))
-	}
-	return out, nil
+	return c.vendoredSignatures(ctx, src), nil
 }
 
 // KnownSignatures returns the signatures of an image by digest that the store
 // and the vendored layout hold. It never opens a socket.
 func (c *Client) KnownSignatures(ctx context.Context, ref string) ([]Signature, error) {
-	_, src, err := c.signed(ref)
+	near, src, err := c.signed(ref)
 	if err != nil {
 		return nil, wrap(ref, err)
 	}
-	near := nearby{c}
-	var all []signatureManifest
+	near.offline = true
+	var all []VendoredImage
 	if data, err := c.Store.Record(signatureRecords, src.String()); err == nil {
 		_ = json.Unmarshal(data, &all) // a damaged record is none
 	}
@@ -156,7 +142,7 @@ func (c *Client) signed(ref string) (*upstream, Source, error) {
 
 // signatures returns where the signatures stand: in the first of the
 // candidates that has any.
-func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artifactType string) bool) ([]signatureManifest, error) {
+func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artifactType string) bool) ([]VendoredImage, error) {
 	var errs []error
 	for _, repo := range r.repos {
 		found, err := r.signaturesIn(ctx, repo, src, wanted)
@@ -176,11 +162,11 @@ func (r *upstream) signatures(ctx context.Context, src Source, wanted func(artif
 }
 
 // signaturesIn looks into one repository.
-func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Source, wanted func(artifactType string) bool) ([]signatureManifest, error) {
-	var out []signatureManifest
+func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src Source, wanted func(artifactType string) bool) ([]VendoredImage, error) {
+	var out []VendoredImage
 	add := func(name string, data []byte) error {
 		digest := store.DigestOf(data)
-		out = append(out, signatureManifest{Name: name, Digest: digest})
+		out = append(out, VendoredImage{Name: name, Digest: digest})
 		return r.keep(ctx, digest, data)
 	}
 	tag := strings.Replace(src.Digest, ":", "-", 1)
@@ -198,10 +184,13 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 	}
 	for _, digest := range referrers {
 		data, _, err := r.ask(ctx, repo, "manifests", digest)
-		if err != nil || data == nil {
-			return nil, errors.Join(err, missing(data, digest))
+		if err == nil && data == nil {
+			err = fmt.Errorf("manifest %s: listed as a signature, but not there", digest)
 		}
-		if err := checkManifestText(data, digest, digest); err != nil {
+		if err == nil {
+			err = checkManifestText(data, digest, digest)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if m, err := v1.ParseManifest(bytes.NewReader(data)); err != nil || m.Subject == nil || m.Subject.Digest.String() != src.Digest {
@@ -214,15 +203,8 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 	return out, nil
 }
 
-func missing(data []byte, digest string) error {
-	if data != nil {
-		return nil
-	}
-	return fmt.Errorf("manifest %s: listed as a signature, but not there", digest)
-}
-
 // readSignatures reads what one manifest holds.
-func readSignatures(ctx context.Context, from origin, at signatureManifest) ([]Signature, error) {
+func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signature, error) {
 	data, err := from.manifest(ctx, at.Digest)
 	if err != nil {
 		return nil, err
@@ -267,32 +249,14 @@ func readBlob(ctx context.Context, from origin, d v1.Descriptor) ([]byte, error)
 	return readAll(ctx, from, d)
 }
 
-// nearby is the store, with the vendored layout behind it.
-type nearby struct{ client *Client }
-
-func (n nearby) manifest(ctx context.Context, digest string) ([]byte, error) {
-	data, err := n.client.Store.Read(digest, n.client.Limits.withDefaults().Manifest)
-	if err == nil {
-		return data, nil
-	}
-	return n.client.vendoredManifest(ctx, digest)
-}
-
-func (n nearby) blob(ctx context.Context, digest string, size int64) (*store.Verifier, error) {
-	if have, err := n.client.Store.Size(digest); err == nil && have == size {
-		return n.client.Store.Get(digest)
-	}
-	return n.client.vendoredBlob(ctx, digest, size)
-}
-
 // vendoredSignatures returns what the vendored layout holds beside an image:
 // what is named by the tag, and manifests of the same repository that refer to
 // it.
-func (c *Client) vendoredSignatures(ctx context.Context, src Source) []signatureManifest {
-	var out []signatureManifest
+func (c *Client) vendoredSignatures(ctx context.Context, src Source) []VendoredImage {
+	var out []VendoredImage
 	tagged := Source{Kind: Remote, Name: src.Name, Tag: strings.Replace(src.Digest, ":", "-", 1) + ".sig"}
 	if digest := c.vendoredTag(tagged); digest != "" {
-		out = append(out, signatureManifest{Name: tagged.String(), Digest: digest})
+		out = append(out, VendoredImage{Name: tagged.String(), Digest: digest})
 	}
 	index, err := c.layoutIndex(c.Vendored)
 	if err != nil {
@@ -308,7 +272,7 @@ func (c *Client) vendoredSignatures(ctx context.Context, src Source) []signature
 			continue
 		}
 		if m, err := v1.ParseManifest(bytes.NewReader(data)); err == nil && m.Subject != nil && m.Subject.Digest.String() == src.Digest {
-			out = append(out, signatureManifest{Name: name, Digest: e.Digest})
+			out = append(out, VendoredImage{Name: name, Digest: e.Digest})
 		}
 	}
 	return out

@@ -17,8 +17,8 @@ import (
 
 // VendoredImage is one image to be kept in a layout.
 type VendoredImage struct {
-	Name   string // the full reference that it is found by: "quay.io/org/catalog:v1", "quay.io/org/bundle@sha256:…"
-	Digest string // what the reference stands for
+	Name   string `json:"name"`   // the full reference that it is found by: "quay.io/org/catalog:v1", "quay.io/org/bundle@sha256:…"
+	Digest string `json:"digest"` // what the reference stands for
 }
 
 // VendorReport says how a layout compares with what it should hold. File names

@@ -19,7 +19,7 @@ const maxFiles = 64
 // Where there are many files of the kind, those that were not used for the
 // longest time go.
 func (s *Store) PutFile(kind, key string, write func(f *os.File) error) error {
-	if err := s.place(kind, key, write); err != nil {
+	if err := s.put(kind, key, write); err != nil {
 		return err
 	}
 	prune(filepath.Join(s.dir, "records", kind))
@@ -50,11 +50,18 @@ func (s *Store) OpenFile(kind, key string) (*os.File, int64, error) {
 
 // prune removes the files of a directory beyond maxFiles, oldest first.
 func prune(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) <= maxFiles {
-		return
+	for i, info := range newest(dir) {
+		if i >= maxFiles {
+			_ = os.Remove(filepath.Join(dir, info.Name())) // another process may have been faster
+		}
 	}
-	infos := make([]fs.FileInfo, 0, len(entries))
+}
+
+// newest returns what is in a directory, what was written last first; nothing
+// where it cannot be read.
+func newest(dir string) []fs.FileInfo {
+	entries, _ := os.ReadDir(dir) // nothing was written yet, or it is not ours to clean
+	var infos []fs.FileInfo
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
 			infos = append(infos, info)
@@ -63,7 +70,5 @@ func prune(dir string) {
 	slices.SortFunc(infos, func(a, b fs.FileInfo) int {
 		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(a.Name(), b.Name()))
 	})
-	for _, info := range infos[min(maxFiles, len(infos)):] {
-		_ = os.Remove(filepath.Join(dir, info.Name())) // another process may have been faster
-	}
+	return infos
 }

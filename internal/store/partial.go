@@ -118,10 +118,7 @@ func (p *partial) restart() error {
 	p.sum.Reset()
 	p.have = 0
 	_, err := p.f.Seek(0, io.SeekStart)
-	if err := errors.Join(err, p.f.Truncate(0)); err != nil {
-		return fmt.Errorf("writing to the store: %w", err)
-	}
-	return nil
+	return writing(errors.Join(err, p.f.Truncate(0)))
 }
 
 // fill appends what r holds, and no more than one byte beyond size.
@@ -130,7 +127,7 @@ func (p *partial) fill(r io.Reader, size int64) error {
 	for p.have <= size {
 		n, err := r.Read(buf[:min(int64(len(buf)), size+1-p.have)])
 		if _, err := p.f.Write(buf[:n]); err != nil {
-			return fmt.Errorf("writing to the store: %w", err)
+			return writing(err)
 		}
 		p.sum.Write(buf[:n])
 		p.have += int64(n)
@@ -164,12 +161,9 @@ func (s *Store) commitPartial(p *partial, path string) error {
 	if err := s.settle(p.f, path); err != nil {
 		return err
 	}
-	if err := os.Rename(p.f.Name(), path); err != nil {
-		return fmt.Errorf("writing to the store: %w", err)
-	}
-	p.gone = true
-	syncDir(filepath.Dir(path))
-	return nil
+	err := rename(p.f, path)
+	p.gone = err == nil
+	return err
 }
 
 // errBusy says that another process holds the file.
@@ -218,18 +212,8 @@ func lockFile(f *os.File, path string) error {
 // is oldest. What a process is at work on stays.
 func (s *Store) prunePartials(most int, bytes int64) {
 	dir := filepath.Join(s.dir, "partial")
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return // nothing broke off yet, or not ours to clean
-	}
-	infos := make([]fs.FileInfo, 0, len(entries))
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			infos = append(infos, info)
-		}
-	}
-	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	for i, info := range infos {
+	files := slices.DeleteFunc(newest(dir), func(f fs.FileInfo) bool { return !f.Mode().IsRegular() })
+	for i, info := range files {
 		if bytes -= info.Size(); i >= most || bytes < 0 || time.Since(info.ModTime()) > partialAge {
 			removePartial(filepath.Join(dir, info.Name()))
 		}

@@ -18,30 +18,19 @@ func (s *Store) PutRecord(kind, key string, data []byte) error {
 	if len(data) > maxRecord {
 		return fmt.Errorf("record %s %q is larger than %d bytes", kind, key, maxRecord)
 	}
-	return s.place(kind, key, func(f *os.File) error {
-		if _, err := f.Write(data); err != nil {
-			return fmt.Errorf("writing to the store: %w", err)
-		}
-		return nil
+	return s.put(kind, key, func(f *os.File) error {
+		_, err := f.Write(data)
+		return writing(err)
 	})
 }
 
-// place makes the file below kind and key what write writes.
-func (s *Store) place(kind, key string, write func(f *os.File) error) error {
+// put makes the file below kind and key what write writes.
+func (s *Store) put(kind, key string, write func(f *os.File) error) error {
 	path, err := s.recordPath(kind, key)
 	if err != nil {
 		return err
 	}
-	f, err := s.temp(kind + "-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone already where the rename succeeded
-	defer f.Close()
-	if err := write(f); err != nil {
-		return err
-	}
-	return s.commit(f, path)
+	return s.place(path, kind+"-", write)
 }
 
 // Record returns what was last kept below kind and key. The error is

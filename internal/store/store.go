@@ -14,8 +14,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -88,18 +86,25 @@ func (s *Store) Put(ctx context.Context, digest string, r io.Reader, limit int64
 	if s.Has(digest) {
 		return nil
 	}
-	f, err := s.temp("blob-")
+	return s.place(path, "blob-", func(f *os.File) error {
+		v := NewVerifier(io.NopCloser(io.LimitReader(Until(ctx, r), limit+1)), digest, -1)
+		n, err := io.Copy(f, v)
+		if n > limit {
+			return fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
+		}
+		return err
+	})
+}
+
+// place makes the file at path what write writes, by way of a temporary one.
+func (s *Store) place(path, prefix string, write func(f *os.File) error) error {
+	f, err := s.temp(prefix)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // gone already where the rename succeeded
 	defer f.Close()
-	v := NewVerifier(io.NopCloser(io.LimitReader(Until(ctx, r), limit+1)), digest, -1)
-	n, err := io.Copy(f, v)
-	if n > limit {
-		return fmt.Errorf("blob %s is larger than %d bytes", digest, limit)
-	}
-	if err != nil {
+	if err := write(f); err != nil {
 		return err
 	}
 	return s.commit(f, path)
@@ -197,28 +202,28 @@ func (s *Store) temp(prefix string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	f, err := os.OpenFile(filepath.Join(dir, prefix+hex.EncodeToString(b[:])), os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
-	if err != nil {
-		return nil, fmt.Errorf("writing to the store: %w", err)
+	f, err := os.CreateTemp(dir, prefix)
+	return f, writing(err)
+}
+
+// writing says what went wrong, nil where nothing did.
+func writing(err error) error {
+	if err == nil {
+		return nil
 	}
-	return f, nil
+	return fmt.Errorf("writing to the store: %w", err)
 }
 
 // settle makes the file durable, and the directory that path is in.
 func (s *Store) settle(f *os.File, path string) error {
 	rel, err := filepath.Rel(s.dir, filepath.Dir(path))
 	if err != nil {
-		return fmt.Errorf("writing to the store: %w", err)
+		return writing(err)
 	}
 	if _, err := s.mkdir(rel); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("writing to the store: %w", err)
-	}
-	return nil
+	return writing(f.Sync())
 }
 
 // commit makes the temporary file durable and moves it to path.
@@ -227,10 +232,15 @@ func (s *Store) commit(f *os.File, path string) error {
 		return err
 	}
 	if err := f.Close(); err != nil {
-		return fmt.Errorf("writing to the store: %w", err)
+		return writing(err)
 	}
+	return rename(f, path)
+}
+
+// rename moves a file that is on disk.
+func rename(f *os.File, path string) error {
 	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("writing to the store: %w", err)
+		return writing(err)
 	}
 	syncDir(filepath.Dir(path))
 	return nil
@@ -243,17 +253,17 @@ func (s *Store) mkdir(names ...string) (string, error) {
 		return "", s.fault
 	}
 	if err := os.MkdirAll(s.dir, dirPerm); err != nil {
-		return "", fmt.Errorf("writing to the store: %w", err)
+		return "", writing(err)
 	}
 	dir := s.dir
 	for _, name := range strings.Split(filepath.Join(names...), string(filepath.Separator)) {
 		dir = filepath.Join(dir, name)
 		if err := os.Mkdir(dir, dirPerm); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("writing to the store: %w", err)
+			return "", writing(err)
 		}
 		info, err := os.Lstat(dir)
 		if err != nil {
-			return "", fmt.Errorf("writing to the store: %w", err)
+			return "", writing(err)
 		}
 		if !info.IsDir() {
 			return "", fmt.Errorf("writing to the store: %q is not a directory", dir)
@@ -264,13 +274,10 @@ func (s *Store) mkdir(names ...string) (string, error) {
 
 // sweep removes temporary files that nobody can still be writing.
 func (s *Store) sweep() {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "tmp"))
-	if err != nil {
-		return // nothing written yet, or not ours to clean
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleAge {
-			_ = os.Remove(filepath.Join(s.dir, "tmp", e.Name())) // harmless where it stays
+	dir := filepath.Join(s.dir, "tmp")
+	for _, info := range newest(dir) {
+		if time.Since(info.ModTime()) > staleAge {
+			_ = os.Remove(filepath.Join(dir, info.Name())) // harmless where it stays
 		}
 	}
 }
