@@ -80,12 +80,10 @@ func (w *block) json(name string, raw []byte) {
 	if len(raw) == 0 {
 		return
 	}
-	n, err := yamlnode.FromJSON(mustCanonical(raw))
-	if err != nil {
-		panic(fmt.Sprintf("lockfile: canonical %q is not JSON: %v", raw, err))
-	}
 	fmt.Fprintf(w, "  %s:", name)
-	yamlnode.Block(&w.Buffer, n, 4)
+	if err := yamlnode.BlockJSON(&w.Buffer, raw, 2); err != nil {
+		panic(fmt.Sprintf("lockfile: %q is not JSON: %v", raw, err))
+	}
 }
 
 func catalogBlock(c Catalog) []byte {

@@ -1,189 +1,119 @@
 package yamlnode
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 
-// Canonical returns raw as canonical JSON.
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Canonical returns a JSON value as canonical JSON: keys sorted, no blanks,
+// numbers as [JSON] writes them.
 func Canonical(raw []byte) ([]byte, error) {
-	if c := (canonical{raw: raw}); c.whole() {
-		return bytes.Clone(raw), nil
-	}
-	return canonicalSlow(raw)
-}
-
-func canonicalSlow(raw []byte) ([]byte, error) {
-	n, err := FromJSON(raw)
+	v, err := readValue(raw)
 	if err != nil {
 		return nil, err
 	}
-	return JSON(n)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// FlowJSON writes a JSON value as [Flow] writes it, with its keys sorted.
+// FlowJSON writes a JSON value on one line, its keys sorted: {a: 1, b: [x, y]}.
 func FlowJSON(b *bytes.Buffer, raw []byte) error {
-	before := b.Len()
-	if c := (canonical{raw: raw, flow: b}); c.whole() {
-		return nil
-	}
-	b.Truncate(before)
-	return flowSlow(b, raw)
-}
-
-func flowSlow(b *bytes.Buffer, raw []byte) error {
-	raw, err := canonicalSlow(raw)
+	v, err := readValue(raw)
 	if err != nil {
 		return err
 	}
-	n, err := FromJSON(raw)
-	if err != nil {
-		return err
-	}
-	Flow(b, n)
+	e := encoder{lock: true}
+	e.flow(v)
+	b.Write(e.out)
 	return nil
 }
 
-// canonical goes through a value that is canonical JSON already, in the plain
-// form that nearly all values have: keys in order, no blanks, nothing but
-// letters of ASCII without escapes, no fractions. It gives up on the rest.
-type canonical struct {
-	raw  []byte
-	at   int
-	flow *bytes.Buffer // where the value is written as YAML; nil for nowhere
+// BlockJSON writes a JSON value behind the colon of a key in column indent, and
+// the line break that ends it: as [Encode] does, but each string as [Quote]
+// returns it, on one line.
+func BlockJSON(b *bytes.Buffer, raw []byte, indent int) error {
+	v, err := readValue(raw)
+	if err != nil {
+		return err
+	}
+	e := encoder{lock: true}
+	e.value(v, indent)
+	b.Write(e.out)
+	return nil
 }
 
-// Deeper values, and longer numbers, are for the full parser to judge.
-const (
-	plainDepth  = 32
-	plainDigits = 18
-)
+// readValue returns a JSON value as encoding/json does, with numbers in their
+// canonical form, null where there is nothing. What would be beyond the limits of
+// a document is refused.
+func readValue(raw []byte) (any, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true))
+	v, err := nextValue(dec)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return v, nil
+}
 
-// whole reports whether all of raw is one such value.
-func (c *canonical) whole() bool { return c.value(plainDepth) && c.at == len(c.raw) }
-
-func (c *canonical) value(depth int) bool {
-	switch c.peek() {
+func nextValue(dec *jsontext.Decoder) (any, error) {
+	tok, err := dec.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	if most := (Limits{}).orDefaults().Depth; dec.StackDepth() > most {
+		return nil, fmt.Errorf("nested deeper than the %d levels allowed", most)
+	}
+	switch tok.Kind() {
 	case '{':
-		return depth > 0 && c.object(depth-1)
-	case '[':
-		return depth > 0 && c.array(depth-1)
-	case '"':
-		s, ok := c.text()
-		c.quote(s)
-		return ok
-	case 't':
-		return c.word("true")
-	case 'f':
-		return c.word("false")
-	case 'n':
-		return c.word("null")
-	default:
-		return c.number()
-	}
-}
-
-// object goes through members whose keys ascend.
-func (c *canonical) object(depth int) bool {
-	var last []byte
-	return c.list('{', '}', func(first bool) bool {
-		key, ok := c.text()
-		if !ok || !first && bytes.Compare(last, key) >= 0 || !c.take(':') {
-			return false
-		}
-		last = key
-		c.quote(key)
-		c.write(": ")
-		return c.value(depth)
-	})
-}
-
-func (c *canonical) array(depth int) bool {
-	return c.list('[', ']', func(bool) bool { return c.value(depth) })
-}
-
-// list goes through what stands between two brackets.
-func (c *canonical) list(open, end byte, each func(first bool) bool) bool {
-	c.at++
-	c.write(string(open))
-	for first := true; !c.take(end); first = false {
-		if !first {
-			if !c.take(',') {
-				return false
+		m := map[string]any{}
+		for dec.PeekKind() != '}' {
+			key, err := dec.ReadToken()
+			if err != nil {
+				return nil, err
 			}
-			c.write(", ")
+			name := key.String()
+			if m[name], err = nextValue(dec); err != nil {
+				return nil, err
+			}
 		}
-		if !each(first) {
-			return false
+		_, err := dec.ReadToken()
+		return m, err
+	case '[':
+		list := []any{}
+		for dec.PeekKind() != ']' {
+			v, err := nextValue(dec)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
 		}
-	}
-	c.write(string(end))
-	return true
-}
-
-// text goes through a string that means what it says.
-func (c *canonical) text() ([]byte, bool) {
-	if !c.take('"') {
-		return nil, false
-	}
-	for start := c.at; c.at < len(c.raw); c.at++ {
-		switch b := c.raw[c.at]; {
-		case b == '"':
-			c.at++
-			return c.raw[start : c.at-1], true
-		case b < ' ', b > '~', b == '\\':
-			return nil, false
+		_, err := dec.ReadToken()
+		return list, err
+	case '"':
+		return tok.String(), nil
+	case 'n':
+		return nil, nil
+	case '0':
+		if s := plain(tok.String()); s.kind != kindString {
+			return json.Number(s.text), nil
 		}
-	}
-	return nil, false
-}
-
-func (c *canonical) word(w string) bool {
-	if !bytes.HasPrefix(c.raw[c.at:], []byte(w)) {
-		return false
-	}
-	c.at += len(w)
-	c.write(w)
-	return true
-}
-
-// number goes through an integer.
-func (c *canonical) number() bool {
-	start := c.at
-	negative := c.take('-')
-	digits := c.at
-	for c.at < len(c.raw) && c.raw[c.at] >= '0' && c.raw[c.at] <= '9' {
-		c.at++
-	}
-	n := c.at - digits
-	if n == 0 || n > plainDigits || c.raw[digits] == '0' && (n > 1 || negative) {
-		return false
-	}
-	c.write(string(c.raw[start:c.at]))
-	return true
-}
-
-// peek returns the next byte, 0 at the end.
-func (c *canonical) peek() byte {
-	if c.at < len(c.raw) {
-		return c.raw[c.at]
-	}
-	return 0
-}
-
-func (c *canonical) take(b byte) bool {
-	if c.peek() != b || b == 0 {
-		return false
-	}
-	c.at++
-	return true
-}
-
-func (c *canonical) quote(s []byte) {
-	if c.flow != nil {
-		c.flow.WriteString(Quote(string(s)))
-	}
-}
-
-func (c *canonical) write(s string) {
-	if c.flow != nil {
-		c.flow.WriteString(s)
+		return tok.String(), nil // beyond what a number can be
+	default:
+		return tok.Bool(), nil
 	}
 }

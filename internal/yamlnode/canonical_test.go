@@ -2,75 +2,89 @@ package yamlnode
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 )
 
-// values are JSON values; those with true are canonical in the plain form.
-func values() map[string]bool {
-	return map[string]bool{
-		`{"group":"etcd.database.coreos.com","kind":"EtcdCluster","version":"v1beta2"}`: true,
-		`{"packageName":"etcd","version":"0.9.4"}`:                                      true,
-		`{}`: true, `[]`: true, `""`: true, `null`: true, `true`: true, `false`: true, `0`: true, `-7`: true, `123456789012345678`: true,
-		`[1,[2,{"a":{"b":null,"c":"yes"}}],"~","0x10","a: b"]`: true,
-		`{"y":"y","~":" "}`:    true,
-		`{"b":1,"a":2}`:        false,
-		`{"a":1,"a":2}`:        false,
-		`{"a": 1}`:             false,
-		"[1 ]":                 false,
-		`[1,]`:                 false,
-		`[,1]`:                 false,
-		`{"a":1,}`:             false,
-		`{"a"}`:                false,
-		`{"a":}`:               false,
-		`"\n"`:                 false,
-		`"é"`:                  false,
-		"\"\x7f\"":             false,
-		`1.0`:                  false,
-		`1e3`:                  false,
-		`-0`:                   false,
-		`01`:                   false,
-		`1234567890123456789`:  false,
-		`18446744073709551616`: false,
-		``:                     false,
-		`{`:                    false,
-		`"a`:                   false,
-		`tru`:                  false,
-		`1 2`:                  false,
-		`[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]`: false,
+// values are JSON values with their canonical form, and with that on one line of
+// YAML; "" for what is refused.
+func values() map[string][2]string {
+	deep := strings.Repeat("[", 101) + strings.Repeat("]", 101)
+	return map[string][2]string{
+		`{"kind":"EtcdCluster","version":"v1beta2"}`: {`{"kind":"EtcdCluster","version":"v1beta2"}`, `{kind: EtcdCluster, version: v1beta2}`},
+		`{"b":1, "a":{"d":[],"c":{}}}`:               {`{"a":{"c":{},"d":[]},"b":1}`, `{a: {c: {}, d: []}, b: 1}`},
+		`[1,[2,{"b":null}],"~","0x10","a: b"]`:       {`[1,[2,{"b":null}],"~","0x10","a: b"]`, `[1, [2, {b: null}], "~", "0x10", "a: b"]`},
+		`{"y":"y","":" "}`:                           {`{"":" ","y":"y"}`, `{"": " ", "y": "y"}`},
+		`"<\ud83d\ude00\u2028\/é\n"`:                 {`"<😀\u2028/é\n"`, `"<😀\u2028/é\n"`},
+		`1.0`:                                        {`1`, `1`},
+		`1e3`:                                        {`1000`, `1000`},
+		`-0.0`:                                       {`0`, `0`},
+		`1.50`:                                       {`1.5`, `1.5`},
+		`1e400`:                                      {`"1e400"`, `1e400`},
+		`18446744073709551616`:                       {`18446744073709551616`, `18446744073709551616`},
+		` true `:                                     {`true`, `true`},
+		``:                                           {`null`, `null`},
+		`{"a":1,"a":2}`:                              {},
+		`{"a":1,}`:                                   {},
+		`{"a"}`:                                      {},
+		`[,1]`:                                       {},
+		`[1`:                                         {},
+		`{`:                                          {},
+		`"a`:                                         {},
+		`tru`:                                        {},
+		`1 2`:                                        {},
+		deep:                                         {},
+		strings.Replace(deep[1:len(deep)-1], "[]", "[ ]", 1): {deep[1 : len(deep)-1], deep[1 : len(deep)-1]},
 	}
 }
 
 func TestCanonical(t *testing.T) {
-	for raw, plain := range values() {
-		c := canonical{raw: []byte(raw)}
-		if got := c.whole(); got != plain {
-			t.Errorf("%s: got plain %v, want %v", raw, got, plain)
+	for raw, want := range values() {
+		got, err := Canonical([]byte(raw))
+		if string(got) != want[0] || (err == nil) != (want[0] != "") {
+			t.Errorf("%s: got %s, %v, want %s", raw, got, err, want[0])
 		}
-		sameCanonical(t, []byte(raw))
+		var flow bytes.Buffer
+		err = FlowJSON(&flow, []byte(raw))
+		if flow.String() != want[1] || (err == nil) != (want[1] != "") {
+			t.Errorf("%s in YAML: got %s, %v, want %s", raw, &flow, err, want[1])
+		}
 	}
 }
 
-// FuzzCanonical compares with the full parser.
+// FuzzCanonical compares with what the parser of documents finds in a value, and
+// in what is written of it.
 func FuzzCanonical(f *testing.F) {
 	for raw := range values() {
 		f.Add([]byte(raw))
 	}
-	f.Fuzz(sameCanonical)
-}
-
-func sameCanonical(t *testing.T, raw []byte) {
-	t.Helper()
-	want, wantErr := canonicalSlow(raw)
-	got, err := Canonical(raw)
-	if (err == nil) != (wantErr == nil) || !bytes.Equal(got, want) {
-		t.Errorf("%q: got %q, %v; the full parser %q, %v", raw, got, err, want, wantErr)
-	}
-	if err == nil && len(got) > 0 && len(raw) > 0 && &got[0] == &raw[0] {
-		t.Errorf("%q: got the argument itself", raw)
-	}
-	var flow, wantFlow bytes.Buffer
-	err, wantErr = FlowJSON(&flow, raw), flowSlow(&wantFlow, raw)
-	if (err == nil) != (wantErr == nil) || err == nil && flow.String() != wantFlow.String() {
-		t.Errorf("%q in YAML: got %q, %v; the full parser %q, %v", raw, &flow, err, &wantFlow, wantErr)
-	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		read := func(value string) string {
+			docs, err := Documents("", []byte(value), Limits{Depth: 102})
+			if err != nil || len(docs) != 1 {
+				return ""
+			}
+			got, err := JSON(docs[0])
+			if err != nil {
+				return ""
+			}
+			return string(got)
+		}
+		got, err := Canonical(raw)
+		if err != nil || !json.Valid(raw) {
+			return
+		}
+		want := `{"v":` + string(got) + `}`
+		if parsed := read(`{"v":` + string(raw) + `}`); parsed != want && parsed != "" {
+			t.Errorf("%q: got %s, the parser of documents %s", raw, want, parsed)
+		}
+		var flow, block bytes.Buffer
+		if err := FlowJSON(&flow, raw); err != nil || read("v: "+flow.String()) != want {
+			t.Errorf("%q: the parser does not find %s, %v in %s", raw, got, err, &flow)
+		}
+		if err := BlockJSON(&block, raw, 0); err != nil || read("v:"+block.String()) != want {
+			t.Errorf("%q: the parser does not find %s, %v in %s", raw, got, err, &block)
+		}
+	})
 }

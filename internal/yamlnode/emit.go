@@ -1,11 +1,8 @@
 package yamlnode
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/internal/inert"
 )
@@ -16,12 +13,12 @@ func Quote(s string) string {
 	if bare(s) {
 		return s
 	}
-	return doubleQuoted(s, exact, false)
+	return doubleQuoted(s, seen, false)
 }
 
-// exact leaves out what nobody sees, and with it all that some reader takes for
+// seen leaves out what nobody sees, and with it all that some reader takes for
 // a line break, or refuses.
-func exact(r rune) bool { return !inert.Unseen(r) }
+func seen(r rune) bool { return !inert.Unseen(r) }
 
 // doubleQuoted returns s in double quotes, with escapes for all that is not to
 // stand as it is: of two digits where that is enough, if short says so.
@@ -75,102 +72,4 @@ func bareByte(c byte, others string) bool {
 // looksNumeric reports whether s is a date, or a number in base 60, to some.
 func looksNumeric(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != ':' && r != '-' && r != '_' && r != ' ' })
-}
-
-// FromJSON returns the canonical form of any JSON value: keys sorted, numbers
-// as [JSON] would write them.
-func FromJSON(raw []byte) (*yaml.Node, error) {
-	wrapped := append(append([]byte(`{"v":`), raw...), '}')
-	docs, err := Documents("", wrapped, Limits{})
-	if err != nil {
-		return nil, err
-	}
-	if len(docs) != 1 || len(docs[0].Content) != 2 {
-		return nil, fmt.Errorf("%q is not one JSON value", inert.Cut(string(raw), maxShown))
-	}
-	_, v := Field(docs[0], "v")
-	return v, nil
-}
-
-// Flow writes n on one line: {a: 1, b: [x, y]}.
-func Flow(b *bytes.Buffer, n *yaml.Node) {
-	switch n.Kind {
-	case yaml.MappingNode:
-		b.WriteByte('{')
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(Quote(mustKey(n.Content[i])) + ": ")
-			Flow(b, n.Content[i+1])
-		}
-		b.WriteByte('}')
-	case yaml.SequenceNode:
-		b.WriteByte('[')
-		for i, c := range n.Content {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			Flow(b, c)
-		}
-		b.WriteByte(']')
-	default:
-		b.WriteString(scalarText(n))
-	}
-}
-
-// Block writes n as the value of a key that was just written, colon included,
-// newline included. Its lines are indented by indent blanks, at least two; the
-// dashes of a list stand two blanks less, under the key.
-func Block(b *bytes.Buffer, n *yaml.Node, indent int) {
-	pad := strings.Repeat(" ", indent)
-	switch {
-	case n.Kind == yaml.MappingNode && len(n.Content) > 0:
-		b.WriteByte('\n')
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			b.WriteString(pad + Quote(mustKey(n.Content[i])) + ":")
-			Block(b, n.Content[i+1], indent+2)
-		}
-	case n.Kind == yaml.SequenceNode && len(n.Content) > 0:
-		b.WriteByte('\n')
-		for _, c := range n.Content {
-			b.WriteString(pad[2:] + "-")
-			item(b, c, indent-2)
-		}
-	default:
-		b.WriteByte(' ')
-		Flow(b, n)
-		b.WriteByte('\n')
-	}
-}
-
-// item writes a member of a list whose dash stands at indent.
-func item(b *bytes.Buffer, n *yaml.Node, indent int) {
-	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		Block(b, n, indent+4)
-		return
-	}
-	var inner bytes.Buffer
-	Block(&inner, n, indent+2)
-	b.WriteByte(' ')
-	b.Write(bytes.TrimLeft(inner.Bytes(), "\n "))
-}
-
-func scalarText(n *yaml.Node) string {
-	s, err := resolve(n)
-	if err != nil {
-		panic(fmt.Sprintf("yamlnode: writing %q: %v", n.Value, err))
-	}
-	if s.kind == kindString {
-		return Quote(s.text)
-	}
-	return s.text
-}
-
-func mustKey(n *yaml.Node) string {
-	k, err := keyText(n)
-	if err != nil {
-		panic(fmt.Sprintf("yamlnode: writing key %q: %v", n.Value, err))
-	}
-	return k
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +45,10 @@ func Marshal(v any) ([]byte, error) {
 
 // encoder appends YAML to out. A node is written where the cursor stands; one
 // of several lines continues at indent and ends with a line break.
-type encoder struct{ out []byte }
+type encoder struct {
+	out  []byte
+	lock bool // as the lock has it: each string is one line, as Quote returns it
+}
 
 func (e *encoder) node(v any, indent int) {
 	switch v := v.(type) {
@@ -76,36 +80,36 @@ func (e *encoder) indent(n int) {
 }
 
 func (e *encoder) mapping(m map[string]any, indent int) {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for i, key := range keys {
+	for i, key := range slices.Sorted(maps.Keys(m)) {
 		if i > 0 {
 			e.indent(indent)
 		}
-		e.raw(loose(key))
+		e.raw(e.quoted(key))
 		e.raw(":")
-		switch v := m[key].(type) {
-		case map[string]any:
-			if len(v) > 0 {
-				e.raw("\n")
-				e.indent(indent + 2)
-				e.mapping(v, indent+2)
-				continue
-			}
-		case []any:
-			if len(v) > 0 {
-				e.raw("\n")
-				e.indent(indent)
-				e.sequence(v, indent)
-				continue
-			}
-		}
-		e.raw(" ")
-		e.node(m[key], indent+2)
+		e.value(m[key], indent)
 	}
+}
+
+// value writes what stands behind the colon of a key in column indent.
+func (e *encoder) value(v any, indent int) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 {
+			e.raw("\n")
+			e.indent(indent + 2)
+			e.mapping(v, indent+2)
+			return
+		}
+	case []any:
+		if len(v) > 0 {
+			e.raw("\n")
+			e.indent(indent)
+			e.sequence(v, indent)
+			return
+		}
+	}
+	e.raw(" ")
+	e.node(v, indent+2)
 }
 
 func (e *encoder) sequence(items []any, indent int) {
@@ -113,15 +117,55 @@ func (e *encoder) sequence(items []any, indent int) {
 		if i > 0 {
 			e.indent(indent)
 		}
-		e.raw("- ")
+		e.raw("-")
+		if _, list := item.([]any); list && e.lock {
+			e.value(item, indent+2)
+			continue
+		}
+		e.raw(" ")
 		e.node(item, indent+2)
 	}
 }
 
+// flow writes v on one line.
+func (e *encoder) flow(v any) {
+	sep := ""
+	switch v := v.(type) {
+	case map[string]any:
+		e.raw("{")
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			e.raw(sep + e.quoted(key) + ": ")
+			e.flow(v[key])
+			sep = ", "
+		}
+		e.raw("}")
+	case []any:
+		e.raw("[")
+		for _, item := range v {
+			e.raw(sep)
+			e.flow(item)
+			sep = ", "
+		}
+		e.raw("]")
+	case string:
+		e.raw(e.quoted(v))
+	default:
+		e.raw(valueText(v))
+	}
+}
+
+// quoted returns a string on one line.
+func (e *encoder) quoted(s string) string {
+	if e.lock {
+		return Quote(s)
+	}
+	return loose(s)
+}
+
 // text writes a string: lines as a literal block where that is exact.
 func (e *encoder) text(s string, indent int) {
-	if !strings.Contains(s, "\n") || !literal(s) {
-		e.raw(loose(s) + "\n")
+	if e.lock || !strings.Contains(s, "\n") || !literal(s) {
+		e.raw(e.quoted(s) + "\n")
 		return
 	}
 	body := strings.TrimRight(s, "\n")
