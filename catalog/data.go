@@ -10,8 +10,17 @@ import (
 // ID names a catalog: the namespace and name of its CatalogSource or
 // ClusterCatalog. A ClusterCatalog has no namespace.
 type ID struct {
-	Namespace string // "olm"
-	Name      string // "operatorhubio"
+	Namespace string `json:"namespace" doc:"Namespace of the CatalogSource. Absent for a ClusterCatalog."`     // "olm"
+	Name      string `json:"name" form:"required nonempty" doc:"Name of the CatalogSource or ClusterCatalog."` // "operatorhubio"
+}
+
+// UnmarshalText reads what String returns. It does not fail.
+func (id *ID) UnmarshalText(text []byte) error {
+	*id = ID{Name: string(text)}
+	if ns, name, found := strings.Cut(id.Name, "/"); found {
+		*id = ID{Namespace: ns, Name: name}
+	}
+	return nil
 }
 
 // String returns "namespace/name", or "name" where there is no namespace.
@@ -81,8 +90,8 @@ type Span struct{ Offset, Size int64 }
 
 // RelatedImage is one image that a bundle needs at run time.
 type RelatedImage struct {
-	Name  string // may be empty
-	Image string
+	Name  string `json:"name" doc:"Name that the bundle gives the image."` // may be empty
+	Image string `json:"image" doc:"The image."`
 }
 
 // Metadata is what a ClusterServiceVersion says of itself that a person

@@ -40,9 +40,9 @@ type Change struct {
 // declared Namespaces by name, then pins by namespace and package. A nil lock is
 // empty.
 func Diff(old, new *File) []Change {
-	a, b := old.canonical(), new.canonical()
+	a, b := old.sorted(), new.sorted()
 	var out []Change
-	each(&out, a.Catalogs, b.Catalogs, compareCatalogs, catalogBlock, func(c *Change, x, y *Catalog) {
+	each(&out, a.Catalogs, b.Catalogs, compareCatalogs, func(c *Change, x, y *Catalog) {
 		id := cmp.Or(x, y).ID
 		c.Catalog, c.Namespace = &id, id.Namespace
 		if x != nil {
@@ -52,13 +52,13 @@ func Diff(old, new *File) []Change {
 			c.To = string(y.Digest)
 		}
 	})
-	each(&out, a.Namespaces, b.Namespaces, compareNamespaces, namespaceBlock, func(c *Change, x, y *Namespace) {
+	each(&out, a.Namespaces, b.Namespaces, compareNamespaces, func(c *Change, x, y *Namespace) {
 		c.Namespace = cmp.Or(x, y).Name
 		if x != nil {
 			c.Pos, c.At = x.Pos, x.Fields
 		}
 	})
-	each(&out, a.Pins, b.Pins, comparePins, pinBlock, func(c *Change, x, y *Pin) {
+	each(&out, a.Pins, b.Pins, comparePins, func(c *Change, x, y *Pin) {
 		either := cmp.Or(x, y)
 		c.Namespace, c.Package = either.Namespace, either.Package
 		if x != nil {
@@ -77,7 +77,7 @@ func Diff(old, new *File) []Change {
 // each walks two sorted lists together and appends a change for each item that
 // is in one of them only, or that is not written the same in both. tell says
 // what it is; where there is no partner the other argument is nil.
-func each[T any](out *[]Change, a, b []T, compare func(x, y T) int, block func(T) []byte, tell func(c *Change, x, y *T)) {
+func each[T block](out *[]Change, a, b []T, compare func(x, y T) int, tell func(c *Change, x, y *T)) {
 	for i, j := 0, 0; i < len(a) || j < len(b); {
 		var c Change
 		switch {
@@ -90,7 +90,7 @@ func each[T any](out *[]Change, a, b []T, compare func(x, y T) int, block func(T
 			tell(&c, nil, &b[j])
 			j++
 		default:
-			c = Change{Kind: Changed, Fields: differing(block(a[i]), block(b[j]))}
+			c = Change{Kind: Changed, Fields: differing(lines(a[i]), lines(b[j]))}
 			tell(&c, &a[i], &b[j])
 			i++
 			j++

@@ -11,9 +11,7 @@ package lockfile
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
@@ -35,13 +33,22 @@ func New(cats []Catalog, pins []Pin) *File { return (&File{}).With(cats, pins) }
 // With returns a lock of these catalogs and pins and of what else f holds, as
 // New does. A nil f is empty; it is not modified.
 func (f *File) With(cats []Catalog, pins []Pin) *File {
-	out := &File{Catalogs: slices.Clone(cats), Pins: make([]Pin, len(pins))}
-	for i, p := range pins {
-		out.Pins[i] = canonical(p)
+	out := f.sorted()
+	out.Catalogs, out.Pins = slices.Clone(cats), slices.Clone(pins)
+	for i := range out.Pins {
+		out.Pins[i] = canonical(out.Pins[i])
 	}
-	if f != nil {
-		out.Namespaces = nonEmpty(f.Namespaces)
-		out.Accepted = nonEmpty(f.Accepted)
+	return out.sorted()
+}
+
+// sorted returns f, built by hand or not, with all in order. A nil f is empty.
+func (f *File) sorted() *File {
+	if f == nil {
+		return &File{}
+	}
+	out := &File{Catalogs: slices.Clone(f.Catalogs), Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Accepted: nonEmpty(f.Accepted)}
+	for i := range out.Pins {
+		out.Pins[i] = sorted(out.Pins[i])
 	}
 	for i := range out.Accepted {
 		a := &out.Accepted[i]
@@ -52,14 +59,6 @@ func (f *File) With(cats []Catalog, pins []Pin) *File {
 	slices.SortStableFunc(out.Pins, comparePins)
 	slices.SortStableFunc(out.Accepted, func(a, b Accepted) int { return strings.Compare(a.Operator, b.Operator) })
 	return out
-}
-
-// canonical returns f, built by hand or not, as New would have made it.
-func (f *File) canonical() *File {
-	if f == nil {
-		return &File{}
-	}
-	return f.With(f.Catalogs, f.Pins)
 }
 
 func compareID(a, b catalog.ID) int {
@@ -74,10 +73,16 @@ func comparePins(a, b Pin) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
-func canonical(p Pin) Pin {
+// sorted returns a pin with its lists in order.
+func sorted(p Pin) Pin {
 	p.WatchNamespaces = sortedUnique(p.WatchNamespaces, strings.Compare)
 	p.RequestedBy = sortedUnique(p.RequestedBy, compareRequests)
 	p.RelatedImages = sortedUnique(p.RelatedImages, compareImages)
+	return p
+}
+
+// canonical returns a pin with empty lists nil, and JSON with its keys sorted.
+func canonical(p Pin) Pin {
 	p.Skipped, p.RemainingHops = nonEmpty(p.Skipped), nonEmpty(p.RemainingHops)
 	if len(p.Config) > 0 {
 		p.Config = mustCanonical(p.Config)
@@ -93,9 +98,7 @@ func canonical(p Pin) Pin {
 
 func mustCanonical(raw []byte) []byte {
 	out, err := yamlnode.Canonical(raw)
-	if err != nil {
-		panic(fmt.Sprintf("lockfile: %q is not JSON: %v", raw, err))
-	}
+	must(err)
 	return out
 }
 
@@ -144,17 +147,16 @@ func (f *File) Catalog(id catalog.ID) (Catalog, bool) {
 // unique adds a fault for each block that names what the one before it names.
 func unique(f *File, errs *diag.List) {
 	const again = ", or take one side with git checkout --theirs or --ours, and run quayside resolve"
-	twice(errs, f.Catalogs, func(c Catalog) (string, diag.Pos) { return "catalog " + strconv.Quote(c.ID.String()), c.Pos }, again)
-	twice(errs, f.Namespaces, func(n Namespace) (string, diag.Pos) { return "Namespace " + strconv.Quote(n.Name), n.Pos }, again)
-	twice(errs, f.Accepted, func(a Accepted) (string, diag.Pos) { return "what is accepted of " + strconv.Quote(a.Operator), a.Pos }, "")
-	twice(errs, f.Pins, func(p Pin) (string, diag.Pos) { return "pin " + strconv.Quote(p.Key()), p.Pos }, again)
+	twice(errs, f.Catalogs, func(c Catalog) diag.Pos { return c.Pos }, again)
+	twice(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos }, again)
+	twice(errs, f.Accepted, func(a Accepted) diag.Pos { return a.Pos }, "")
+	twice(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos }, again)
 }
 
-func twice[T any](errs *diag.List, sorted []T, of func(T) (string, diag.Pos), remedy string) {
+func twice[T block](errs *diag.List, sorted []T, at func(T) diag.Pos, remedy string) {
 	for i := 1; i < len(sorted); i++ {
-		first, at := of(sorted[i-1])
-		if what, pos := of(sorted[i]); what == first {
-			errs.Addf(pos, "%s appears twice, first on line %d: delete one block%s", what, at.Line, remedy)
+		if first, b := sorted[i-1], sorted[i]; b.title() == first.title() {
+			errs.Addf(at(b), "%s appears twice, first on line %d: delete one block%s", b.title(), at(first).Line, remedy)
 		}
 	}
 }

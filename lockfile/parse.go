@@ -2,9 +2,8 @@ package lockfile
 
 import (
 	"bytes"
-	"encoding/json"
+	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -33,28 +32,19 @@ func Parse(file string, data []byte) (*File, error) {
 	if err := version(file, docs[0]); err != nil {
 		return nil, err
 	}
-	var w wireFile
+	var w document[*yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node]
 	if err := yamlnode.Decode(file, docs[0], &w); err != nil {
 		return nil, err
 	}
 	p := parser{file: file}
-	f := &File{}
-	for _, n := range w.Catalogs {
-		f.Catalogs = append(f.Catalogs, p.catalog(n))
-	}
-	for _, n := range w.Namespaces {
-		f.Namespaces = append(f.Namespaces, p.namespace(n))
-	}
-	for _, n := range w.Pins {
-		f.Pins = append(f.Pins, p.pin(n))
-	}
-	for _, n := range w.Accepted {
-		f.Accepted = append(f.Accepted, p.accepted(n))
+	f := &File{
+		Catalogs: blocks[Catalog](&p, "catalog", w.Catalogs), Namespaces: blocks[Namespace](&p, "Namespace", w.Namespaces),
+		Pins: blocks[Pin](&p, "pin", w.Pins), Accepted: blocks[Accepted](&p, "accepted", w.Accepted),
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	f = f.canonical()
+	f = f.With(f.Catalogs, f.Pins)
 	unique(f, &p.errs)
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -96,23 +86,30 @@ type parser struct {
 	errs diag.List
 }
 
-// digest returns s where it is empty or well-formed.
-func (p *parser) digest(n *yaml.Node, field, s string) catalog.Digest {
-	if s == "" {
-		return ""
+// blocks reads each block by itself, so that a fault in one hides none in
+// another. The checksum of a block is looked at where it could be read as it
+// stands.
+func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
+	var out []T
+	for _, n := range nodes {
+		q := parser{file: p.file}
+		var w written[T]
+		q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
+		v := reflect.ValueOf(&w.Block).Elem()
+		v.FieldByName("Pos").Set(reflect.ValueOf(yamlnode.At(p.file, n)))
+		if at := v.FieldByName("Fields"); at.IsValid() {
+			at.Set(reflect.ValueOf(q.fields(n)))
+		}
+		for _, f := range yamlnode.Fields(v.Type()) {
+			q.check(n, what, f, v.FieldByIndex(f.Index))
+		}
+		if q.errs == nil {
+			q.sum(n, w.Block, w.Checksum)
+		}
+		p.errs = append(p.errs, q.errs...)
+		out = append(out, w.Block)
 	}
-	d, err := catalog.ParseDigest(s)
-	if err != nil {
-		p.errs.Add(p.at(n, field), err)
-	}
-	return d
-}
-
-func (p *parser) at(n *yaml.Node, field string) diag.Pos {
-	if _, v := yamlnode.Field(n, field); v != nil {
-		return yamlnode.At(p.file, v)
-	}
-	return yamlnode.At(p.file, n)
+	return out
 }
 
 // fields returns where the names of a block's fields stand.
@@ -124,106 +121,45 @@ func (p *parser) fields(n *yaml.Node) diag.Fields {
 	return out
 }
 
-func (p *parser) required(n *yaml.Node, what string, fields ...[2]string) {
-	for _, f := range fields {
-		if f[1] == "" {
-			p.errs.Addf(p.at(n, f[0]), "%s: no %s", what, f[0])
+// check looks at one field of a block.
+func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value reflect.Value) {
+	at := yamlnode.At(p.file, n)
+	if _, said := yamlnode.Field(n, f.Name); said != nil {
+		at = yamlnode.At(p.file, said)
+	}
+	if value.IsZero() {
+		if yamlnode.Required(f) {
+			p.errs.Addf(at, "%s: no %s", what, f.Name)
+		}
+		return
+	}
+	var err error
+	switch value := value.Interface().(type) {
+	case catalog.Digest:
+		_, err = catalog.ParseDigest(string(value))
+	case catalog.InstallMode:
+		_, err = catalog.ParseInstallMode(string(value))
+	case string:
+		if digest := imageref.Split(value).Digest; f.Name == "image" && digest != "" {
+			_, err = catalog.ParseDigest(digest)
 		}
 	}
+	p.errs.Add(at, err)
 }
-
-// remedy is what to do about a block that is not as it was written.
-const remedy = "undo the edit, or delete the block and run quayside resolve"
 
 // sum compares a block with the checksum it carries.
-func (p *parser) sum(n *yaml.Node, what, remedy, checksum string, block []byte) {
-	if p.errs != nil { // the block could not be read as it stands
+func (p *parser) sum(n *yaml.Node, b block, checksum string) {
+	if checksum == string(catalog.DigestOf(lines(b))) {
 		return
 	}
-	if checksum == string(catalog.DigestOf(block)) {
-		return
+	remedy := "undo the edit, or delete the block and run quayside resolve"
+	if a, ok := b.(Accepted); ok {
+		remedy = "undo the edit, or run quayside resolve --accept=" + a.Operator
 	}
 	if checksum == "" {
-		p.errs.Addf(yamlnode.At(p.file, n), "%s has no checksum: %s", what, remedy)
+		p.errs.Addf(yamlnode.At(p.file, n), "%s has no checksum: %s", b.title(), remedy)
 		return
 	}
-	p.errs.Addf(yamlnode.At(p.file, n), "%s was edited by hand: it does not match its checksum on line %d: %s", what, p.at(n, "checksum").Line, remedy)
-}
-
-func (p *parser) catalog(n *yaml.Node) Catalog {
-	q := parser{file: p.file}
-	var w wireCatalog
-	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
-	id := catalog.ID{Namespace: w.Namespace, Name: w.Name}
-	q.required(n, "catalog", [2]string{"name", w.Name}, [2]string{"source", w.Source})
-	c := Catalog{ID: id, Source: w.Source, Digest: q.digest(n, "digest", w.Digest), Identity: w.Identity, Pos: yamlnode.At(p.file, n), Fields: p.fields(n)}
-	q.sum(n, "catalog "+strconv.Quote(id.String()), remedy, w.Checksum, catalogBlock(c))
-	p.errs = append(p.errs, q.errs...)
-	return c
-}
-
-func (p *parser) namespace(n *yaml.Node) Namespace {
-	q := parser{file: p.file}
-	var w wireNamespace
-	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
-	q.required(n, "Namespace", [2]string{"name", w.Name})
-	ns := Namespace{Name: w.Name, Labels: w.Labels, Annotations: w.Annotations, Pos: yamlnode.At(p.file, n), Fields: p.fields(n)}
-	q.sum(n, "Namespace "+strconv.Quote(ns.Name), remedy, w.Checksum, namespaceBlock(ns))
-	p.errs = append(p.errs, q.errs...)
-	return ns
-}
-
-func (p *parser) pin(n *yaml.Node) Pin {
-	q := parser{file: p.file}
-	var w wirePin
-	q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
-	q.required(n, "pin", [2]string{"namespace", w.Namespace}, [2]string{"package", w.Package}, [2]string{"version", w.Version}, [2]string{"bundle", w.Bundle})
-	pin := q.convert(n, &w)
-	if q.errs == nil { // a block of broken JSON cannot be written
-		q.sum(n, "pin "+strconv.Quote(pin.Key()), remedy, w.Checksum, pinBlock(pin))
-	}
-	p.errs = append(p.errs, q.errs...)
-	return pin
-}
-
-func (p *parser) convert(n *yaml.Node, w *wirePin) Pin {
-	pin := Pin{
-		Namespace: w.Namespace, Package: w.Package, Version: w.Version, Channel: w.Channel, Bundle: w.Bundle, Image: w.Image, Identity: w.Identity,
-		ContentDigest: p.digest(n, "contentDigest", w.ContentDigest), Catalog: parseID(w.Catalog),
-		Subscription: w.Subscription, Generated: w.Generated, Approval: w.Approval, Hold: w.Hold,
-		WatchNamespaces: w.WatchNamespaces, OperatorGroup: w.OperatorGroup,
-		Replaces: w.Replaces, Skipped: w.Skipped, RemainingHops: w.RemainingHops, Config: w.Config,
-		Declaration: p.digest(n, "declaration", w.Declaration), Pos: yamlnode.At(p.file, n), Fields: p.fields(n),
-	}
-	if w.InstallMode != "" {
-		mode, err := catalog.ParseInstallMode(w.InstallMode)
-		if err != nil {
-			p.errs.Add(p.at(n, "installMode"), err)
-		}
-		pin.InstallMode = mode
-	}
-	if digest := imageref.Split(w.Image).Digest; digest != "" {
-		p.digest(n, "image", digest)
-	}
-	for _, r := range w.RequestedBy {
-		pin.RequestedBy = append(pin.RequestedBy, Request(r))
-	}
-	for _, i := range w.RelatedImages {
-		pin.RelatedImages = append(pin.RelatedImages, catalog.RelatedImage(i))
-	}
-	for _, prop := range w.Properties {
-		if len(prop.Value) == 0 {
-			prop.Value = json.RawMessage("null")
-		}
-		pin.Properties = append(pin.Properties, catalog.Property(prop))
-	}
-	return pin
-}
-
-// parseID reads "namespace/name" or "name".
-func parseID(s string) catalog.ID {
-	if ns, name, found := strings.Cut(s, "/"); found {
-		return catalog.ID{Namespace: ns, Name: name}
-	}
-	return catalog.ID{Name: s}
+	_, said := yamlnode.Field(n, "checksum")
+	p.errs.Addf(yamlnode.At(p.file, n), "%s was edited by hand: it does not match its checksum on line %d: %s", b.title(), said.Line, remedy)
 }

@@ -1,8 +1,12 @@
 package lockfile
 
 import (
+	"encoding/json"
+	"strconv"
+
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/jsonschema"
 )
 
 // File is a whole lock. Build it with New, which sorts.
@@ -13,59 +17,116 @@ type File struct {
 	Accepted   []Accepted  // by operator; nil where no budget is kept
 }
 
-// Catalog is one catalog that a pin came from.
+// The tags of the blocks below say how the file has them: Format writes their
+// fields in this order, Parse reads them, and Schema describes them.
+
+// Catalog is one catalog that a pin came from. Its source is as in
+// "image:quay.io/operatorhubio/catalog:latest" or "oci:catalogs/operatorhubio",
+// its digest that of the image's manifest or of the directory's content. Pos and
+// Fields say where the block and the names of its fields stand in the file that
+// it was parsed from; so do those of the other blocks.
 type Catalog struct {
-	ID       catalog.ID
-	Source   string         // canonical reference: "image:quay.io/operatorhubio/catalog:latest", "oci:catalogs/operatorhubio"; never a mirror's
-	Digest   catalog.Digest // of the image manifest, or of the directory's content
-	Identity string         // who signed it, where the workspace demands a signature; else empty
-	Pos      diag.Pos       // of the block, in the file it was parsed from
-	Fields   diag.Fields    // likewise, of the names of what the block says
+	ID       catalog.ID     `json:",inline"`
+	Source   string         `json:"source" form:"required nonempty" doc:"Canonical reference, never a mirror's."`
+	Digest   catalog.Digest `json:"digest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of what the source named."`
+	Identity string         `json:"identity" doc:"Who signed it, where a signature is demanded."`
+	Pos      diag.Pos       `json:"-"`
+	Fields   diag.Fields    `json:"-"`
 }
 
 // Namespace is a Namespace that stands among the declarations: nothing but what
 // is rendered would put it into a cluster.
 type Namespace struct {
-	Name        string
-	Labels      map[string]string // as declared; nil for none
-	Annotations map[string]string
-	Pos         diag.Pos
-	Fields      diag.Fields
+	Name        string            `json:"name" form:"required nonempty" doc:"Name of the Namespace."`
+	Labels      map[string]string `json:"labels" doc:"Labels, as declared."`
+	Annotations map[string]string `json:"annotations" doc:"Annotations, as declared."`
+	Pos         diag.Pos          `json:"-"`
+	Fields      diag.Fields       `json:"-"`
 }
 
-// Pin is one installed package.
+// Pin is one installed package. What says nothing is empty: the channel where the
+// declaration names none and the bundle is in several; the image where the
+// catalog embeds the content, and the digest of the content where the image pins
+// it; the watch namespaces where it is all of them; what was replaced on a fresh
+// install; the remaining hops at the head. The image is canonical and by digest,
+// as in "quay.io/x/y@sha256:…", the config canonical JSON. Watch namespaces and
+// requests are sorted. Properties are kept so that a pin outlives its entry in
+// the catalog.
 type Pin struct {
-	Namespace       string // install namespace
-	Package         string
-	Subscription    string              // name of the declaration that is answered: the user's, or the generated one's
-	Generated       bool                // nobody declared it: a dependency, named as OLM would
-	Channel         string              // "stable"; empty where the declaration names none and the bundle is in several
-	Version         string              // "0.9.4"
-	Bundle          string              // "etcdoperator.v0.9.4"
-	Image           string              // canonical, by digest: "quay.io/x/y@sha256:…"; empty where the catalog embeds the content
-	Identity        string              // who signed the image, where the workspace demands a signature; else empty
-	ContentDigest   catalog.Digest      // of the manifests (bundle.Digest); set where Image does not pin them
-	Catalog         catalog.ID          // where it came from
-	InstallMode     catalog.InstallMode // AllNamespaces
-	WatchNamespaces []string            // sorted; empty means all namespaces
-	OperatorGroup   string              // "og"; empty where there is none
-	Approval        string              // "Automatic", "Manual"
-	Hold            string              // the reason; empty where not held
-	Config          []byte              // spec.config as canonical JSON; nil where there is none
-	RequestedBy     []Request           // sorted
-	Replaces        string              // the bundle this one took the place of; empty on a fresh install
-	Skipped         []string            // states passed over with --hops, oldest first
-	RemainingHops   []string            // bundle names up to the reachable head, nearest first; empty at the head
-	RelatedImages   []catalog.RelatedImage
-	Properties      []catalog.Property // what the catalog says it provides and requires, so that a pin outlives its catalog entry
-	Declaration     catalog.Digest     // of the declarations that it answers
-	Pos             diag.Pos           // of the block, in the file it was parsed from
-	Fields          diag.Fields        // likewise, of the names of what the block says: "version"
+	Namespace       string                 `json:"namespace" form:"required nonempty" doc:"Install namespace."`
+	Package         string                 `json:"package" form:"required nonempty" doc:"Name of the package."`
+	Version         string                 `json:"version" form:"required nonempty" doc:"Version of the bundle."`
+	Channel         string                 `json:"channel" doc:"Channel that the bundle was taken from."`
+	Bundle          string                 `json:"bundle" form:"required nonempty" doc:"Name of the bundle."`
+	Image           string                 `json:"image" doc:"The bundle's image, by digest. Absent where the catalog embeds the content."`
+	Identity        string                 `json:"identity" doc:"Who signed the image, where a signature is demanded."`
+	ContentDigest   catalog.Digest         `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests."`
+	Catalog         catalog.ID             `json:"catalog" doc:"namespace/name, or name, of the catalog that the bundle came from."`
+	Subscription    string                 `json:"subscription" doc:"Name of the declaration that is answered, or of the one that OLM would generate."`
+	Generated       bool                   `json:"generated" doc:"Whether nobody declared it: a dependency."`
+	Approval        string                 `json:"approval" form:"enum=Automatic|Manual" doc:"Manual: moved only when named."`
+	Hold            string                 `json:"hold" doc:"Why the operator does not move."`
+	InstallMode     catalog.InstallMode    `json:"installMode" form:"enum=AllNamespaces|MultiNamespace|SingleNamespace|OwnNamespace" doc:"Install mode."`
+	WatchNamespaces []string               `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches. Absent: all."`
+	OperatorGroup   string                 `json:"operatorGroup" doc:"Name of the OperatorGroup."`
+	Replaces        string                 `json:"replaces" doc:"The bundle that this one took the place of."`
+	Skipped         []string               `json:"skipped" form:"nonempty" doc:"Bundles passed over on the way here, oldest first."`
+	RemainingHops   []string               `json:"remainingHops" form:"nonempty" doc:"Bundles up to the head that can be reached, nearest first."`
+	Config          json.RawMessage        `json:"config" doc:"As spec.config of OLM's Subscription."`
+	RequestedBy     []Request              `json:"requestedBy" doc:"Why the package is pinned."`
+	RelatedImages   []catalog.RelatedImage `json:"relatedImages" doc:"Every image that the bundle needs, by digest."`
+	Properties      []catalog.Property     `json:"properties" doc:"What the catalog says of the bundle."`
+	Declaration     catalog.Digest         `json:"declaration" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Hash of the declarations that this pin answers."`
+	Pos             diag.Pos               `json:"-"`
+	Fields          diag.Fields            `json:"-"`
 }
 
-// Request is one reason why a package is pinned.
+// Request is one reason why a package is pinned: a declaration such as
+// "my-etcd/etcd", or a pin and what it requires, as in "olm.gvk.required
+// etcd.database.coreos.com/v1beta2 EtcdCluster".
 type Request struct {
-	Subscription string // "my-etcd/etcd", for a declaration
-	Pin          string // "ns/package" of the pin that requires it, for a dependency
-	Requirement  string // "olm.gvk.required etcd.database.coreos.com/v1beta2 EtcdCluster"
+	Subscription string `json:"subscription" doc:"namespace/name of a declaration."`
+	Pin          string `json:"pin" doc:"namespace/package of a pin that requires it."`
+	Requirement  string `json:"requirement" doc:"What that pin requires."`
+}
+
+// Accepted is what reviewers have let one operator have. It says nothing about
+// what is installed: it is the budget that a diff is held against. Its lists are
+// sorted: "create deployments.apps in ops", and
+// "etcdclusters.etcd.database.coreos.com/v1beta2".
+type Accepted struct {
+	Operator    string   `json:"operator" form:"required nonempty" doc:"namespace/package."`
+	Permissions []string `json:"permissions" form:"nonempty" doc:"What the operator may do, such as create deployments.apps in ops."`
+	APIs        []string `json:"apis" form:"nonempty" doc:"Kinds and versions that the operator brings."`
+	Pos         diag.Pos `json:"-"`
+}
+
+// block is one that a lock is made of. Its title is what messages call it.
+type block interface{ title() string }
+
+func (c Catalog) title() string   { return "catalog " + strconv.Quote(c.ID.String()) }
+func (n Namespace) title() string { return "Namespace " + strconv.Quote(n.Name) }
+func (p Pin) title() string       { return "pin " + strconv.Quote(p.Key()) }
+func (a Accepted) title() string  { return "what is accepted of " + strconv.Quote(a.Operator) }
+
+// written is a block as it stands in the file.
+type written[T block] struct {
+	Block    T      `json:",inline"`
+	Checksum string `json:"checksum" form:"required pattern=^sha256:[0-9a-f]{64}$" doc:"Checksum of this block."`
+}
+
+// document is the whole file, of blocks in any form.
+type document[C, N, P, A any] struct {
+	APIVersion string `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
+	Kind       string `json:"kind" form:"required const=Lock" doc:"Lock"`
+	Catalogs   []C    `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
+	Namespaces []N    `json:"namespaces" doc:"The Namespaces that are declared, by name. Absent where there are none."`
+	Pins       []P    `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
+	Accepted   []A    `json:"accepted" doc:"What reviewers have let each operator have. Absent where no budget is kept."`
+}
+
+// Schema returns the JSON schema of quayside.lock, as it is shipped.
+func Schema() []byte {
+	return jsonschema.Of("https://quayside.dev/schema/lock.schema.json", "quayside lock",
+		document[written[Catalog], written[Namespace], written[Pin], written[Accepted]]{})
 }

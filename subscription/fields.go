@@ -114,7 +114,8 @@ func meaning(fields map[string]any) catalog.Digest {
 func (s Subscription) digest() catalog.Digest {
 	return meaning(map[string]any{
 		"dialect": s.Dialect, "name": s.Name, "namespace": s.Namespace, "package": s.Package, "channels": s.Channels, "range": s.Range,
-		"catalog": s.Catalog, "selector": s.Selector, "startingCSV": s.StartingCSV, "approval": s.Approval, "policy": s.Policy, "hold": s.Hold,
+		"catalog":  (*struct{ Namespace, Name string })(s.Catalog), // by the names that digests were always taken of
+		"selector": s.Selector, "startingCSV": s.StartingCSV, "approval": s.Approval, "policy": s.Policy, "hold": s.Hold,
 		"watch": s.Watch, "watchAll": s.WatchAll, "config": json.RawMessage(orNull(s.Config)), "bundle": s.Bundle,
 	})
 }

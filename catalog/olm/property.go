@@ -38,8 +38,8 @@ const (
 
 // Property is one {type, value}.
 type Property struct {
-	Type  string
-	Value json.RawMessage
+	Type  string          `json:"type" form:"required" doc:"Type of the property, such as olm.gvk."`
+	Value json.RawMessage `json:"value" doc:"Value of the property."`
 }
 
 // The values of properties and dependencies.

@@ -12,12 +12,13 @@ package jsonschema
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // Of returns the schema (draft 2020-12) of the struct that v is, indented, with
@@ -77,14 +78,10 @@ func (m *maker) object(t reflect.Type) map[string]any {
 	}
 	properties := map[string]any{}
 	var required []string
-	for _, f := range reflect.VisibleFields(t) {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		properties[name] = m.field(f)
-		if has(f, "required") || m.output && !strings.Contains(options, "omit") {
-			required = append(required, name)
+	for _, f := range yamlnode.Fields(t) {
+		properties[f.Name] = m.field(f)
+		if yamlnode.Required(f) || m.output && !strings.Contains(f.Tag.Get("json"), ",omit") {
+			required = append(required, f.Name)
 		}
 	}
 	out := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
@@ -96,15 +93,6 @@ func (m *maker) object(t reflect.Type) map[string]any {
 		return map[string]any{"$ref": "#/$defs/" + t.Name()}
 	}
 	return out
-}
-
-func has(f reflect.StructField, rule string) bool {
-	for _, r := range strings.Fields(f.Tag.Get("form")) {
-		if r == rule {
-			return true
-		}
-	}
-	return false
 }
 
 func (m *maker) field(f reflect.StructField) map[string]any {
@@ -159,10 +147,10 @@ func (m *maker) typeOf(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
 		return map[string]any{}
-	case t == reflect.TypeFor[*yaml.Node]():
-		return map[string]any{}
 	case t.Implements(reflect.TypeFor[formatted]()):
 		return map[string]any{"type": "string", "format": reflect.Zero(t).Interface().(formatted).OpenAPISchemaFormat()}
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return map[string]any{"type": "string"}
 	case t.Implements(reflect.TypeFor[patterned]()):
 		return map[string]any{"type": "string", "pattern": reflect.Zero(t).Interface().(patterned).Pattern()}
 	case t.Implements(reflect.TypeFor[enumerated]()):

@@ -91,7 +91,7 @@ func table() map[string]rule {
 		"internal/imageref":   {level: 0},
 		"internal/store":      {level: 0, beside: []string{"internal/imageref"}, outside: []string{"os", "context", "time", "crypto/rand", "syscall"}},
 		"internal/blockyaml":  {level: 0},
-		"internal/jsonschema": {level: 0},
+		"internal/jsonschema": {level: 0, beside: []string{"internal/yamlnode"}},
 		"internal/layers":     {level: 0},
 		"internal/kobj":       {level: 0},
 		"internal/celrule":    {level: 0},

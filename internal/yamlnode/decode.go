@@ -1,9 +1,11 @@
 package yamlnode
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +19,8 @@ import (
 // struct does not know, or a value of the wrong type, is a fault; all are
 // found, and the error is a diag.List. Null leaves a field as it is. A
 // json.RawMessage takes any value as canonical JSON, a *yaml.Node takes the
-// node. Inside a field tagged `yamlnode:"open"` unknown fields are passed over.
+// node, an encoding.TextUnmarshaler a string. Inside a field tagged
+// `yamlnode:"open"` unknown fields are passed over.
 func Decode(file string, n *yaml.Node, into any) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -54,6 +57,14 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, open bool) {
 	if s, err := resolve(n); err == nil && s.kind == kindNull {
 		return
 	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if text, ok := Text(n); !ok {
+			d.wrong(n, path, "a string")
+		} else {
+			d.errs.Add(At(d.file, n), u.UnmarshalText([]byte(text)))
+		}
+		return
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -74,7 +85,11 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 		d.wrong(n, path, "a mapping")
 		return
 	}
-	known, names := fieldsOf(v.Type())
+	known := map[string]reflect.StructField{}
+	var names []string
+	for _, f := range Fields(v.Type()) {
+		known[f.Name], names = f, append(names, f.Name)
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, err := keyText(n.Content[i])
 		if err != nil {
@@ -84,7 +99,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 		f, ok := known[key]
 		switch {
 		case ok:
-			d.value(n.Content[i+1], v.Field(f.index), join(path, key), open || f.open)
+			d.value(n.Content[i+1], v.FieldByIndex(f.Index), join(path, key), open || f.Tag.Get("yamlnode") == "open")
 		case !open:
 			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Cut(n.Content[i].Value, maxShown), within(path), diag.DidYouMean(key, names))
 		}
@@ -175,24 +190,31 @@ func within(path string) string {
 	return " in " + path
 }
 
-type fieldInfo struct {
-	index int
-	open  bool
+// Fields returns the fields of a struct that have a name in JSON, under that
+// name, in order. Those of an embedded struct, or of a field tagged
+// `json:",inline"`, are among them.
+func Fields(t reflect.Type) []reflect.StructField { return fields(t, nil) }
+
+// Required reports whether a field is tagged as one that must be there.
+func Required(f reflect.StructField) bool {
+	return slices.Contains(strings.Fields(f.Tag.Get("form")), "required")
 }
 
-// fieldsOf returns the fields of a struct by json name, and the names in order.
-func fieldsOf(t reflect.Type) (map[string]fieldInfo, []string) {
-	known := make(map[string]fieldInfo, t.NumField())
-	names := make([]string, 0, t.NumField())
+func fields(t reflect.Type, above []int) []reflect.StructField {
+	out := make([]reflect.StructField, 0, t.NumField())
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
+		f := t.Field(i)
+		f.Index = append(slices.Clip(above), i)
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case option == "inline", f.Anonymous && name == "":
+			out = append(out, fields(f.Type, f.Index)...)
+		case name != "" && name != "-":
+			f.Name = name
+			out = append(out, f)
 		}
-		known[name] = fieldInfo{index: i, open: t.Field(i).Tag.Get("yamlnode") == "open"}
-		names = append(names, name)
 	}
-	return known, names
+	return out
 }
 
 // relocate puts the file's name into a position that JSON left without.
