@@ -28,37 +28,6 @@ func checkImages(c *checker) {
 	}
 }
 
-// checkDefinitions refuses CRDs whose versions no API server takes. Those at
-// v1beta1 need no schema, and no versions of what calls their webhook.
-func checkDefinitions(c *checker) {
-	for _, o := range c.b.Objects {
-		if !kobj.IsCRD(o.Fields) {
-			continue
-		}
-		stored, seen, v1 := 0, map[string]bool{}, o.APIVersion() == "apiextensions.k8s.io/v1"
-		for i, v := range kinds.Define(o.Fields).Versions {
-			at := index("spec.versions", i)
-			if v.Storage {
-				stored++
-			}
-			if seen[v.Name] {
-				c.errs.Addf(o.Pos(), "%s: %s: version %q appears twice", o, at, v.Name)
-			}
-			if v1 && v.Schema == nil {
-				c.errs.Addf(o.Pos(), "%s: %s.schema.openAPIV3Schema is missing", o, at)
-			}
-			seen[v.Name] = true
-		}
-		if stored != 1 {
-			c.errs.Addf(o.Pos(), "%s: spec.versions: %d of them are stored, want one", o, stored)
-		}
-		conversion := kobj.Map(o.Fields, "spec", "conversion")
-		if v1 && kobj.Text(conversion, "strategy") == "Webhook" && len(kobj.Texts(conversion, "webhook", "conversionReviewVersions")) == 0 {
-			c.errs.Addf(o.Pos(), "%s: spec.conversion.webhook.conversionReviewVersions is missing", o)
-		}
-	}
-}
-
 // Conventions returns, sorted, what the operator framework's own validators
 // refuse or warn of, and its tools for publishing with them, although both OLMs
 // install it: what an author should know, and nobody else needs to.

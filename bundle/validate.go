@@ -22,7 +22,7 @@ type validator func(*checker)
 func validators() []validator {
 	return []validator{
 		checkIdentity, checkModes, checkDeployments, checkPermissions, checkObjects, checkOwned,
-		checkWebhooks, checkConversions, checkWebhookRules, checkReferences, checkDirectives, checkImages, checkDefinitions,
+		checkWebhooks, checkConversions, checkWebhookRules, checkReferences, checkDirectives, checkImages,
 	}
 }
 

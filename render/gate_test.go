@@ -71,7 +71,10 @@ func TestDefinitionsAreApplied(t *testing.T) {
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: array}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].items: Required value: must be specified`,
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {format: int}}":    `spec.versions[0].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields`,
 		"schema: {openAPIV3Schema: {type: object => schema: {openAPIV3Schema: {type: object, properties: {a: {type: [string]}}": `spec.versions[0].schema.openAPIV3Schema.properties[a].type: want a string, got a list`,
-		"scope: Namespaced => scope: Everywhere": `spec.scope: Unsupported value: "Everywhere": supported values: "Cluster", "Namespaced"`,
+		"scope: Namespaced => scope: Everywhere":          `spec.scope: Unsupported value: "Everywhere": supported values: "Cluster", "Namespaced"`,
+		"storage: true => storage: false":                 `spec.versions: Invalid value: must have exactly one version marked as storage version`,
+		"schema: {openAPIV3Schema => x: {openAPIV3Schema": `spec.versions[0].schema.openAPIV3Schema: Required value`,
+		"scope: Namespaced => scope: Namespaced, conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'https://a.b'}}}": `spec.conversion.webhook.conversionReviewVersions: Required value`,
 	} {
 		fsys := small("x", "1.0.0", "v1")
 		old, now, _ := strings.Cut(edit, " => ")

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -212,9 +213,14 @@ func (v version) validate(obj map[string]any, b *Budget) ([]Fault, bool) {
 	return inWords(found), false
 }
 
+// inWords returns faults sorted, without values that are structs of the API
+// server's, such as a whole schema.
 func inWords(faults field.ErrorList) []Fault {
 	var out []Fault
 	for _, f := range faults {
+		if of := reflect.TypeOf(f.BadValue); of != nil && (of.Kind() == reflect.Struct || of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct) {
+			f.BadValue = field.OmitValueType{}
+		}
 		name := f.Field
 		if name == "<nil>" {
 			name = ""

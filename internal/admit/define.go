@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // decoded reads a definition, as decoded from JSON, with the defaults of the
@@ -53,6 +55,7 @@ func refused(crd map[string]any) []Fault {
 		}
 	}
 	faults := validation.ValidateCustomResourceDefinition(context.Background(), &internal)
+	faults = slices.DeleteFunc(faults, func(f *field.Error) bool { return strings.HasPrefix(f.Field, "status.") }) // it follows from spec
 	for _, f := range faults {
 		f.Field = inV1(f.Field)
 	}
@@ -61,7 +64,7 @@ func refused(crd map[string]any) []Fault {
 
 // inV1 returns a field of the API server's own form of a definition as v1 has
 // it. What all versions have in common stands once in that form.
-func inV1(field string) string {
+func inV1(at string) string {
 	for own, v1 := range map[string]string{
 		"spec.validation.":                         "spec.versions[0].schema.",
 		"spec.subresources":                        "spec.versions[0].subresources",
@@ -70,9 +73,9 @@ func inV1(field string) string {
 		"spec.conversion.webhookClientConfig":      "spec.conversion.webhook.clientConfig",
 		"spec.conversion.conversionReviewVersions": "spec.conversion.webhook.conversionReviewVersions",
 	} {
-		if rest, ok := strings.CutPrefix(field, own); ok {
+		if rest, ok := strings.CutPrefix(at, own); ok {
 			return v1 + rest
 		}
 	}
-	return field
+	return at
 }

@@ -51,10 +51,12 @@ func Upgrade(spec map[string]any) (out map[string]any, left []string, err error)
 		}
 	}
 	names, conversion := old.Names, old.Conversion
-	v1beta1.SetDefaults_CustomResourceDefinitionSpec(&old)
-	if old.Names = names; conversion == nil {
-		old.Conversion = nil // these have the same defaults in v1
+	whole := v1beta1.CustomResourceDefinition{Spec: old}
+	v1beta1.SetObjectDefaults_CustomResourceDefinition(&whole)
+	if old = whole.Spec; conversion == nil {
+		old.Conversion = nil
 	}
+	old.Names = names // these have the same defaults in v1
 	var hub apiextensions.CustomResourceDefinitionSpec
 	if err := v1beta1.Convert_v1beta1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec(&old, &hub, nil); err != nil {
 		return nil, nil, err

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // oldSpec returns the spec of a v1beta1 definition with the schema.
@@ -28,6 +30,24 @@ func oldSpec(schema map[string]any) map[string]any {
 // refusals returns why the API server would not take a definition with the spec.
 func refusals(spec map[string]any) []Fault {
 	return Define(map[string]any{"metadata": map[string]any{"name": "widgets.demo.io"}, "spec": spec})
+}
+
+// TestUpgradeServicePort writes out the port that v1beta1 means where a
+// conversion webhook's Service is given none.
+func TestUpgradeServicePort(t *testing.T) {
+	spec := oldSpec(map[string]any{"type": "object"})
+	spec["preserveUnknownFields"] = false
+	spec["conversion"] = load(t, "{strategy: Webhook, webhookClientConfig: {service: {name: a, namespace: b}}}")
+	got, left, err := Upgrade(spec)
+	if err != nil || left != nil {
+		t.Fatalf("%v, left %v", err, left)
+	}
+	if port := kobj.At(got, "conversion", "webhook", "clientConfig", "service", "port"); port != int64(443) {
+		t.Errorf("port %v", port)
+	}
+	if faults := refusals(got); faults != nil {
+		t.Error(faults)
+	}
 }
 
 // TestUpgradeForms has each form that v1 has no longer, as the schema of

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/kobj"
@@ -86,7 +87,7 @@ func (d Definition) Served() []string {
 }
 
 // Faults returns why no API server takes the definition under its names, each
-// with its field: names that are not legal, or the cluster's own.
+// with its field: names that are not legal, given twice, or the cluster's own.
 func (d Definition) Faults() []string {
 	var out []string
 	fault := func(field, text string) {
@@ -98,7 +99,11 @@ func (d Definition) Faults() []string {
 	fault("spec.names.plural", LabelFault(d.Plural))
 	fault("spec.names.kind", LabelFault(strings.ToLower(d.Kind)))
 	for i, v := range d.Versions {
-		fault(fmt.Sprintf("spec.versions[%d].name", i), LabelFault(v.Name))
+		at := fmt.Sprintf("spec.versions[%d].name", i)
+		fault(at, LabelFault(v.Name))
+		if slices.ContainsFunc(d.Versions[:i], func(before Version) bool { return before.Name == v.Name }) {
+			fault(at, fmt.Sprintf("version %q appears twice", v.Name))
+		}
 	}
 	if want := d.Plural + "." + d.Group; len(out) == 0 && d.Name != want {
 		fault("metadata.name", fmt.Sprintf("%q is not %q, as spec.names.plural and spec.group say", d.Name, want))

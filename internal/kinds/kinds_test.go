@@ -122,6 +122,8 @@ func crd(name, group, plural, kind, version string) map[string]any {
 }
 
 func TestDefinitionFaults(t *testing.T) {
+	twice := crd("things.example.com", "example.com", "things", "Thing", "v1")
+	kobj.Map(twice, "spec")["versions"] = append(kobj.List(twice, "spec", "versions"), map[string]any{"name": "v1"})
 	for _, c := range []struct {
 		crd  map[string]any
 		want string
@@ -142,6 +144,7 @@ func TestDefinitionFaults(t *testing.T) {
 		{crd("things.example.com", "example.com", "things", "Thing", "*"), "spec.versions[0].name: "},
 		{crd("other.example.com", "example.com", "things", "Thing", "v1"), `metadata.name: "other.example.com" is not "things.example.com"`},
 		{map[string]any{"spec": "none"}, "spec.group: "},
+		{twice, `spec.versions[1].name: version "v1" appears twice`},
 	} {
 		got := strings.Join(Define(c.crd).Faults(), "\n")
 		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {

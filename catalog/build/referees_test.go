@@ -1,4 +1,4 @@
-package bundle
+package build_test
 
 import (
 	"io/fs"
@@ -7,6 +7,21 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/quayside/quayside/catalog/build"
+)
+
+// The files of a bundle that nothing is wrong with.
+const (
+	annotations = "annotations: {operators.operatorframework.io.bundle.package.v1: lamp}"
+	csv         = `kind: ClusterServiceVersion
+apiVersion: operators.coreos.com/v1alpha1
+metadata: {name: lamp.v1.0.0}
+spec:
+  version: 1.0.0
+  installModes: [{type: AllNamespaces, supported: true}]
+  install: {strategy: deployment, spec: {deployments: []}}
+`
 )
 
 // verdict is what one validator says of a bundle: refused, warned of, or nothing.
@@ -29,24 +44,26 @@ type agreement struct {
 
 func agreements() []agreement {
 	const (
-		schema  = "no API server takes a definition at apiextensions.k8s.io/v1 without a schema; they decode both versions into one type"
-		console = "taste of OperatorHub.io and of its console; nothing is installed otherwise for it"
-		stocked = "an optional validator of theirs, about good practice in a cluster; diff and policy say what RBAC and disruption budgets bring"
-		served  = "render converts it to what the target serves, or says that it cannot (rendering rule 8); their validator is optional"
-		author  = "OLM and quayside install it: what is made twice is joined, what is not owned is applied, what is an example is shown"
+		converted = "converted from apiextensions.k8s.io/v1beta1 to apiextensions.k8s.io/v1"
+		lost      = "what it ships at an old version has no successor that means the same"
+		schema    = "no API server takes a definition at apiextensions.k8s.io/v1 without a schema; they decode both versions into one type"
+		console   = "taste of OperatorHub.io and of its console; nothing is installed otherwise for it"
+		stocked   = "an optional validator of theirs, about good practice in a cluster; diff and policy say what RBAC and disruption budgets bring"
+		served    = "render converts it to what the target serves, or says that it cannot (rendering rule 8); their validator is optional"
+		author    = "OLM and quayside install it: what is made twice is joined, what is not owned is applied, what is an example is shown"
 	)
 	return []agreement{
 		{"badAnnotationNames.csv.yaml", refuses, warns, `"olm.skiprange" is spelled "olm.skipRange"`, author},
 		{"badName.csv.yaml", refuses, warns, "longer than 63", author},
-		{"bundle_with_deprecated_resources", warns, warns, "is made for the permissions in the CSV too", ""},
+		{"bundle_with_deprecated_resources", warns, refuses, "is made for the permissions in the CSV too", lost},
 		{"bundle_with_metadata", takes, refuses, `"bundle_with_metadata-operator-controller-manager" is not a legal name`, "the API server refuses a Deployment of that name"},
 		{"correct.csv.empty.example.yaml", takes, refuses, "selector is missing", "the API server refuses a Deployment without a selector"},
 		{"correct.csv.olm.properties.annotation.yaml", refuses, refuses, "selector is missing", ""},
 		{"correct.csv.with.conversion.webhook.yaml", takes, refuses, "the CSV has no deployment", "both OLMs refuse a webhook of a deployment that is not there"},
 		{"correct.csv.yaml", takes, takes, "", ""},
 		{"dataTypeMismatch.csv.yaml", refuses, takes, "", "maintainers are nothing that is installed, and are not read"},
-		{"deprecatedVersion.crd.yaml", takes, refuses, "schema.openAPIV3Schema is missing", schema},
-		{"deprecated_api_1_25", warns, takes, "", served},
+		{"deprecatedVersion.crd.yaml", takes, refuses, "spec.versions: Invalid value: must have exactly one version marked as storage version", schema},
+		{"deprecated_api_1_25", warns, refuses, "there is no successor that means the same", lost},
 		{"duplicateVersions.crd.yaml", refuses, refuses, `version "v1beta2" appears twice`, ""},
 		{"incorrect.csv.with.conversion.webhook.yaml", refuses, refuses, "the CSV has no deployment", ""},
 		{"invalid.alm-examples.csv.yaml", refuses, warns, "alm-examples is no list of objects", author},
@@ -56,25 +73,25 @@ func agreements() []agreement {
 		{"invalid_bundle_operatorhub", refuses, refuses, "spec.version is missing", ""},
 		{"invalid_bundle_sa", refuses, warns, "ServiceAccount etcd-operator is made for the permissions in the CSV too", author},
 		{"invalid_min_kube_version.csv.yaml", refuses, warns, `spec.minKubeVersion: version "1.21"`, "OLM v1 does not read it"},
-		{"noConversionReviewVersions.crd.yaml", refuses, refuses, "conversionReviewVersions is missing", ""},
+		{"noConversionReviewVersions.crd.yaml", refuses, refuses, "conversionReviewVersions: Required value", ""},
 		{"noInstallMode.csv.yaml", refuses, refuses, "spec.installModes: none is supported", ""},
-		{"removed_api_1_25", refuses, takes, "", served},
-		{"removed_api_1_26", refuses, takes, "", served},
-		{"v1.crd.yaml", takes, refuses, "schema.openAPIV3Schema is missing", schema},
+		{"removed_api_1_25", refuses, refuses, "there is no successor that means the same", ""},
+		{"removed_api_1_26", refuses, warns, "converted from autoscaling/v2beta2 to autoscaling/v2", served},
+		{"v1.crd.yaml", takes, refuses, "schema.openAPIV3Schema: Required value", schema},
 		{"v1beta1.crd.yaml", takes, warns, "is not among those that the CSV owns", "alone here, in a bundle whose CSV is another's"},
-		{"valid_bundle", takes, takes, "", ""},
-		{"valid_bundle_2", takes, refuses, "schema.openAPIV3Schema is missing", schema},
-		{"valid_bundle_custom_categories", takes, takes, "", console},
+		{"valid_bundle", takes, warns, converted, served},
+		{"valid_bundle_2", takes, refuses, `CRD "TestTwos.test.example.com" is owned and not in the bundle`, "no API server takes a definition of that name"},
+		{"valid_bundle_custom_categories", takes, warns, converted, served},
 		{"valid_bundle_v1", takes, warns, "is made for the permissions in the CSV too", "a case of their validator of removed APIs; that of bundles refuses what is made twice"},
-		{"valid_bundle_v1beta1", takes, takes, "", ""},
-		{"invalid_bundle_with_hidden", refuses, refuses, "schema.openAPIV3Schema is missing", "for another reason: hidden files are no manifests to any OLM, and are passed over"},
+		{"valid_bundle_v1beta1", takes, warns, converted, served},
+		{"invalid_bundle_with_hidden", refuses, refuses, "schema.openAPIV3Schema: Required value", "for another reason: hidden files are no manifests to any OLM, and are passed over"},
 		{"invalid_bundle_with_subdir", refuses, refuses, "without subdirectories", ""},
-		{"invalid_pdb_maxUnavailable.yaml", warns, takes, "", stocked},
-		{"invalid_pdb_minAvailable.yaml", warns, takes, "", stocked},
+		{"invalid_pdb_maxUnavailable.yaml", warns, warns, "converted from policy/v1beta1 to policy/v1", stocked},
+		{"invalid_pdb_minAvailable.yaml", warns, warns, "converted from policy/v1beta1 to policy/v1", stocked},
 		{"invalid_priorityclass.yaml", warns, takes, "", stocked},
 		{"invalid_role_create_pdb.yaml", warns, takes, "", stocked},
 		{"invalid_role_modify_scc.yaml", warns, takes, "", stocked},
-		{"valid_pdb.yaml", takes, takes, "", ""},
+		{"valid_pdb.yaml", takes, warns, "converted from policy/v1beta1 to policy/v1", served},
 		{"valid_priorityclass.yaml", takes, takes, "", ""},
 		{"valid_role_get_pdb.yaml", takes, takes, "", ""},
 		{"valid_role_get_scc.yaml", takes, takes, "", ""},
@@ -165,11 +182,7 @@ func judged(t *testing.T, path string) (verdict, string) {
 			fsys["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(csv)}
 		}
 	}
-	b, err := Load(fsys)
-	if err != nil {
-		return refuses, err.Error()
-	}
-	warnings, err := Validate(b)
+	_, warnings, err := build.Check(fsys, "")
 	var text []string
 	got := takes
 	if err != nil {
@@ -179,7 +192,7 @@ func judged(t *testing.T, path string) (verdict, string) {
 			}
 		}
 	}
-	for _, w := range append(warnings, Conventions(b)...) {
+	for _, w := range warnings {
 		text, got = append(text, w.String()), max(got, warns)
 	}
 	return got, strings.Join(text, "\n")
