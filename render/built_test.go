@@ -138,6 +138,7 @@ func TestBuiltIsRenderedInCorpus(t *testing.T) {
 	}
 	for _, dir := range corpusBundles(t) {
 		t.Run(filepath.Base(filepath.Dir(dir))+"_"+filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
 			lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(load(t, dir), "op-ns")}}
 			res, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return os.DirFS(dir), nil })
 			if err != nil {
