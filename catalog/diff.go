@@ -39,12 +39,13 @@ const (
 
 // Change is one difference between two catalogs.
 type Change struct {
-	Kind     ChangeKind
-	Part     Part
-	Package  string
-	Channel  string // of a channel, an entry or a head; else empty
-	Bundle   string // of an entry or a bundle; else empty
-	From, To string // empty where there is nothing
+	Kind    ChangeKind `json:"change"`
+	Part    Part       `json:"part"`
+	Package string     `json:"package"`
+	Channel string     `json:"channel,omitempty"` // of a channel, an entry or a head; else empty
+	Bundle  string     `json:"bundle,omitempty"`  // of an entry or a bundle; else empty
+	From    string     `json:"from,omitempty"`    // empty where there is nothing, and so is To
+	To      string     `json:"to,omitempty"`
 }
 
 // Diff returns what becomes of old: by package, and within one first the

@@ -82,8 +82,8 @@ func (k Kind) Sign() string {
 
 // Change is one file that a Write would touch.
 type Change struct {
-	Path string
-	Kind Kind
+	Path string `json:"path"`
+	Kind Kind   `json:"change"`
 }
 
 // Diff returns what Write would change to make want of have, by path. Files of

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,9 +31,7 @@ func newImages(a *app) *cobra.Command {
 		Example: examples(`
 			quayside images
 			quayside images -o imageset`),
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	addOutput(cmd, a, []string{"imageset"}, imagesView{})
 	addAll(cmd, a)
@@ -49,11 +46,7 @@ type imagesView struct {
 }
 
 func (o *imagesOptions) run(ctx context.Context) error {
-	s, err := o.open()
-	if err != nil {
-		return err
-	}
-	lock, err := s.NeedLock()
+	s, lock, err := o.locked()
 	if err != nil {
 		return err
 	}
@@ -78,7 +71,7 @@ func (o *imagesOptions) run(ctx context.Context) error {
 		_, err = o.out.Write(data)
 		return err
 	}
-	return o.print(imagesView{append([]mirror.Image{}, images...)}, func(io.Writer) error { return o.table(images) })
+	return o.printTable(imagesView{append([]mirror.Image{}, images...)}, o.table(images))
 }
 
 func (o *imagesOptions) ask(ctx context.Context, client *registry.Client, im *mirror.Image) error {
@@ -91,7 +84,7 @@ func (o *imagesOptions) ask(ctx context.Context, client *registry.Client, im *mi
 	return nil
 }
 
-func (o *imagesOptions) table(images []mirror.Image) error {
+func (o *imagesOptions) table(images []mirror.Image) *table {
 	t := &table{head: []string{"image", "role", "operators"}}
 	if o.inspect {
 		t.head = append(t.head, "digest", "platforms")
@@ -103,5 +96,5 @@ func (o *imagesOptions) table(images []mirror.Image) error {
 		}
 		t.add(row...)
 	}
-	return t.write(o.out)
+	return t
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,7 +51,7 @@ func newMirror(a *app) *cobra.Command {
 			# over a gap
 			quayside mirror oci:/media/stick/images --dry-run
 			quayside mirror --from /media/stick/images registry.example.com/mirror --dry-run`),
-		Args:              oneArg("a registry, or oci: and a directory"),
+		Args:              wantArgs("a registry, or oci: and a directory"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
@@ -73,11 +72,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
 		return usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
 	}
-	s, err := o.open()
-	if err != nil {
-		return err
-	}
-	lock, err := s.NeedLock()
+	s, lock, err := o.locked()
 	if err != nil {
 		return err
 	}
@@ -115,14 +110,7 @@ func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []
 	if err != nil {
 		return err
 	}
-	from, to := "", ""
-	if o.from != "" {
-		from = o.argPath(o.from)
-	}
-	if layout != "" {
-		to = o.argPath(layout)
-	}
-	mirror.NewPorter(client, from, to).Carry(ctx, copies, o.parallel, func(c *mirror.Copy) {
+	mirror.NewPorter(client, o.argPath(o.from), o.argPath(layout)).Carry(ctx, copies, o.parallel, func(c *mirror.Copy) {
 		o.talk.noteBetween("%s %s (%.1f MB)", c.State, c.To, float64(c.Bytes)/1e6)
 	})
 	o.talk.Done()
@@ -130,16 +118,11 @@ func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []
 }
 
 func (o *mirrorOptions) finish(copies []mirror.Copy) error {
-	err := o.print(mirrorView{copies}, func(io.Writer) error {
-		t := &table{head: []string{"state", "from", "to"}}
-		for _, c := range copies {
-			t.add(string(c.State), c.From, c.To)
-		}
-		return t.write(o.out)
-	})
-	errs := []error{err}
+	t := &table{head: []string{"state", "from", "to"}}
+	var errs []error
 	for _, c := range copies {
+		t.add(string(c.State), c.From, c.To)
 		errs = append(errs, c.Err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(o.printTable(mirrorView{copies}, t), errors.Join(errs...))
 }

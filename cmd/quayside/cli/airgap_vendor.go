@@ -55,9 +55,7 @@ func newVendor(a *app) *cobra.Command {
 
 			# in CI: does the layout hold what the lock needs?
 			quayside vendor --check --offline`),
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything is missing or superfluous")
 	cmd.Flags().BoolVar(&o.lockedOnly, "locked-only", false, "leave out the catalogs that no pin of the lock comes from")
@@ -84,11 +82,7 @@ type vendoredImage struct {
 }
 
 func (o *vendorOptions) run(ctx context.Context) error {
-	s, err := o.open()
-	if err != nil {
-		return err
-	}
-	lock, err := s.NeedLock()
+	s, lock, err := o.locked()
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,7 @@ import (
 	"github.com/quayside/quayside/registry"
 )
 
-type bundleBuildOptions struct {
-	*app
-}
-
 func newBundleBuild(a *app) *cobra.Command {
-	o := &bundleBuildOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "build <directory> <oci:path[:tag]>",
 		Short: "Build a bundle image in an OCI layout",
@@ -32,15 +27,15 @@ func newBundleBuild(a *app) *cobra.Command {
 			the metadata as labels.`),
 		Example: examples(`
 			quayside bundle build catalog-src/memcached-operator/0.0.1 oci:dist/memcached-operator:v0.0.1`),
-		Args: twoArgs("a directory", "oci:path"),
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(args[0], args[1]) },
+		Args: wantArgs("a directory", "oci:path"),
+		RunE: func(_ *cobra.Command, args []string) error { return a.bundleBuild(args[0], args[1]) },
 	}
 	addOutput(cmd, a, nil, builtView{})
 	return cmd
 }
 
-func (o *bundleBuildOptions) run(from, to string) error {
-	_, here, err := o.here()
+func (a *app) bundleBuild(from, to string) error {
+	_, here, err := a.here()
 	if err != nil {
 		return err
 	}
@@ -48,32 +43,28 @@ func (o *bundleBuildOptions) run(from, to string) error {
 	if err != nil {
 		return err
 	}
-	dir, tag, err := o.layoutTarget(to)
+	dir, tag, err := a.layoutTarget(to)
 	if err != nil {
 		return err
 	}
-	b, err := o.buildBundle(arg)
-	if err != nil {
-		return err
-	}
-	if err := b.Packed.WriteLayout(dir, tag); err != nil {
-		return err
-	}
-	return o.printBuilt(bundleView(b, to))
+	return a.makeBundle(arg, to, func(p *registry.Packed) error { return p.WriteLayout(dir, tag) })
 }
 
-// buildBundle makes an image of a bundle's directory.
-func (a *app) buildBundle(arg project.Argument) (*build.BundleImage, error) {
+// makeBundle makes an image of a bundle's directory, has it put where it
+// belongs, and prints what it is.
+func (a *app) makeBundle(arg project.Argument, to string, put func(*registry.Packed) error) error {
 	if arg.Dir == "" {
-		return nil, fmt.Errorf("%q is an image already", arg.Text)
+		return fmt.Errorf("%q is an image already", arg.Text)
 	}
 	b, warnings, err := build.Bundle(os.DirFS(arg.Dir), arg.Text)
 	a.talk.Warn(warnings)
-	return b, err
-}
-
-func bundleView(b *build.BundleImage, to string) builtView {
-	return builtView{Package: b.Bundle.Package, Bundle: b.Bundle.CSV.Name, Image: to, Digest: b.Packed.Digest()}
+	if err == nil {
+		err = put(b.Packed)
+	}
+	if err != nil {
+		return err
+	}
+	return a.printBuilt(builtView{Package: b.Bundle.Package, Bundle: b.Bundle.CSV.Name, Image: to, Digest: b.Packed.Digest()})
 }
 
 // builtView is what the commands that build or push an image print.

@@ -7,14 +7,10 @@ import (
 
 	"github.com/quayside/quayside/catalog/image"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/registry"
 )
 
-type bundlePushOptions struct {
-	*app
-}
-
 func newBundlePush(a *app) *cobra.Command {
-	o := &bundlePushOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "push {<directory> | <layout>} <image>",
 		Short: "Push a bundle to a registry",
@@ -26,15 +22,15 @@ func newBundlePush(a *app) *cobra.Command {
 			Credentials are those of 'podman login' and 'docker login'.`),
 		Example: examples(`
 			quayside bundle push catalog-src/memcached-operator/0.0.1 registry.example.com/ops/memcached-operator:v0.0.1`),
-		Args: twoArgs("a directory or a layout", "an image"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
+		Args: wantArgs("a directory or a layout", "an image"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.bundlePush(cmd.Context(), args[0], args[1]) },
 	}
 	addOutput(cmd, a, nil, builtView{})
 	return cmd
 }
 
-func (o *bundlePushOptions) run(ctx context.Context, from, to string) error {
-	_, here, err := o.here()
+func (a *app) bundlePush(ctx context.Context, from, to string) error {
+	_, here, err := a.here()
 	if err != nil {
 		return err
 	}
@@ -43,20 +39,15 @@ func (o *bundlePushOptions) run(ctx context.Context, from, to string) error {
 		return err
 	}
 	if arg.Image != "" {
-		return o.copyImage(ctx, here, arg, to, image.Bundle)
+		return a.copyImage(ctx, here, arg, to, image.Bundle)
 	}
-	b, err := o.buildBundle(arg)
-	if err != nil {
-		return err
-	}
-	client, err := here.Client()
-	if err != nil {
-		return err
-	}
-	if err := client.Push(ctx, to, b.Packed); err != nil {
-		return err
-	}
-	return o.printBuilt(bundleView(b, to))
+	return a.makeBundle(arg, to, func(p *registry.Packed) error {
+		client, err := here.Client()
+		if err != nil {
+			return err
+		}
+		return client.Push(ctx, to, p)
+	})
 }
 
 // copyImage pushes an image that is built already, if it is of that kind.

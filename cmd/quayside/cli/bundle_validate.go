@@ -14,12 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/project"
 )
 
-type bundleValidateOptions struct {
-	*app
-}
-
 func newBundleValidate(a *app) *cobra.Command {
-	o := &bundleValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "validate {<directory> | <image>}",
 		Short: "Report everything that is wrong with a bundle",
@@ -37,16 +32,16 @@ func newBundleValidate(a *app) *cobra.Command {
 			# an image, in a registry or a layout
 			quayside bundle build catalog-src/vault/0.1.9 oci:dist/vault
 			quayside bundle validate oci:dist/vault -o json`),
-		Args: oneArg("a directory or an image"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		Args: wantArgs("a directory or an image"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.bundleValidate(cmd.Context(), args[0]) },
 	}
 	addOutput(cmd, a, nil, validateReport{})
-	addOffline(cmd, o.app)
+	addOffline(cmd, a)
 	return cmd
 }
 
-func (o *bundleValidateOptions) run(ctx context.Context, text string) error {
-	_, here, err := o.here()
+func (a *app) bundleValidate(ctx context.Context, text string) error {
+	_, here, err := a.here()
 	if err != nil {
 		return err
 	}
@@ -65,7 +60,7 @@ func (o *bundleValidateOptions) run(ctx context.Context, text string) error {
 		r.Package, r.Bundle, r.Version = b.Package, b.CSV.Name, b.CSV.Version
 		r.Warnings = warningViews(warnings)
 	}
-	return o.validated(r, err)
+	return a.validated(r, err)
 }
 
 // validateReport is what `bundle validate` and `catalog validate` print.
@@ -89,7 +84,10 @@ func (a *app) validated(r *validateReport, err error) error {
 		faults.Add(diag.Pos{}, err)
 	}
 	r.Valid = len(faults) == 0
-	r.Faults = faultViews(faults)
+	r.Faults = []warningView{}
+	for _, f := range faults {
+		r.Faults = append(r.Faults, faultView(f))
+	}
 	if r.Warnings == nil {
 		r.Warnings = []warningView{}
 	}
@@ -118,18 +116,6 @@ func (r *validateReport) what() string {
 		return fmt.Sprintf("%s %s", r.Package, r.Version)
 	}
 	return fmt.Sprintf("%s, %s", diag.Count(r.Packages, "package"), diag.Count(r.Bundles, "bundle"))
-}
-
-func faultViews(faults diag.List) []warningView {
-	views := []warningView{}
-	for _, f := range faults {
-		v := warningView{Message: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}
-		if !f.Pos.IsZero() {
-			v.Position = f.Pos.String()
-		}
-		views = append(views, v)
-	}
-	return views
 }
 
 // line returns v as compilers print it: "file: warning: message".

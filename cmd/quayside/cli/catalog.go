@@ -41,45 +41,51 @@ func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...s
 	addOffline(cmd, o.app)
 }
 
-// shelf opens the catalogs that were asked for.
-func (o *catalogOptions) shelf(cmd *cobra.Command) (*cache.Shelf, error) {
+// pick opens the catalogs that were asked for, and reads the packages of these
+// names. Catalogs that cannot be read are warned of, unless there is no other to
+// look at: then they are the error.
+func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Shelf, *catalog.Index, error) {
 	p, err := o.open()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	set, err := p.DeclarationsIfAny()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	catalogs, err := o.chosen(cmd, p.Catalogs(set))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p.Shelf(cmd.Context(), catalogs, nil, false)
+	sh, err := p.Shelf(cmd.Context(), catalogs, nil, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := sh.Pick(cmd.Context(), cache.Only(names...))
+	if err == nil {
+		err = o.warnBroken(x)
+	}
+	if err != nil {
+		sh.Close()
+		return nil, nil, err
+	}
+	return sh, x, nil
 }
 
 // rows returns the packages whose search text passes match (nil: all), by name,
-// then by catalog. Catalogs that cannot be read are warned of, unless there is
-// no other to look at: then they are the error.
+// then by catalog.
 func (o *catalogOptions) rows(cmd *cobra.Command, match func(text string) bool) ([]packageRow, error) {
-	sh, err := o.shelf(cmd)
+	sh, _, err := o.pick(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer sh.Close()
-	x, err := sh.Pick(cmd.Context(), cache.Only())
-	if err != nil {
-		return nil, err
-	}
 	found, err := sh.Search(cmd.Context(), match)
-	if err != nil {
-		return nil, err
-	}
 	rows := []packageRow{}
 	for _, s := range found {
 		rows = append(rows, newPackageRow(s.Summary, s.Catalog))
 	}
-	return rows, o.warnBroken(x)
+	return rows, err
 }
 
 func (o *catalogOptions) chosen(cmd *cobra.Command, all []cache.Catalog) ([]cache.Catalog, error) {
@@ -111,20 +117,24 @@ func (a *app) warnBroken(x *catalog.Index) error {
 	return err
 }
 
+// finding is what a command does that prints the package that its argument names.
+func (o *catalogOptions) finding(print func([]*catalog.Package) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		pkgs, err := o.find(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		return print(pkgs)
+	}
+}
+
 // find returns the packages called name, one for each catalog that has it.
 func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Package, error) {
-	sh, err := o.shelf(cmd)
+	sh, x, err := o.pick(cmd, name)
 	if err != nil {
 		return nil, err
 	}
 	defer sh.Close()
-	x, err := sh.Pick(cmd.Context(), cache.Only(name))
-	if err != nil {
-		return nil, err
-	}
-	if err := o.warnBroken(x); err != nil {
-		return nil, err
-	}
 	var names []string
 	var found []*catalog.Package
 	for _, c := range x.Catalogs() {

@@ -37,7 +37,7 @@ func newCatalogBuild(a *app) *cobra.Command {
 			quayside catalog build catalog-src oci:dist/catalog:v2 --bundle-repository registry.example.com/ops/{package}`),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return twoArgs("a source", "oci:path")(cmd, args)
+				return wantArgs("a source", "oci:path")(cmd, args)
 			}
 			return nil
 		},

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -18,15 +17,9 @@ func newCatalogChannels(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog channels etcd
 			quayside catalog channels etcd -o yaml`),
-		Args:              oneArg("a package"),
+		Args:              wantArgs("a package"),
 		ValidArgsFunction: first(a.packages),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			pkgs, err := o.find(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			return o.printChannels(pkgs)
-		},
+		RunE:              o.finding(o.printChannels),
 	}
 	o.addFlags(cmd, channelsView{})
 	return cmd
@@ -70,13 +63,11 @@ func (o *catalogOptions) printChannels(pkgs []*catalog.Package) error {
 	for _, p := range pkgs {
 		rows = append(rows, channelRows(p)...)
 	}
-	return o.print(channelsView{pkgs[0].Name(), rows}, func(io.Writer) error {
-		t := &table{head: []string{"channel", "version", "head", "entries", "catalog", "note"}}
-		for _, r := range rows {
-			t.add(r.Channel, r.Version, r.Head, strconv.Itoa(r.Entries), r.Catalog, channelNote(r))
-		}
-		return t.write(o.out)
-	})
+	t := &table{head: []string{"channel", "version", "head", "entries", "catalog", "note"}}
+	for _, r := range rows {
+		t.add(r.Channel, r.Version, r.Head, strconv.Itoa(r.Entries), r.Catalog, channelNote(r))
+	}
+	return o.printTable(channelsView{pkgs[0].Name(), rows}, t)
 }
 
 func channelNote(r channelRow) string {

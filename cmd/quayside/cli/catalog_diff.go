@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ func newCatalogDiff(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog diff olm/quickstart catalog-src --exit-zero
 			quayside catalog diff oci:catalog bundles:catalog-src -o json`),
-		Args: twoArgs("two catalogs", "the second catalog"),
+		Args: wantArgs("two catalogs", "the second catalog"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0], args[1]) },
 	}
 	addOutput(cmd, a, nil, catalogDiffView{})
@@ -48,20 +49,9 @@ func newCatalogDiff(a *app) *cobra.Command {
 
 // catalogDiffView is what `catalog diff` prints.
 type catalogDiffView struct {
-	Before  string          `json:"before"`
-	After   string          `json:"after"`
-	Changes []catalogChange `json:"changes"`
-}
-
-// catalogChange is one difference as it is printed.
-type catalogChange struct {
-	Change  string `json:"change"` // added, removed, changed
-	Part    string `json:"part"`
-	Package string `json:"package"`
-	Channel string `json:"channel,omitempty"`
-	Bundle  string `json:"bundle,omitempty"`
-	From    string `json:"from,omitempty"`
-	To      string `json:"to,omitempty"`
+	Before  string           `json:"before"`
+	After   string           `json:"after"`
+	Changes []catalog.Change `json:"changes"`
 }
 
 func (o *catalogDiffOptions) run(ctx context.Context, before, after string) error {
@@ -78,10 +68,10 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 		o.talk.Warn(got.Warnings)
 		cats[i] = got.Catalog
 	}
-	changes := []catalogChange{}
+	changes := []catalog.Change{}
 	for _, c := range catalog.Diff(cats[0], cats[1]) {
 		if o.pkg == "" || c.Package == o.pkg {
-			changes = append(changes, catalogChange{string(c.Kind), string(c.Part), c.Package, c.Channel, c.Bundle, c.From, c.To})
+			changes = append(changes, c)
 		}
 	}
 	if err := o.print(catalogDiffView{before, after, changes}, func(w io.Writer) error { return o.text(w, changes) }); err != nil {
@@ -91,17 +81,18 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 		o.talk.Note("no differences")
 		return nil
 	}
-	if msg := diag.Count(len(changes), "difference"); !o.exitZero {
-		return &project.DiffersError{Msg: msg}
+	found := diag.Count(len(changes), "difference")
+	if !o.exitZero {
+		return &project.DiffersError{Msg: found}
 	}
-	o.talk.Note("%s", diag.Count(len(changes), "difference"))
+	o.talk.Note("%s", found)
 	return nil
 }
 
-func (o *catalogDiffOptions) text(w io.Writer, changes []catalogChange) error {
+func (o *catalogDiffOptions) text(w io.Writer, changes []catalog.Change) error {
 	last := ""
 	for _, c := range changes {
-		if c.Part == string(catalog.PartPackage) {
+		if c.Part == catalog.PartPackage {
 			fmt.Fprintf(w, "%s %s%s\n", o.sign(c), inert.Line(c.Package), inert.Line(at(" ", c)))
 			continue
 		}
@@ -109,61 +100,48 @@ func (o *catalogDiffOptions) text(w io.Writer, changes []catalogChange) error {
 			fmt.Fprintf(w, "%s %s\n", o.out.sign("~"), inert.Line(c.Package))
 			last = c.Package
 		}
-		fmt.Fprintf(w, "  %s %s\n", o.sign(c), inert.Line(c.words()))
+		fmt.Fprintf(w, "  %s %s\n", o.sign(c), inert.Line(inWords(c)))
 	}
 	return nil
 }
 
-func (o *catalogDiffOptions) sign(c catalogChange) string {
-	switch catalog.ChangeKind(c.Change) {
-	case catalog.Added:
-		return o.out.sign("+")
-	case catalog.Removed:
-		return o.out.sign("-")
-	case catalog.Changed:
-	}
-	return o.out.sign("~")
+func (o *catalogDiffOptions) sign(c catalog.Change) string {
+	return o.out.sign(map[catalog.ChangeKind]string{catalog.Added: "+", catalog.Removed: "-", catalog.Changed: "~"}[c.Kind])
 }
 
-// words tells a change within a package.
-func (c catalogChange) words() string {
+// inWords tells a change within a package.
+func inWords(c catalog.Change) string {
 	where := ""
 	switch {
-	case c.Channel != "" && c.Part != string(catalog.PartChannel):
+	case c.Channel != "" && c.Part != catalog.PartChannel:
 		where = "channel " + c.Channel + ": "
-	case c.Bundle != "" && c.Part != string(catalog.PartBundle):
+	case c.Bundle != "" && c.Part != catalog.PartBundle:
 		where = "bundle " + c.Bundle + ": "
 	}
-	switch catalog.Part(c.Part) {
+	change := cmp.Or(c.From, "nothing") + " → " + cmp.Or(c.To, "nothing")
+	switch c.Part {
 	case catalog.PartChannel:
 		return "channel " + c.Channel + at(", head ", c)
 	case catalog.PartBundle:
 		return "bundle " + c.Bundle + at(" ", c)
 	case catalog.PartEdges:
-		if c.Change == string(catalog.Changed) {
-			return fmt.Sprintf("%s%s: %s → %s", where, c.Bundle, orNothing(c.From), orNothing(c.To))
+		if c.Kind == catalog.Changed {
+			return where + c.Bundle + ": " + change
 		}
 		return where + c.Bundle + at(" ", c)
 	case catalog.PartDefault:
-		return fmt.Sprintf("default channel: %s → %s", orNothing(c.From), orNothing(c.To))
+		return "default channel: " + change
 	case catalog.PartImages:
-		return fmt.Sprintf("%srelated images: %s → %s", where, orNothing(c.From), orNothing(c.To))
+		return where + "related images: " + change
 	default:
-		return fmt.Sprintf("%s%s: %s → %s", where, c.Part, orNothing(c.From), orNothing(c.To))
+		return where + string(c.Part) + ": " + change
 	}
 }
 
 // at returns what is known of a part that one side alone has.
-func at(before string, c catalogChange) string {
+func at(before string, c catalog.Change) string {
 	if c.From+c.To == "" {
 		return ""
 	}
 	return before + c.From + c.To
-}
-
-func orNothing(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
 }

@@ -24,7 +24,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog graph memcached-operator
 			quayside catalog graph etcd --namespace my-etcd -o mermaid`),
-		Args:              oneArg("a package"),
+		Args:              wantArgs("a package"),
 		ValidArgsFunction: first(a.packages),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace) },
 	}

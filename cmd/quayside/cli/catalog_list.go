@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
@@ -17,8 +15,6 @@ func newCatalogList(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog list
 			quayside catalog list --catalog olm/quickstart -o json`),
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := o.rows(cmd, nil)
 			if err != nil {
@@ -60,11 +56,9 @@ func newPackageRow(s catalog.Summary, id catalog.ID) packageRow {
 }
 
 func (o *catalogOptions) printPackages(rows []packageRow) error {
-	return o.print(packagesView{rows}, func(io.Writer) error {
-		t := &table{head: []string{"package", "version", "channel", "catalog", "description"}}
-		for _, r := range rows {
-			t.add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
-		}
-		return t.write(o.out)
-	})
+	t := &table{head: []string{"package", "version", "channel", "catalog", "description"}}
+	for _, r := range rows {
+		t.add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
+	}
+	return o.printTable(packagesView{rows}, t)
 }

@@ -29,7 +29,7 @@ func newCatalogPush(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog push catalog-src registry.example.com/ops/catalog:v1
 			quayside catalog push catalog-src registry.example.com/ops/catalog:v1 --bundle-repository registry.example.com/ops/{package}`),
-		Args: twoArgs("a directory or a layout", "an image"),
+		Args: wantArgs("a directory or a layout", "an image"),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0], args[1]) },
 	}
 	addOutput(cmd, a, nil, builtView{})

@@ -25,15 +25,9 @@ func newCatalogShow(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json`),
-		Args:              oneArg("a package"),
+		Args:              wantArgs("a package"),
 		ValidArgsFunction: first(a.packages),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			pkgs, err := o.find(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			return o.printShow(pkgs)
-		},
+		RunE:              o.finding(o.printShow),
 	}
 	o.addFlags(cmd, showView{})
 	return cmd

@@ -10,12 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 )
 
-type catalogValidateOptions struct {
-	*app
-}
-
 func newCatalogValidate(a *app) *cobra.Command {
-	o := &catalogValidateOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "validate {<directory> | <source>}",
 		Short: "Report everything that is wrong with a catalog",
@@ -33,16 +28,16 @@ func newCatalogValidate(a *app) *cobra.Command {
 		Example: examples(`
 			quayside catalog validate catalog-src
 			quayside catalog validate oci:catalog -o json`),
-		Args: oneArg("a directory or a source"),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+		Args: wantArgs("a directory or a source"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.catalogValidate(cmd.Context(), args[0]) },
 	}
 	addOutput(cmd, a, nil, validateReport{})
-	addOffline(cmd, o.app)
+	addOffline(cmd, a)
 	return cmd
 }
 
-func (o *catalogValidateOptions) run(ctx context.Context, text string) error {
-	p, here, err := o.here()
+func (a *app) catalogValidate(ctx context.Context, text string) error {
+	p, here, err := a.here()
 	if err != nil {
 		return err
 	}
@@ -61,7 +56,7 @@ func (o *catalogValidateOptions) run(ctx context.Context, text string) error {
 		warnings = append(warnings, unusable(got.Catalog)...)
 	}
 	r.Warnings = warningViews(diag.SortWarnings(warnings))
-	return o.validated(r, err)
+	return a.validated(r, err)
 }
 
 // unusable warns of the bundles that no resolution can choose.

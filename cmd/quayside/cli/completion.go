@@ -21,7 +21,7 @@ func newCompletion(a *app) *cobra.Command {
 			  powershell  quayside completion powershell >> $PROFILE`),
 		Example:   examples(`quayside completion bash`),
 		ValidArgs: shells,
-		Args:      oneArg("a shell (bash, zsh, fish or powershell)"),
+		Args:      wantArgs("a shell (bash, zsh, fish or powershell)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {

@@ -66,6 +66,7 @@ func newDiff(a *app) *cobra.Command {
 
 			# the lines, not the risks
 			quayside diff --upgrade --offline --text --exit-zero`),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, args); err != nil {
 				return err

@@ -54,8 +54,6 @@ func newRender(a *app) *cobra.Command {
 
 			# what one cluster gets, as one stream in the order to apply it
 			quayside render --stdout --overlay default`),
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.stdout && (o.check || cmd.Flags().Changed("output")) {
 				return usagef(cmd, "--stdout prints the manifests and nothing else: leave out --check and --output")
@@ -140,15 +138,12 @@ func (o *renderOptions) compare(ctx context.Context, p *project.Project) (*rende
 		Written:   !o.check && len(changes) > 0,
 		Operators: len(lock.Pins),
 		Files:     res.Tree.Len(),
-		Changes:   []fileChange{},
+		Changes:   append([]filetree.Change{}, changes...),
 		Warnings:  warningViews(res.Warnings),
-	}
-	for _, c := range changes {
-		r.Changes = append(r.Changes, fileChange{Path: c.Path, Change: c.Kind})
 	}
 	if o.foreign {
 		for _, name := range filetree.Foreign(have, res.Tree) {
-			r.Changes = append(r.Changes, fileChange{Path: name, Change: foreign})
+			r.Changes = append(r.Changes, filetree.Change{Path: name, Kind: foreign})
 		}
 	}
 	return r, nil
@@ -171,17 +166,12 @@ func (o *renderOptions) stream(p *project.Project, res *render.Result, have *fil
 
 // renderReport is what `quayside render` prints.
 type renderReport struct {
-	Output    string        `json:"output"`
-	Written   bool          `json:"written"`
-	Operators int           `json:"operators"`
-	Files     int           `json:"files"`
-	Changes   []fileChange  `json:"changes"`
-	Warnings  []warningView `json:"warnings"`
-}
-
-type fileChange struct {
-	Path   string        `json:"path"`
-	Change filetree.Kind `json:"change"` // missing, differs, extra: as it was before; foreign: not quayside's
+	Output    string            `json:"output"`
+	Written   bool              `json:"written"`
+	Operators int               `json:"operators"`
+	Files     int               `json:"files"`
+	Changes   []filetree.Change `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
+	Warnings  []warningView     `json:"warnings"`
 }
 
 // differs returns what a check says of the report.
@@ -189,7 +179,7 @@ func (r *renderReport) differs() error {
 	ours, applied := 0, 0
 	for _, c := range r.Changes {
 		switch {
-		case c.Change != foreign:
+		case c.Kind != foreign:
 			ours++
 		case strings.HasPrefix(c.Path, "crds/"): // where every file is applied
 			applied++
@@ -215,12 +205,12 @@ func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
 	}
 	theirs := 0
 	for _, c := range changes {
-		if c.Change == foreign {
+		if c.Kind == foreign {
 			fmt.Fprintf(w, "? %s (not quayside's)\n", inert.Line(c.Path))
 			theirs++
 			continue
 		}
-		fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Change.Sign()), inert.Line(c.Path))
+		fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Kind.Sign()), inert.Line(c.Path))
 	}
 	switch {
 	case r.Written:
@@ -235,9 +225,9 @@ const manyFiles = 40
 
 // folded returns a change for every operator, package of CRDs or other
 // directory in place of those of its files.
-func folded(changes []fileChange) []fileChange {
+func folded(changes []filetree.Change) []filetree.Change {
 	var dirs []string
-	files := map[string][]fileChange{}
+	files := map[string][]filetree.Change{}
 	for _, c := range changes {
 		parts := strings.Split(c.Path, "/")
 		depth := 1 // clusters/, namespaces/
@@ -253,18 +243,18 @@ func folded(changes []fileChange) []fileChange {
 		}
 		files[dir] = append(files[dir], c)
 	}
-	var out []fileChange
+	var out []filetree.Change
 	for _, dir := range dirs {
 		all := files[dir]
 		if dir == "" || len(all) == 1 {
 			out = append(out, all...)
 			continue
 		}
-		kind := all[0].Change
-		if slices.ContainsFunc(all, func(c fileChange) bool { return c.Change != kind }) {
+		kind := all[0].Kind
+		if slices.ContainsFunc(all, func(c filetree.Change) bool { return c.Kind != kind }) {
 			kind = filetree.Differs
 		}
-		out = append(out, fileChange{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Change: kind})
+		out = append(out, filetree.Change{Path: fmt.Sprintf("%s/ (%s)", dir, diag.Count(len(all), "file")), Kind: kind})
 	}
 	return out
 }

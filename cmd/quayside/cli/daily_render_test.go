@@ -4,27 +4,29 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/filetree"
 )
 
 func TestFolded(t *testing.T) {
-	got := folded([]fileChange{
-		{Path: "clusters/default/kustomization.yaml", Change: "missing"},
-		{Path: "clusters/kustomization.yaml", Change: "differs"},
-		{Path: "crds/etcd/a.yaml", Change: "missing"},
-		{Path: "crds/etcd/b.yaml", Change: "missing"},
-		{Path: "kustomization.yaml", Change: "differs"},
-		{Path: "operators/ns/etcd/a.yaml", Change: "extra"},
-		{Path: "operators/ns/kustomization.yaml", Change: "missing"},
-		{Path: "operators/ns/vault/a.yaml", Change: "extra"},
-		{Path: "operators/ns/vault/b.yaml", Change: "extra"},
+	got := folded([]filetree.Change{
+		{Path: "clusters/default/kustomization.yaml", Kind: "missing"},
+		{Path: "clusters/kustomization.yaml", Kind: "differs"},
+		{Path: "crds/etcd/a.yaml", Kind: "missing"},
+		{Path: "crds/etcd/b.yaml", Kind: "missing"},
+		{Path: "kustomization.yaml", Kind: "differs"},
+		{Path: "operators/ns/etcd/a.yaml", Kind: "extra"},
+		{Path: "operators/ns/kustomization.yaml", Kind: "missing"},
+		{Path: "operators/ns/vault/a.yaml", Kind: "extra"},
+		{Path: "operators/ns/vault/b.yaml", Kind: "extra"},
 	})
-	want := []fileChange{
-		{Path: "clusters/ (2 files)", Change: "differs"},
-		{Path: "crds/etcd/ (2 files)", Change: "missing"},
-		{Path: "kustomization.yaml", Change: "differs"},
-		{Path: "operators/ns/etcd/a.yaml", Change: "extra"},
-		{Path: "operators/ns/kustomization.yaml", Change: "missing"},
-		{Path: "operators/ns/vault/ (2 files)", Change: "extra"},
+	want := []filetree.Change{
+		{Path: "clusters/ (2 files)", Kind: "differs"},
+		{Path: "crds/etcd/ (2 files)", Kind: "missing"},
+		{Path: "kustomization.yaml", Kind: "differs"},
+		{Path: "operators/ns/etcd/a.yaml", Kind: "extra"},
+		{Path: "operators/ns/kustomization.yaml", Kind: "missing"},
+		{Path: "operators/ns/vault/ (2 files)", Kind: "extra"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

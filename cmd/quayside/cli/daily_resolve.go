@@ -142,7 +142,7 @@ func resolveArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.Contains(args[0], "/") {
 		return usagef(cmd, "unexpected argument %q (did you mean --upgrade=%s?)", args[0], args[0])
 	}
-	return noArgs(cmd, args)
+	return wantArgs()(cmd, args)
 }
 
 // lockReport is what `quayside resolve --check` prints.

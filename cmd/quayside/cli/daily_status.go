@@ -69,6 +69,7 @@ func newStatus(a *app) *cobra.Command {
 			# move no operator that says it must not be upgraded, or that is not healthy yet
 			quayside status --save observed.yaml
 			quayside resolve --upgrade --observed observed.yaml`),
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -91,9 +91,7 @@ func (v *statusView) operators() *table {
 	t := &table{uncut: true, head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
 	for _, op := range v.Operators {
 		t.add(op.Operator, dash(op.Version), dash(strings.Join(op.Applied, ",")), string(op.State), dash(op.Upgradeable), op.Message)
-		if color := stateColor(op.State); color != "" {
-			t.paint(color)
-		}
+		t.paint(stateColor(op.State))
 	}
 	return t
 }
@@ -129,9 +127,7 @@ func (v *statusView) objects() *table {
 				if (o.Health == v1alpha1.Current) == well && !told[key] {
 					told[key] = true
 					t.add(o.Name, dash(o.Namespace), o.Kind, string(o.Health), o.Message)
-					if color := healthColor(o.Health); color != "" {
-						t.paint(color)
-					}
+					t.paint(healthColor(o.Health))
 				}
 			}
 		}
@@ -176,16 +172,14 @@ func (v *statusView) custom() *table {
 			t.add(k.Kind, number, "", "", k.Message)
 			for _, r := range k.Resources {
 				t.add(k.Kind, r.Name, dash(r.Namespace), string(r.Health), r.Message)
-				if color := healthColor(r.Health); color != "" {
-					t.paint(color)
-				}
+				t.paint(healthColor(r.Health))
 			}
 		}
 	}
 	return t
 }
 
-// stateColor returns the colour of an operator that is not Ready.
+// stateColor returns the colour of an operator, "" for one that is Ready.
 func stateColor(s report.State) string {
 	switch s {
 	case report.StateReady:
@@ -197,7 +191,7 @@ func stateColor(s report.State) string {
 	}
 }
 
-// healthColor returns the colour of an object that is not well.
+// healthColor returns the colour of an object, "" for one that is well.
 func healthColor(h v1alpha1.HealthStatus) string {
 	switch h {
 	case v1alpha1.Current:

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/resolve"
 )
@@ -38,9 +39,7 @@ func newVerify(a *app) *cobra.Command {
 			Exit codes: 0 in step; 1 something is out of step; 2 an error.`),
 		Example: examples(`
 			quayside verify --offline`),
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1, too, if something in the lock could not be checked")
 	addOffline(cmd, o.app)
@@ -56,7 +55,7 @@ type verifyReport struct {
 }
 
 func (o *verifyOptions) run(ctx context.Context) error {
-	r := &verifyReport{checkReport: newCheckReport(), renderReport: renderReport{Changes: []fileChange{}}}
+	r := &verifyReport{checkReport: newCheckReport(), renderReport: renderReport{Changes: []filetree.Change{}}}
 	tree := &renderOptions{app: o.app, check: true, foreign: true}
 	compared, err := o.verify(ctx, tree, r)
 	r.finish(err)

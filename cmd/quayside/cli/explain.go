@@ -13,14 +13,9 @@ import (
 	"github.com/quayside/quayside/subscription"
 )
 
-// explainOptions is what the commands that explain have in common: they read
-// what resolve reads, and change nothing.
-type explainOptions struct {
-	*app
-}
-
-func (o *explainOptions) printText(v any, text string) error {
-	return o.print(v, func(w io.Writer) error {
+// printText prints v, as this text where text is asked for.
+func (a *app) printText(v any, text string) error {
+	return a.print(v, func(w io.Writer) error {
 		_, err := io.WriteString(w, strings.TrimSuffix(text, "\n")+"\n")
 		return err
 	})
@@ -29,20 +24,15 @@ func (o *explainOptions) printText(v any, text string) error {
 // operatorArg reads "[namespace/]package" and, where it is allowed,
 // "@version". Without a namespace the target's is empty: see placed.
 func operatorArg(cmd *cobra.Command, arg string, version bool) (resolve.Target, error) {
-	key, v, at := strings.Cut(arg, "@")
-	namespace, pkg, slash := strings.Cut(key, "/")
-	if !slash {
-		namespace, pkg = "", key
-	}
-	bad := pkg == "" || slash && namespace == "" || strings.Contains(pkg, "/") || at && (v == "" || !version)
-	if bad {
+	t, ok := parseTarget(arg, version)
+	if !ok {
 		want := "[namespace/]package"
 		if version {
 			want += "[@version]"
 		}
-		return resolve.Target{}, usagef(cmd, "%q: want %s", arg, want)
+		return t, usagef(cmd, "%q: want %s", arg, want)
 	}
-	return resolve.Target{Namespace: namespace, Package: pkg, Version: v}, nil
+	return t, nil
 }
 
 // placed returns t with a namespace. Where t has none it is the only one in

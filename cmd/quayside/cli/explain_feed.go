@@ -38,7 +38,6 @@ func newFeed(a *app) *cobra.Command {
 		Example: examples(`
 			quayside feed --offline
 			quayside feed --to public/feed -o json`),
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().StringVar(&o.to, "to", "feed", "write to `DIR`, relative to the workspace")
@@ -49,9 +48,9 @@ func newFeed(a *app) *cobra.Command {
 
 // feedView is what `quayside feed` prints.
 type feedView struct {
-	Directory string       `json:"directory"`
-	Files     int          `json:"files"`
-	Changes   []fileChange `json:"changes"`
+	Directory string            `json:"directory"`
+	Files     int               `json:"files"`
+	Changes   []filetree.Change `json:"changes"`
 }
 
 // feedFile is one file of the feed, as Renovate reads it.
@@ -144,13 +143,10 @@ func addFeed(t *filetree.Tree, name string, f feedFile) error {
 }
 
 func (o *feedOptions) finish(want *filetree.Tree, changes []filetree.Change) error {
-	v := feedView{o.to, want.Len(), []fileChange{}}
-	for _, c := range changes {
-		v.Changes = append(v.Changes, fileChange{Path: c.Path, Change: c.Kind})
-	}
+	v := feedView{o.to, want.Len(), append([]filetree.Change{}, changes...)}
 	return o.print(v, func(w io.Writer) error {
 		for _, c := range v.Changes {
-			if _, err := fmt.Fprintf(w, "%s %s\n", c.Change.Sign(), inert.Line(c.Path)); err != nil {
+			if _, err := fmt.Fprintf(w, "%s %s\n", c.Kind.Sign(), inert.Line(c.Path)); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,13 +11,13 @@ import (
 )
 
 type outdatedOptions struct {
-	explainOptions
+	*app
 	current  bool
 	observed string
 }
 
 func newOutdated(a *app) *cobra.Command {
-	o := &outdatedOptions{explainOptions: explainOptions{app: a}}
+	o := &outdatedOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "outdated",
 		Short: "List the operators for which the catalogs have something newer",
@@ -33,9 +32,7 @@ func newOutdated(a *app) *cobra.Command {
 			# with what a cluster holds back
 			quayside status --save observed.yaml
 			quayside outdated --observed observed.yaml`),
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
 	cmd.Flags().StringVar(&o.observed, "observed", "", "say what `FILE`, written by 'quayside status --save', has against moving")
@@ -72,7 +69,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 			ages = append(ages, a)
 		}
 	}
-	return o.print(outdatedView{ages}, func(io.Writer) error { return ageTable(ages).write(o.out) })
+	return o.printTable(outdatedView{ages}, ageTable(ages))
 }
 
 // freshInputs reads what resolving reads, with the tags of catalogs looked up

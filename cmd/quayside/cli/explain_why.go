@@ -8,7 +8,6 @@ import (
 )
 
 func newWhy(a *app) *cobra.Command {
-	o := &explainOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "why <[namespace/]package>",
 		Short: "Explain why an operator is installed",
@@ -16,28 +15,28 @@ func newWhy(a *app) *cobra.Command {
 		Example: examples(`
 			quayside why vault
 			quayside why vault/etcd`),
-		Args:              oneArg("an operator ([namespace/]package)"),
+		Args:              wantArgs("an operator ([namespace/]package)"),
 		ValidArgsFunction: first(a.pinned),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.why(cmd, args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.why(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, resolve.Reasons{})
 	return cmd
 }
 
-func (o *explainOptions) why(cmd *cobra.Command, arg string) error {
+func (a *app) why(cmd *cobra.Command, arg string) error {
 	target, err := operatorArg(cmd, arg, false)
 	if err != nil {
 		return err
 	}
-	s, err := o.open()
+	p, err := a.open()
 	if err != nil {
 		return err
 	}
-	set, err := s.Declarations()
+	set, err := p.Declarations()
 	if err != nil {
 		return err
 	}
-	lock, err := s.NeedLock()
+	lock, err := p.NeedLock()
 	if err != nil {
 		return err
 	}
@@ -48,5 +47,5 @@ func (o *explainOptions) why(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	return o.printText(reasons, reasons.Text())
+	return a.printText(reasons, reasons.Text())
 }

@@ -7,7 +7,6 @@ import (
 )
 
 func newWhyNot(a *app) *cobra.Command {
-	o := &explainOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "why-not <[namespace/]package[@version]>",
 		Short: "Explain what rules out a version",
@@ -19,21 +18,21 @@ func newWhyNot(a *app) *cobra.Command {
 		Example: examples(`
 			quayside why-not memcached-operator@0.0.2
 			quayside why-not my-etcd/vault`),
-		Args:              oneArg("an operator ([namespace/]package[@version])"),
+		Args:              wantArgs("an operator ([namespace/]package[@version])"),
 		ValidArgsFunction: first(a.versions),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.whyNot(cmd, args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.whyNot(cmd, args[0]) },
 	}
 	addOutput(cmd, a, nil, resolve.Obstacles{})
-	addOffline(cmd, o.app)
+	addOffline(cmd, a)
 	return cmd
 }
 
-func (o *explainOptions) whyNot(cmd *cobra.Command, arg string) error {
+func (a *app) whyNot(cmd *cobra.Command, arg string) error {
 	target, err := operatorArg(cmd, arg, true)
 	if err != nil {
 		return err
 	}
-	s, err := o.open()
+	s, err := a.open()
 	if err != nil {
 		return err
 	}
@@ -50,5 +49,5 @@ func (o *explainOptions) whyNot(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	return o.printText(obstacles, obstacles.Text())
+	return a.printText(obstacles, obstacles.Text())
 }

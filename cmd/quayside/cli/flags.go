@@ -32,18 +32,30 @@ func (f *operatorFlag) Set(s string) error {
 		f.all = true
 		return nil
 	}
-	key, version, at := s, "", false
-	want := "want namespace/package"
-	if f.versions {
-		key, version, at = strings.Cut(s, "@")
-		want += " or namespace/package@version"
+	t, ok := parseTarget(s, f.versions)
+	switch {
+	case ok && t.Namespace != "":
+		f.named = append(f.named, t)
+		return nil
+	case f.versions:
+		return errors.New("want namespace/package or namespace/package@version")
+	default:
+		return errors.New("want namespace/package")
 	}
-	namespace, pkg, ok := strings.Cut(key, "/")
-	if !ok || namespace == "" || pkg == "" || strings.Contains(pkg, "/") || at && version == "" {
-		return errors.New(want)
+}
+
+// parseTarget reads "[namespace/]package" and, where it is allowed, "@version".
+func parseTarget(s string, version bool) (resolve.Target, bool) {
+	t := resolve.Target{Package: s}
+	at, slash := false, false
+	if version {
+		t.Package, t.Version, at = strings.Cut(s, "@")
 	}
-	f.named = append(f.named, resolve.Target{Namespace: namespace, Package: pkg, Version: version})
-	return nil
+	if t.Namespace, t.Package, slash = strings.Cut(t.Package, "/"); !slash {
+		t.Namespace, t.Package = "", t.Namespace
+	}
+	bad := t.Package == "" || slash && t.Namespace == "" || strings.ContainsAny(t.Package, "/@") || at && t.Version == ""
+	return t, !bad
 }
 
 func (f *operatorFlag) any() bool { return f.all || len(f.named) > 0 }

@@ -84,6 +84,11 @@ func (a *app) print(v any, text func(w io.Writer) error) error {
 	}
 }
 
+// printTable is print for what is a table as text.
+func (a *app) printTable(v any, t *table) error {
+	return a.print(v, func(io.Writer) error { return t.write(a.out) })
+}
+
 // failure is what a command that comes to nothing prints in place of its
 // document.
 type failure struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
 )
 
@@ -35,6 +36,16 @@ func (a *app) open() (*project.Project, error) {
 	return project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Talk: a.talk})
 }
 
+// locked opens the workspace, and demands a lock.
+func (a *app) locked() (*project.Project, *lockfile.File, error) {
+	p, err := a.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, err := p.NeedLock()
+	return p, lock, err
+}
+
 // here opens the workspace as it is seen from the directory that paths in
 // arguments are relative to: that of -C, else the current one.
 func (a *app) here() (p, here *project.Project, err error) {
@@ -45,10 +56,10 @@ func (a *app) here() (p, here *project.Project, err error) {
 }
 
 // argPath returns where a path that was given as an argument lies: relative to
-// the directory of -C, else to the current one.
+// the directory of -C, else to the current one. That of none is none.
 func (a *app) argPath(name string) string {
 	name = filepath.FromSlash(name)
-	if a.dir == "" || filepath.IsAbs(name) {
+	if name == "" || a.dir == "" || filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(a.dir, name)

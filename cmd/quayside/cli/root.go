@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newRoot returns the whole tree of commands.
+// newRoot returns the whole tree of commands. Those that say nothing of arguments
+// take none.
 func newRoot(a *app) *cobra.Command {
 	a.documents = map[*cobra.Command][]any{}
 	root := &cobra.Command{
@@ -57,6 +58,11 @@ func newRoot(a *app) *cobra.Command {
 			cmd := command(a)
 			cmd.GroupID = g.id
 			root.AddCommand(cmd)
+			for _, c := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
+				if c.Args == nil && !c.HasSubCommands() {
+					c.Args, c.ValidArgsFunction = wantArgs(), cobra.NoFileCompletions
+				}
+			}
 		}
 	}
 	root.SetHelpCommand(newHelp())
@@ -110,22 +116,14 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// noArgs refuses positional arguments.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef(cmd, "unexpected argument %q", args[0])
-	}
-	return nil
-}
-
-// oneArg demands one positional argument, called name in messages.
-func oneArg(name string) cobra.PositionalArgs {
+// wantArgs demands the positional arguments that messages call so.
+func wantArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 0:
-			return usagef(cmd, "missing argument: %s", name)
-		case len(args) > 1:
-			return usagef(cmd, "unexpected argument %q", args[1])
+		case len(args) < len(names):
+			return usagef(cmd, "missing argument: %s", names[len(args)])
+		case len(args) > len(names):
+			return usagef(cmd, "unexpected argument %q", args[len(names)])
 		default:
 			return nil
 		}
@@ -144,20 +142,4 @@ func doc(s string) string {
 // examples is doc for examples, which are set in by two columns.
 func examples(s string) string {
 	return "  " + strings.ReplaceAll(doc(s), "\n", "\n  ")
-}
-
-// twoArgs demands two positional arguments, called so in messages.
-func twoArgs(first, second string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch len(args) {
-		case 0:
-			return usagef(cmd, "missing argument: %s", first)
-		case 1:
-			return usagef(cmd, "missing argument: %s", second)
-		case 2:
-			return nil
-		default:
-			return usagef(cmd, "unexpected argument %q", args[2])
-		}
-	}
 }

@@ -27,7 +27,7 @@ func newSchema(a *app) *cobra.Command {
 			quayside schema
 			quayside schema workspace
 			quayside schema catalog-show`),
-		Args: func(cmd *cobra.Command, args []string) error { return noArgs(cmd, args[min(1, len(args)):]) },
+		Args: func(cmd *cobra.Command, args []string) error { return wantArgs()(cmd, args[min(1, len(args)):]) },
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

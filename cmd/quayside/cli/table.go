@@ -15,8 +15,8 @@ import (
 type table struct {
 	head   []string
 	rows   [][]string
-	colors map[int]string // of rows, where there are colours
-	uncut  bool           // long lines go on: their end is what matters
+	colors []string // of the rows; "": none
+	uncut  bool     // long lines go on: their end is what matters
 }
 
 // add appends a row of cells, which may be any text.
@@ -24,16 +24,11 @@ func (t *table) add(cells ...string) {
 	for i, c := range cells {
 		cells[i] = inert.Line(c)
 	}
-	t.rows = append(t.rows, cells)
+	t.rows, t.colors = append(t.rows, cells), append(t.colors, "")
 }
 
-// paint gives the last row a colour.
-func (t *table) paint(color string) {
-	if t.colors == nil {
-		t.colors = map[int]string{}
-	}
-	t.colors[len(t.rows)-1] = color
-}
+// paint gives the last row a colour; "" is none.
+func (t *table) paint(color string) { t.colors[len(t.colors)-1] = color }
 
 // write prints the table to the device that term describes.
 func (t *table) write(term *terminal) error {
@@ -59,8 +54,8 @@ func (t *table) write(term *terminal) error {
 	}
 	for i, row := range t.rows {
 		line := aligned(row, widths, limit)
-		if color, ok := t.colors[i]; ok {
-			line = term.paint(color, line)
+		if t.colors[i] != "" {
+			line = term.paint(t.colors[i], line)
 		}
 		if _, err := io.WriteString(term, line+"\n"); err != nil {
 			return err

@@ -9,19 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-type versionOptions struct {
-	*app
-}
-
 func newVersion(a *app) *cobra.Command {
-	o := &versionOptions{app: a}
 	cmd := &cobra.Command{
-		Use:               "version",
-		Short:             "Print the version of quayside",
-		Example:           examples(`quayside version -o json`),
-		Args:              noArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(*cobra.Command, []string) error { return o.run() },
+		Use:     "version",
+		Short:   "Print the version of quayside",
+		Example: examples(`quayside version -o json`),
+		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}
 	addOutput(cmd, a, nil, versionView{})
 	return cmd
@@ -34,10 +27,10 @@ type versionView struct {
 	Platform string `json:"platform"`
 }
 
-func (o *versionOptions) run() error {
-	v := versionView{o.version, runtime.Version(), platform()}
-	return o.print(v, func(w io.Writer) error {
-		_, err := io.WriteString(w, o.versionLine())
+func (a *app) printVersion() error {
+	v := versionView{a.version, runtime.Version(), platform()}
+	return a.print(v, func(w io.Writer) error {
+		_, err := io.WriteString(w, a.versionLine())
 		return err
 	})
 }
