@@ -105,12 +105,6 @@ func private(host string) bool {
 	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
 }
 
-// fetchManifest gets one manifest by tag or digest.
-func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
-	data, _, err := c.fetchText(ctx, repo, "manifests", ref)
-	return data, err
-}
-
 // fetchText gets one manifest, or another list of the same form: what is
 // "manifests" or "referrers". The header is the answer's.
 func (c *Client) fetchText(ctx context.Context, repo name.Repository, what, ref string) ([]byte, http.Header, error) {

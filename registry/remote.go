@@ -153,7 +153,7 @@ func (r *upstream) keep(ctx context.Context, digest string, data []byte) error {
 func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte, error) {
 	var errs []error
 	for _, repo := range r.repos {
-		data, err := r.client.fetchManifest(ctx, repo, ref)
+		data, _, err := r.client.fetchText(ctx, repo, "manifests", ref)
 		if err == nil {
 			err = checkManifestText(data, ref, digest)
 		}

@@ -53,27 +53,11 @@ func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage,
 		return nil, err
 	}
 	v := &vendoring{VendorOptions: opt, client: c, dir: abs, need: map[string]bool{}, report: &VendorReport{}}
-	if err := v.begin(); err != nil {
+	release, err := v.begin()
+	if err != nil {
 		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
 	}
-	if !opt.Check {
-		tidy := []string{"."}
-		if opt.Mirror { // else the blobs are tidied at the end, and reported
-			tidy = append(tidy, blobsDir)
-		}
-		release, err := useLayout(abs, tidy...)
-		if err != nil {
-			return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
-		}
-		defer release()
-	}
-	if !opt.Check && !opt.Mirror { // what others add would be removed at the end
-		unlock, err := store.LockDir(abs, layoutWait)
-		if err != nil {
-			return nil, fmt.Errorf("writing the layout %q: %w", dir, err)
-		}
-		defer unlock()
-	}
+	defer release()
 	var entries []layoutEntry
 	for _, im := range images {
 		e, err := v.image(ctx, im)
@@ -115,29 +99,38 @@ type vendoring struct {
 }
 
 // begin makes the directory a layout, so that one which is cut short can be
-// gone on with.
-func (v *vendoring) begin() error {
+// gone on with, and says until release is called that it is written to. What
+// others add would be removed at the end, so that they wait until then; with
+// Mirror they need not.
+func (v *vendoring) begin() (release func(), err error) {
 	lock := v.client.lockFor("layout " + v.dir)
 	lock.Lock()
 	defer lock.Unlock()
-	if v.Check {
-		if err := vendorable(v.dir); err != nil {
-			return err
+	unlock, tidy := func() {}, []string{"."}
+	if v.Mirror { // else the blobs are tidied at the end, and reported
+		tidy = append(tidy, blobsDir)
+	}
+	if !v.Check {
+		if err := os.MkdirAll(v.dir, 0o755); err != nil {
+			return nil, err
 		}
-		return v.file("oci-layout", []byte(layoutVersion))
+		if unlock, err = store.LockDir(v.dir, layoutWait); err != nil { // another one may be about to make it a layout
+			return nil, err
+		}
 	}
-	if err := os.MkdirAll(v.dir, 0o755); err != nil {
-		return err
+	if err = vendorable(v.dir); err == nil {
+		err = v.file("oci-layout", []byte(layoutVersion))
 	}
-	unlock, err := store.LockDir(v.dir, layoutWait) // another one may be about to make it a layout
-	if err != nil {
-		return err
+	if err != nil || v.Check {
+		unlock()
+		return unlock, err
 	}
-	defer unlock()
-	if err := vendorable(v.dir); err != nil {
-		return err
+	done, err := useLayout(v.dir, tidy...)
+	if err != nil || v.Mirror {
+		unlock()
+		return done, err
 	}
-	return v.file("oci-layout", []byte(layoutVersion))
+	return func() { done(); unlock() }, nil
 }
 
 func (v *vendoring) image(ctx context.Context, im VendoredImage) (layoutEntry, error) {
