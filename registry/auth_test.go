@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -73,7 +74,7 @@ func bearer(w http.ResponseWriter, r *http.Request, next http.Handler) {
 }
 
 func TestCredentials(t *testing.T) {
-	for scheme, guard := range map[string]registrytest.Intercept{"basic": basic, "bearer": bearer} {
+	for scheme, guard := range map[string]servertest.Intercept{"basic": basic, "bearer": bearer} {
 		t.Run(scheme, func(t *testing.T) {
 			srv := registrytest.New(t)
 			p, ref := pushed(t, srv)
@@ -194,7 +195,7 @@ func TestLoginKeys(t *testing.T) {
 // TestRedirect sends blobs to another host, as registries do, and sees to it
 // that no login goes there.
 func TestRedirect(t *testing.T) {
-	for scheme, guard := range map[string]registrytest.Intercept{"basic": basic, "bearer": bearer} {
+	for scheme, guard := range map[string]servertest.Intercept{"basic": basic, "bearer": bearer} {
 		t.Run(scheme, func(t *testing.T) {
 			srv := registrytest.New(t)
 			_, ref := pushed(t, srv)

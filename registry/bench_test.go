@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry/registrytest"
 )
@@ -181,7 +182,7 @@ func BenchmarkPullAgain(b *testing.B) {
 }
 
 // slowly answers with blobs at a number of bytes a second.
-func slowly(rate int) registrytest.Intercept {
+func slowly(rate int) servertest.Intercept {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if !strings.Contains(r.URL.Path, "/blobs/") {
 			next.ServeHTTP(w, r)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry/registrytest"
 )
@@ -264,7 +265,7 @@ func TestStalls(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		f    registrytest.Intercept
+		f    servertest.Intercept
 		want string
 	}{"greets slowly for ever": {greeting, "sends nothing, or next to nothing"}, "never answers": {never, "timeout awaiting response headers"}, "answers slowly for ever": {slowly, "sends nothing, or next to nothing"}} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry/registrytest"
 )
@@ -23,7 +24,7 @@ import (
 // TestFaults puts a fault in the registry's way and wants either success after
 // retries or an error that says what to do.
 func TestFaults(t *testing.T) {
-	status := func(code, times int, header ...string) registrytest.Intercept {
+	status := func(code, times int, header ...string) servertest.Intercept {
 		var n atomic.Int64
 		return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 			if r.URL.Path == "/v2/" || n.Add(1) > int64(times) {
@@ -37,7 +38,7 @@ func TestFaults(t *testing.T) {
 			_, _ = io.WriteString(w, `{"errors":[{"code":"SOME_CODE","message":"token s3cret"}]}`)
 		}
 	}
-	blobs := func(f registrytest.Intercept) registrytest.Intercept {
+	blobs := func(f servertest.Intercept) servertest.Intercept {
 		return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 			if strings.Contains(r.URL.Path, "/blobs/") {
 				f(w, r, next)
@@ -49,7 +50,7 @@ func TestFaults(t *testing.T) {
 	const forever = 1 << 30
 	tests := []struct {
 		name      string
-		intercept registrytest.Intercept
+		intercept servertest.Intercept
 		want      string // in the error; empty: success
 		status    int
 	}{
@@ -157,7 +158,7 @@ func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
 // dropOnce breaks the connection in the middle of a large blob that many
 // times. It honours ranges.
-func dropOnce(times int) registrytest.Intercept {
+func dropOnce(times int) servertest.Intercept {
 	var n atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		data := blobOf(r, next)
@@ -185,7 +186,7 @@ func dropOnce(times int) registrytest.Intercept {
 	}
 }
 
-func manifestText(text string) registrytest.Intercept {
+func manifestText(text string) servertest.Intercept {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if strings.Contains(r.URL.Path, "/manifests/") {
 			_, _ = io.WriteString(w, text)

@@ -88,9 +88,5 @@ func (p *PackedIndex) WriteLayout(dir, tag string) error {
 	for _, image := range p.images {
 		maps.Copy(blobs, image.blobs())
 	}
-	entry := layoutEntry{MediaType: types.OCIImageIndex, Digest: p.digest, Size: len(p.manifest)}
-	if err := writeLayout(dir, tag, blobs, entry); err != nil {
-		return fmt.Errorf("writing the layout %q: %w", dir, err)
-	}
-	return nil
+	return writeLayout(dir, tag, blobs, layoutEntry{MediaType: types.OCIImageIndex, Digest: p.digest, Size: len(p.manifest)})
 }

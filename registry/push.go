@@ -56,15 +56,7 @@ func (i packedImage) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) {
 // that a reader sees the old layout or the new one. The same images give the
 // same bytes, in whatever order they were added.
 func (p *Packed) WriteLayout(dir, tag string) error {
-	if err := p.writeLayout(dir, tag); err != nil {
-		return fmt.Errorf("writing the layout %q: %w", dir, err)
-	}
-	return nil
-}
-
-func (p *Packed) writeLayout(dir, tag string) error {
-	entry := layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)}
-	return writeLayout(dir, tag, p.blobs(), entry)
+	return writeLayout(dir, tag, p.blobs(), layoutEntry{MediaType: types.OCIManifestSchema1, Digest: p.digest, Size: len(p.manifest)})
 }
 
 // blobs returns what the image is made of, by digest.
@@ -73,7 +65,12 @@ func (p *Packed) blobs() map[string][]byte {
 }
 
 // writeLayout adds blobs and then the entry that names one of them.
-func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) error {
+func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing the layout %q: %w", dir, err)
+		}
+	}()
 	release, err := useLayout(dir, ".", blobsDir)
 	if err != nil {
 		return err

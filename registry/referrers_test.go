@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry/registrytest"
 )
@@ -29,7 +30,7 @@ func about(subject, kind string, i int) map[string]any {
 
 // referring answers for lists of what refers to an image with pages, and
 // manifests by digest with their texts. link says where page n+1 is.
-func referring(pages [][]map[string]any, link func(r *http.Request, n int) string) registrytest.Intercept {
+func referring(pages [][]map[string]any, link func(r *http.Request, n int) string) servertest.Intercept {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		for _, page := range pages {
 			for _, d := range page {

@@ -81,6 +81,7 @@ func table() map[string]rule {
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/trust":           {level: 2, outside: []string{"context", "time"}},
 		"registry/trust/trusttest": {level: 2, outside: []string{"crypto/rand"}},
+		"internal/servertest":      {level: 0, outside: []string{"net/http"}},
 		"registry/registrytest":    {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 
 		"catalog/olm":         {level: 0},

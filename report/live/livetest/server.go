@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/servertest"
 )
 
 // Token is what the server's clients log in with.
@@ -36,18 +37,20 @@ type Object = map[string]any
 type Server struct {
 	URL string
 
-	server    *httptest.Server
-	mu        sync.Mutex
-	objects   map[string]Object // by "Kind.apiVersion namespace/name"
-	requests  []string
-	intercept func(w http.ResponseWriter, r *http.Request, next http.Handler)
+	servertest.Guard // Requests gives method and address
+
+	server  *httptest.Server
+	mu      sync.Mutex
+	objects map[string]Object // by "Kind.apiVersion namespace/name"
 }
 
 // New starts a server, which ends with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]Object{}}
-	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.Guard.Server = http.HandlerFunc(s.answer)
+	s.Line = func(r *http.Request) string { return r.Method + " " + r.URL.String() }
+	s.server = httptest.NewUnstartedServer(s)
 	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust the certificate are what some tests want
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
@@ -85,22 +88,6 @@ func KubeconfigOf(server string, ca []byte, token string, more ...string) string
 	return string(text) + "\n"
 }
 
-// Intercept lets f answer requests, or hand them on to next.
-func (s *Server) Intercept(f func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.intercept = f
-}
-
-// Requests returns method and address of the requests since the last call.
-func (s *Server) Requests() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := s.requests
-	s.requests = nil
-	return out
-}
-
 // Put adds objects, or replaces them.
 func (s *Server) Put(objects ...Object) {
 	s.mu.Lock()
@@ -136,19 +123,6 @@ func key(o Object) string {
 
 func is(o Object, namespace, name string) bool {
 	return kobj.Text(o, "metadata", "namespace") == namespace && kobj.Text(o, "metadata", "name") == name
-}
-
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	s.requests = append(s.requests, r.Method+" "+r.URL.String())
-	intercept := s.intercept
-	s.mu.Unlock()
-	next := http.HandlerFunc(s.answer)
-	if intercept != nil {
-		intercept(w, r, next)
-		return
-	}
-	next(w, r)
 }
 
 // Refuse answers with a Status object.
