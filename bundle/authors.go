@@ -63,7 +63,7 @@ func (c *checker) checkServiceAccounts() {
 		made[p.ServiceAccount] = true
 	}
 	for i := range c.b.Objects {
-		if o := &c.b.Objects[i]; o.APIVersion() == "v1" && o.Kind() == "ServiceAccount" && made[o.Name()] {
+		if o := &c.b.Objects[i]; o.Is("", "ServiceAccount") && made[o.Name()] {
 			c.refusedf(o, "service-account-twice", "%s is made for the permissions in the CSV too; the two are joined", o)
 		}
 	}
@@ -77,10 +77,10 @@ func (c *checker) checkUnowned() {
 	}
 	for i := range c.b.Objects {
 		o := &c.b.Objects[i]
-		if !kobj.IsCRD(o.Fields) {
+		if !kobj.IsCRD(o.Object) {
 			continue
 		}
-		for _, v := range kinds.Define(o.Fields).Versions {
+		for _, v := range kinds.Define(o.Object).Versions {
 			if !owned[[2]string{o.Name(), v.Name}] {
 				c.warnings = append(c.warnings, diag.Warning{Pos: o.Pos(), Code: "crd-not-owned", Msg: fmt.Sprintf("%s: version %s is not among those that the CSV owns", o, v.Name)})
 			}

@@ -37,24 +37,13 @@ type Bundle struct {
 	dropped []diag.Warning // what of the CSV was not, for Validate
 }
 
-// Object is one Kubernetes object of a bundle.
+// Object is one Kubernetes object of a bundle, of string, bool, int64, float64,
+// json.Number (integers beyond int64), nil, []any and map[string]any.
 type Object struct {
-	File     string         // "manifests/etcd.crd.yaml"
-	Document int            // its place in the file, from 0, lists taken apart
-	Fields   map[string]any // string, bool, int64, float64, json.Number (integers beyond int64), nil, []any, map[string]any
+	kobj.Object
+	File     string // "manifests/etcd.crd.yaml"
+	Document int    // its place in the file, from 0, lists taken apart
 }
-
-// APIVersion returns the apiVersion, "" where it is missing.
-func (o Object) APIVersion() string { return kobj.Text(o.Fields, "apiVersion") }
-
-// Group returns the API group, "" for the core group.
-func (o Object) Group() string { return kobj.Group(o.APIVersion()) }
-
-// Kind returns the kind.
-func (o Object) Kind() string { return kobj.Text(o.Fields, "kind") }
-
-// Name returns metadata.name.
-func (o Object) Name() string { return kobj.Text(o.Fields, "metadata", "name") }
 
 // Pos returns the object's file.
 func (o Object) Pos() diag.Pos { return diag.Pos{File: o.File} }

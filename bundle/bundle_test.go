@@ -69,7 +69,7 @@ func TestLoad(t *testing.T) {
 		t.Error(d)
 	}
 	spec := map[string]any{"big": int64(9223372036854775807), "bigger": json.Number("18446744073709551616"), "ratio": 1.5, "whole": int64(2), "empty": map[string]any{}, "text": ""}
-	if d := cmp.Diff(spec, b.Objects[3].Fields["spec"]); d != "" {
+	if d := cmp.Diff(spec, b.Objects[3].Object["spec"]); d != "" {
 		t.Error(d)
 	}
 	if b.Package != "lamp" || b.DefaultChannel != "fast" || !cmp.Equal(b.Channels, []string{"stable", "fast"}) {

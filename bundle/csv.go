@@ -100,7 +100,7 @@ const defaultWebhookPort = 443
 func readCSV(o Object) (*CSV, []diag.Warning, error) {
 	var errs diag.List
 	r := &reader{file: o.File, errs: &errs, types: admit.NewTypes()}
-	meta, spec := r.object(o.Fields, "", "metadata"), r.object(o.Fields, "", "spec")
+	meta, spec := r.object(o.Object, "", "metadata"), r.object(o.Object, "", "spec")
 	c := &CSV{
 		File:           o.File,
 		Name:           r.str(meta, "metadata", "name"),

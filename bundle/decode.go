@@ -39,7 +39,7 @@ func decodeObjects(file string, data []byte) ([]Object, error) {
 			continue
 		}
 		for _, item := range flatten(at{file, i + 1, ""}, doc, &errs) {
-			objects = append(objects, Object{File: file, Document: len(objects), Fields: item})
+			objects = append(objects, Object{File: file, Document: len(objects), Object: item})
 		}
 	}
 	return objects, errs.Err()

@@ -83,7 +83,7 @@ func checkDirectives(c *checker) {
 		}
 	}
 	for _, o := range c.b.Objects {
-		metadata := kobj.Map(o.Fields, "metadata")
+		metadata := kobj.Map(o.Object, "metadata")
 		of(o.Pos(), o.String()+": metadata.annotations", maps.Keys(kobj.Map(metadata, "annotations")), Object{})
 		of(o.Pos(), o.String()+": metadata.labels", maps.Keys(kobj.Map(metadata, "labels")), o)
 	}
@@ -123,10 +123,10 @@ func selects(o, of Object, key string) bool {
 			return false
 		}
 	}
-	if of.Fields == nil || !strings.Contains(o.Group(), ".") {
+	if of.Object == nil || !strings.Contains(o.Group(), ".") {
 		return false
 	}
-	labels := apilabels.Set(kobj.TextMap(of.Fields, "metadata", "labels"))
+	labels := apilabels.Set(kobj.TextMap(of.Object, "metadata", "labels"))
 	found := false
 	var walk func(v any)
 	walk = func(v any) {
@@ -144,6 +144,6 @@ func selects(o, of Object, key string) bool {
 			walk(e)
 		}
 	}
-	walk(o.Fields)
+	walk(map[string]any(o.Object))
 	return found
 }

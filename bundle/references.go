@@ -76,13 +76,13 @@ func (c *checker) brought() map[string]bool {
 		switch kind := o.Kind(); {
 		case o.Group() == "" && (kind == "Secret" || kind == "ConfigMap"):
 			out[kind+" "+o.Name()] = true
-		case o.Group() == "" && kind == "Service":
-			annotations := kobj.Map(o.Fields, "metadata", "annotations")
+		case o.Is("", "Service"):
+			annotations := kobj.Map(o.Object, "metadata", "annotations")
 			for _, key := range []string{"service.beta.openshift.io/serving-cert-secret-name", "service.alpha.openshift.io/serving-cert-secret-name"} {
 				out["Secret "+kobj.Text(annotations, key)] = true
 			}
-		case o.Group() == "cert-manager.io" && kind == "Certificate":
-			out["Secret "+kobj.Text(o.Fields, "spec", "secretName")] = true
+		case o.Is("cert-manager.io", "Certificate"):
+			out["Secret "+kobj.Text(o.Object, "spec", "secretName")] = true
 		}
 	}
 	return out

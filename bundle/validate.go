@@ -137,7 +137,7 @@ func checkObjects(c *checker) {
 		switch key := o.Group() + "/" + o.Kind() + "/" + o.Name(); {
 		case o.Name() == "":
 			c.errs.Addf(o.Pos(), "document %d: %s without metadata.name", o.Document+1, o.Kind())
-		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Fields, o.Fields) && o.Kind() != "CustomResourceDefinition":
+		case seen[key].Kind() != "" && reflect.DeepEqual(seen[key].Object, o.Object) && o.Kind() != "CustomResourceDefinition":
 			c.warnf("object-twice", "%s appears twice, in %s and in %s", o, seen[key].File, o.File)
 		case seen[key].Kind() != "":
 			c.errs.Addf(o.Pos(), "%s appears twice (also in %s)", o, seen[key].File)
@@ -156,8 +156,8 @@ func checkKind(c *checker, o Object) {
 	if o.APIVersion() != "" {
 		faults = kinds.Faults(o.APIVersion(), o.Kind())
 	}
-	if kobj.IsCRD(o.Fields) {
-		faults = append(faults, kinds.Define(o.Fields).Faults()...)
+	if kobj.IsCRD(o.Object) {
+		faults = append(faults, kinds.Define(o.Object).Faults()...)
 	}
 	for _, fault := range faults {
 		c.errs.Addf(o.Pos(), "%s: %s", o, fault)
@@ -168,7 +168,7 @@ func checkKind(c *checker, o Object) {
 func (c *checker) crds() map[string]Object {
 	out := map[string]Object{}
 	for _, o := range c.b.Objects {
-		if kobj.IsCRD(o.Fields) {
+		if kobj.IsCRD(o.Object) {
 			out[o.Name()] = o
 		}
 	}
@@ -185,7 +185,7 @@ func checkOwned(c *checker) {
 		case !ok:
 			c.faultf("%s: CRD %q is owned and not in the bundle", api.Field, api.Name)
 		default:
-			if _, ok := kinds.Define(crd.Fields).Version(api.Version); !ok {
+			if _, ok := kinds.Define(crd.Object).Version(api.Version); !ok {
 				c.warnf("owned-version", "%s: CRD %q has no version %q, OLM v0 cannot install it", api.Field, api.Name, api.Version)
 			}
 			c.legal(api.Field+".version", kinds.LabelFault(api.Version))
@@ -257,7 +257,7 @@ func checkConversions(c *checker) {
 			if !slices.ContainsFunc(c.csv.OwnedCRDs, func(a API) bool { return a.Name == name }) {
 				c.faultf("%s: the CSV does not own CRD %q", at, name)
 			}
-			if kobj.Map(crds[name].Fields, "spec")["preserveUnknownFields"] == true {
+			if kobj.Map(crds[name].Object, "spec")["preserveUnknownFields"] == true {
 				c.faultf("%s: CRD %q keeps unknown fields, which a conversion webhook cannot serve", at, name)
 			}
 		}
@@ -274,7 +274,7 @@ func checkWebhookRules(c *checker) {
 		if o.Group() != "admissionregistration.k8s.io" {
 			continue
 		}
-		for i, w := range kobj.Items(o.Fields, "webhooks") {
+		for i, w := range kobj.Items(o.Object, "webhooks") {
 			c.webhookRules(o.Pos(), o.String()+": "+index("webhooks", i), w)
 		}
 	}

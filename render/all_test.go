@@ -305,7 +305,7 @@ func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
 			t.Errorf("%s: the CSV was changed", dir)
 		}
 		for i := range b.Objects {
-			if !kobj.Equal(b.Objects[i].Fields, fresh.Objects[i].Fields) {
+			if !kobj.Equal(b.Objects[i].Object, fresh.Objects[i].Object) {
 				t.Errorf("%s: %s was changed", dir, b.Objects[i])
 			}
 		}

@@ -15,7 +15,7 @@ func customResourceDefinitions(in *install) ([]Object, error) {
 	var errs diag.List
 	var out []Object
 	for _, file := range in.b.Objects {
-		if !kobj.IsCRD(Object(file.Fields)) {
+		if !kobj.IsCRD(file.Object) {
 			continue
 		}
 		o, err := in.versioned(file)
@@ -114,7 +114,7 @@ func (in *install) ownService(name string) string {
 		return name
 	}
 	for _, o := range in.b.Objects {
-		if Object(o.Fields).Is("", "Service") && o.Name() == name {
+		if o.Is("", "Service") && o.Name() == name {
 			return name
 		}
 	}

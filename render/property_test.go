@@ -60,7 +60,7 @@ func TestNoFieldIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, o := range b.Objects {
-				if !kobj.Equal(map[string]any(before[i]), o.Fields) {
+				if !kobj.Equal(map[string]any(before[i]), o.Object) {
 					t.Errorf("%s was changed in place", o)
 				}
 			}
@@ -95,7 +95,7 @@ func TestNoFieldIsLost(t *testing.T) {
 func copies(objects []bundle.Object) []Object {
 	out := make([]Object, len(objects))
 	for i, o := range objects {
-		out[i] = kobj.Copy(Object(o.Fields))
+		out[i] = kobj.Copy(o.Object)
 	}
 	return out
 }

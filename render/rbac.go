@@ -47,7 +47,7 @@ func (in *install) accounts() map[string]bool {
 		out[o.Name()] = true
 	}
 	for _, o := range in.b.Objects {
-		if Object(o.Fields).Is("", "ServiceAccount") {
+		if o.Is("", "ServiceAccount") {
 			out[o.Name()] = true
 		}
 	}

@@ -236,7 +236,7 @@ func wanted(b *bundle.Bundle, pin lockfile.Pin, operators, crds []Object) map[st
 	shipped := map[Key]bool{}
 	ownCRDs := map[string]bool{"operatorconditions.operators.coreos.com": true}
 	for _, o := range b.Objects {
-		shipped[Object(o.Fields).Key()] = true
+		shipped[o.Key()] = true
 		if o.Kind() == "CustomResourceDefinition" {
 			ownCRDs[o.Name()] = true
 		}

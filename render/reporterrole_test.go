@@ -135,8 +135,8 @@ func FuzzReporterRole(f *testing.F) {
 		var refs []v1alpha1.ObjectReference
 		for _, o := range b.Objects {
 			refs = append(refs, v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Name: o.Name()})
-			if kobj.IsCRD(o.Fields) {
-				crds = append(crds, o.Fields)
+			if kobj.IsCRD(o.Object) {
+				crds = append(crds, o.Object)
 			}
 		}
 		if more := excess(roleOf(crds, refs...)); more != nil {

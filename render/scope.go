@@ -13,8 +13,8 @@ type scopes map[[2]string]bool
 func newScopes(objects []bundle.Object) scopes {
 	s := scopes{}
 	for _, o := range objects {
-		if kobj.IsCRD(o.Fields) {
-			crd := kinds.Define(o.Fields)
+		if kobj.IsCRD(o.Object) {
+			crd := kinds.Define(o.Object)
 			s[[2]string{crd.Group, crd.Kind}] = crd.Namespaced
 		}
 	}

@@ -65,7 +65,7 @@ func (in *install) subjects(file bundle.Object, o Object, accounts map[string]bo
 // versioned returns the object with an apiVersion, and at a version that the
 // target Kubernetes serves.
 func (in *install) versioned(file bundle.Object) (Object, error) {
-	o := Object(file.Fields)
+	o := file.Object
 	if o.APIVersion() == "" {
 		version, ok := typedKinds()[o.Kind()]
 		if !ok {

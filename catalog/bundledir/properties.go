@@ -59,10 +59,10 @@ func properties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
 // the owned API services.
 func (s *propertySet) provided(b *bundle.Bundle) {
 	for _, o := range b.Objects {
-		if !kobj.IsCRD(o.Fields) {
+		if !kobj.IsCRD(o.Object) {
 			continue
 		}
-		crd := kinds.Define(o.Fields)
+		crd := kinds.Define(o.Object)
 		for _, v := range crd.Versions {
 			s.add(olm.Provided(catalog.GVK{Group: crd.Group, Version: v.Name, Kind: crd.Kind}))
 		}
