@@ -74,7 +74,7 @@ func (r *reader) clusterServiceVersion(n *yaml.Node) {
 	} else {
 		v.Properties = derived(o)
 	}
-	r.set.CSVs = append(r.set.CSVs, v)
+	declare(r, &r.set.CSVs, v)
 }
 
 // annotated reads the annotation's JSON.

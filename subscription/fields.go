@@ -26,6 +26,15 @@ type checker struct {
 	file string
 }
 
+// declared is an object of a kind that is read.
+type declared[Spec, Status any] struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata" yamlnode:"open"`
+	Spec       Spec     `json:"spec"`
+	Status     Status   `json:"status" yamlnode:"open"`
+}
+
 // decode reads n into v and returns a checker for what is in it.
 func (r *reader) decode(n *yaml.Node, v any) checker {
 	r.errs.Add(r.at(n), yamlnode.Decode(r.file, n, v))
@@ -39,6 +48,13 @@ func (r *reader) checker(n *yaml.Node, fields diag.Fields) checker {
 // enum checks an optional word.
 func (c checker) enum(field, value string, allowed ...string) {
 	if value != "" {
+		c.Enum(field, value, allowed...)
+	}
+}
+
+// oneOf checks a word that has to be there.
+func (c checker) oneOf(field, value string, allowed ...string) {
+	if c.Given(field, value) {
 		c.Enum(field, value, allowed...)
 	}
 }
@@ -77,9 +93,7 @@ func (c checker) selector(field string, s *labelSelector) *LabelSelector {
 	for i, e := range s.MatchExpressions {
 		at := fmt.Sprintf("%s.matchExpressions[%d]", field, i)
 		c.Given(at+".key", e.Key)
-		if c.Given(at+".operator", e.Operator) {
-			c.enum(at+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
-		}
+		c.oneOf(at+".operator", e.Operator, "In", "NotIn", "Exists", "DoesNotExist")
 		switch wants := e.Operator == "In" || e.Operator == "NotIn"; {
 		case wants && len(e.Values) == 0:
 			c.Addf(at+".values", "missing: %s needs at least one", e.Operator)

@@ -40,14 +40,14 @@ func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l.find()
 	var sets []*Set
 	for _, file := range l.files {
-		set, err := l.read(file)
+		set, first, err := l.read(file)
 		l.errs.Add(l.pos(file), err)
 		if err != nil {
 			continue
 		}
-		if !set.first().IsZero() {
-			if w, found := l.applied(file, set); found {
-				set.Warnings = append(set.Warnings, w)
+		if !first.IsZero() {
+			if msg := l.applied(file); msg != "" {
+				set.Warnings = append(set.Warnings, diag.Warning{Pos: first, Code: "declaration-in-tree", Msg: msg})
 			}
 		}
 		sets = append(sets, set)
@@ -126,39 +126,36 @@ func (l *loader) walk(root string) {
 	l.errs.Add(l.pos(root), err)
 }
 
-func (l *loader) read(file string) (*Set, error) {
+func (l *loader) read(file string) (*Set, diag.Pos, error) {
 	info, err := fs.Stat(l.fsys, file)
 	if err != nil {
-		return nil, err
+		return nil, diag.Pos{}, err
 	}
 	if l.bytes += info.Size(); info.Size() > int64(limits().Bytes) || l.bytes > maxBytes {
-		return nil, diag.Errorf(l.pos(file), "%d bytes: more than the %d of one file or the %d of all declarations", info.Size(), limits().Bytes, maxBytes)
+		return nil, diag.Pos{}, diag.Errorf(l.pos(file), "%d bytes: more than the %d of one file or the %d of all declarations", info.Size(), limits().Bytes, maxBytes)
 	}
 	data, err := fs.ReadFile(l.fsys, file)
 	if err != nil {
-		return nil, err
+		return nil, diag.Pos{}, err
 	}
 	return collect(l.opt.Prefix+file, data)
 }
 
-// applied warns where a file with declarations lies below a directory that the
-// GitOps tool applies, or is listed as a resource by a kustomization beside or
-// above it: OLM, or the API server, would get it as well.
-func (l *loader) applied(file string, set *Set) (diag.Warning, bool) {
-	w := diag.Warning{Pos: set.first(), Code: "declaration-in-tree"}
+// applied says where a file lies below a directory that the GitOps tool applies,
+// or is listed as a resource by a kustomization beside or above it: OLM, or the
+// API server, would get its declarations as well.
+func (l *loader) applied(file string) string {
 	for _, dir := range l.opt.Applied {
 		if dir = path.Clean(dir); dir == "." || strings.HasPrefix(file, dir+"/") {
-			w.Msg = fmt.Sprintf("this declaration lies in %q, which the GitOps tool applies to the cluster: move it or exclude it there", dir)
-			return w, true
+			return fmt.Sprintf("this declaration lies in %q, which the GitOps tool applies to the cluster: move it or exclude it there", dir)
 		}
 	}
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if k := kustomization(l.fsys, dir); k != "" && lists(l.fsys, dir, k, file) {
-			w.Msg = fmt.Sprintf("%q lists this declaration as a resource, so the GitOps tool would apply it to the cluster: take it out there", l.opt.Prefix+k)
-			return w, true
+			return fmt.Sprintf("%q lists this declaration as a resource, so the GitOps tool would apply it to the cluster: take it out there", l.opt.Prefix+k)
 		}
 		if dir == "." {
-			return w, false
+			return ""
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (r *reader) subscriptionOwn(n *yaml.Node) {
 	c.watch(&s, o.Spec.WatchNamespaces)
 	c.what(o.Spec)
 	s.Digest = s.digest()
-	r.set.Subscriptions = append(r.set.Subscriptions, s)
+	declare(r, &r.set.Subscriptions, s)
 }
 
 // what checks that either a package or a bundle is asked for.

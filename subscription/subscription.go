@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -28,7 +29,7 @@ func limits() yamlnode.Limits { return yamlnode.Limits{Bytes: 32 << 20, Depth: 1
 // fields, wrong types, values that cannot be, objects declared twice and
 // contradictions are all found, each with its place; the error is a diag.List.
 func Parse(file string, data []byte) (*Set, error) {
-	set, err := collect(file, data)
+	set, _, err := collect(file, data)
 	if err != nil {
 		return nil, err
 	}
@@ -39,17 +40,16 @@ func Parse(file string, data []byte) (*Set, error) {
 // The sets are not modified. The error is a diag.List.
 func Merge(sets ...*Set) (*Set, error) {
 	out := &Set{}
+	var errs diag.List
+	merge(&errs, &out.Subscriptions, sets, func(s *Set) []Subscription { return s.Subscriptions })
+	merge(&errs, &out.OperatorGroups, sets, func(s *Set) []OperatorGroup { return s.OperatorGroups })
+	merge(&errs, &out.CatalogSources, sets, func(s *Set) []CatalogSource { return s.CatalogSources })
+	merge(&errs, &out.CSVs, sets, func(s *Set) []ClusterServiceVersion { return s.CSVs })
+	merge(&errs, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
 	for _, s := range sets {
-		out.Subscriptions = append(out.Subscriptions, s.Subscriptions...)
-		out.OperatorGroups = append(out.OperatorGroups, s.OperatorGroups...)
-		out.CatalogSources = append(out.CatalogSources, s.CatalogSources...)
-		out.CSVs = append(out.CSVs, s.CSVs...)
-		out.Namespaces = append(out.Namespaces, s.Namespaces...)
 		out.Warnings = append(out.Warnings, s.Warnings...)
 	}
-	out.sort()
-	var errs diag.List
-	out.unique(&errs)
+	out.Warnings = diag.SortWarnings(out.Warnings)
 	out.contradictions(&errs)
 	if err := errs.Err(); err != nil {
 		return nil, err
@@ -58,14 +58,23 @@ func Merge(sets ...*Set) (*Set, error) {
 	return out, nil
 }
 
-// sort orders by namespace, then name; equal ones by position.
-func (s *Set) sort() {
-	order(s.Subscriptions)
-	order(s.OperatorGroups)
-	order(s.CatalogSources)
-	order(s.CSVs)
-	order(s.Namespaces)
-	s.Warnings = diag.SortWarnings(s.Warnings)
+// merge joins what the sets hold of one kind, by namespace, name and position.
+// What is declared twice is a fault: subscriptions of all dialects share one
+// name space, for the lock names them by namespace and name.
+func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) {
+	for _, s := range sets {
+		*out = append(*out, of(s)...)
+	}
+	slices.SortStableFunc(*out, func(a, b T) int {
+		x, y := a.identity(), b.identity()
+		return cmp.Or(strings.Compare(x.namespace, y.namespace), strings.Compare(x.name, y.name), x.pos.Compare(y.pos))
+	})
+	for i := 1; i < len(*out); i++ {
+		first, d := (*out)[i-1].identity(), (*out)[i].identity()
+		if first.namespace == d.namespace && first.name == d.name {
+			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, catalog.ID{Namespace: d.namespace, Name: d.name}.String(), first.pos)
+		}
+	}
 }
 
 // object is a declaration of any kind.
@@ -95,13 +104,6 @@ func (d ClusterServiceVersion) identity() identity {
 }
 func (d Namespace) identity() identity { return identity{"Namespace", "", d.Name, d.Pos} }
 
-func order[T object](ds []T) {
-	slices.SortStableFunc(ds, func(a, b T) int {
-		x, y := a.identity(), b.identity()
-		return cmp.Or(strings.Compare(x.namespace, y.namespace), strings.Compare(x.name, y.name), x.pos.Compare(y.pos))
-	})
-}
-
 // OperatorGroupsIn returns the OperatorGroups of a namespace by name: OLM
 // demands exactly one.
 func (s *Set) OperatorGroupsIn(namespace string) []OperatorGroup {
@@ -126,34 +128,12 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 	return out
 }
 
-// first returns the position of the first declaration, in no file where there
-// is none.
-func (s *Set) first() diag.Pos {
-	first := diag.Pos{}
-	at := func(d object) {
-		if p := d.identity().pos; first.IsZero() || p.Compare(first) < 0 {
-			first = p
-		}
-	}
-	each(s.Subscriptions, at)
-	each(s.OperatorGroups, at)
-	each(s.CatalogSources, at)
-	each(s.CSVs, at)
-	each(s.Namespaces, at)
-	return first
-}
-
-func each[T object](ds []T, f func(object)) {
-	for _, d := range ds {
-		f(d)
-	}
-}
-
-// collect reads one file without looking at how its objects fit together.
-func collect(file string, data []byte) (*Set, error) {
+// collect reads one file without looking at how its objects fit together. It
+// returns where the first declaration stands, too, in no file where there is none.
+func collect(file string, data []byte) (*Set, diag.Pos, error) {
 	docs, err := yamlnode.Documents(file, data, limits())
 	if err != nil {
-		return nil, err
+		return nil, diag.Pos{}, err
 	}
 	r := reader{file: file, set: &Set{}}
 	for _, n := range docs {
@@ -163,17 +143,23 @@ func collect(file string, data []byte) (*Set, error) {
 		}
 		r.object(n)
 	}
-	if err := r.errs.Err(); err != nil {
-		return nil, err
-	}
-	return r.set, nil
+	return r.set, r.first, r.errs.Err()
 }
 
 // reader fills a Set from the objects of one file.
 type reader struct {
-	file string
-	set  *Set
-	errs diag.List
+	file  string
+	set   *Set
+	first diag.Pos // of what was declared
+	errs  diag.List
+}
+
+// declare puts a declaration into one of the lists of r's set.
+func declare[T object](r *reader, list *[]T, d T) {
+	*list = append(*list, d)
+	if r.first.IsZero() {
+		r.first = d.identity().pos
+	}
 }
 
 func (r *reader) at(n *yaml.Node) diag.Pos { return yamlnode.At(r.file, n) }

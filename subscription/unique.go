@@ -4,29 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 )
-
-// unique finds objects that are declared twice. Subscriptions of all dialects
-// share one name space, for the lock names them by namespace and name. It
-// wants a sorted set.
-func (s *Set) unique(errs *diag.List) {
-	repeats(errs, s.Subscriptions)
-	repeats(errs, s.OperatorGroups)
-	repeats(errs, s.CatalogSources)
-	repeats(errs, s.CSVs)
-	repeats(errs, s.Namespaces)
-}
-
-func repeats[T object](errs *diag.List, sorted []T) {
-	for i := 1; i < len(sorted); i++ {
-		first, d := sorted[i-1].identity(), sorted[i].identity()
-		if first.namespace == d.namespace && first.name == d.name {
-			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, catalog.ID{Namespace: d.namespace, Name: d.name}.String(), first.pos)
-		}
-	}
-}
 
 // contradictions finds subscriptions to one package in one namespace that
 // cannot both be answered, whatever the catalogs hold. Channels, versions and

@@ -23,23 +23,19 @@ const V0 Dialect = "operators.coreos.com"
 // The structs below list every field of the published CRDs' specs, so that a
 // field they do not have is a slip.
 
-type subscriptionV0 struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata" yamlnode:"open"`
-	Spec       struct {
-		Source              string    `json:"source"`
-		SourceNamespace     string    `json:"sourceNamespace"`
-		Name                string    `json:"name"`
-		Channel             string    `json:"channel"`
-		StartingCSV         string    `json:"startingCSV"`
-		InstallPlanApproval string    `json:"installPlanApproval"`
-		Config              *configV0 `json:"config"`
-	} `json:"spec"`
-	Status struct {
-		InstalledCSV string `json:"installedCSV"`
-		CurrentCSV   string `json:"currentCSV"`
-	} `json:"status" yamlnode:"open"`
+type specV0 struct {
+	Source              string    `json:"source"`
+	SourceNamespace     string    `json:"sourceNamespace"`
+	Name                string    `json:"name"`
+	Channel             string    `json:"channel"`
+	StartingCSV         string    `json:"startingCSV"`
+	InstallPlanApproval string    `json:"installPlanApproval"`
+	Config              *configV0 `json:"config"`
+}
+
+type statusV0 struct {
+	InstalledCSV string `json:"installedCSV"`
+	CurrentCSV   string `json:"currentCSV"`
 }
 
 // configV0 is OLM's SubscriptionConfig. The values go into the lock as they
@@ -107,7 +103,7 @@ func fieldsV0() map[Field]string {
 }
 
 func (r *reader) subscriptionV0(n *yaml.Node) {
-	var o subscriptionV0
+	var o declared[specV0, statusV0]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
@@ -123,7 +119,7 @@ func (r *reader) subscriptionV0(n *yaml.Node) {
 		Pos: c.Whole, Fields: c.Fields,
 	}
 	s.Digest = s.digest()
-	r.set.Subscriptions = append(r.set.Subscriptions, s)
+	declare(r, &r.set.Subscriptions, s)
 }
 
 func one(s string) []string {
@@ -197,26 +193,20 @@ func (c checker) json(n *yaml.Node) []byte {
 	return raw
 }
 
-type catalogSource struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata" yamlnode:"open"`
-	Spec       struct {
-		SourceType     string          `json:"sourceType"`
-		Priority       int32           `json:"priority"`
-		ConfigMap      string          `json:"configMap"`
-		Address        string          `json:"address"`
-		Image          string          `json:"image"`
-		GRPCPodConfig  *grpcPodConfig  `json:"grpcPodConfig"`
-		UpdateStrategy *updateStrategy `json:"updateStrategy"`
-		Secrets        []string        `json:"secrets"`
-		DisplayName    string          `json:"displayName"`
-		Description    string          `json:"description"`
-		Publisher      string          `json:"publisher"`
-		Icon           *icon           `json:"icon"`
-		RunAsRoot      bool            `json:"runAsRoot"`
-	} `json:"spec"`
-	Status json.RawMessage `json:"status"`
+type specCatalogSource struct {
+	SourceType     string          `json:"sourceType"`
+	Priority       int32           `json:"priority"`
+	ConfigMap      string          `json:"configMap"`
+	Address        string          `json:"address"`
+	Image          string          `json:"image"`
+	GRPCPodConfig  *grpcPodConfig  `json:"grpcPodConfig"`
+	UpdateStrategy *updateStrategy `json:"updateStrategy"`
+	Secrets        []string        `json:"secrets"`
+	DisplayName    string          `json:"displayName"`
+	Description    string          `json:"description"`
+	Publisher      string          `json:"publisher"`
+	Icon           *icon           `json:"icon"`
+	RunAsRoot      bool            `json:"runAsRoot"`
 }
 
 type grpcPodConfig struct {
@@ -245,13 +235,11 @@ type icon struct {
 }
 
 func (r *reader) catalogSource(n *yaml.Node) {
-	var o catalogSource
+	var o declared[specCatalogSource, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
-	if c.Given("spec.sourceType", o.Spec.SourceType) {
-		c.enum("spec.sourceType", o.Spec.SourceType, "grpc", "configmap", "internal")
-	}
+	c.oneOf("spec.sourceType", o.Spec.SourceType, "grpc", "configmap", "internal")
 	if pod := o.Spec.GRPCPodConfig; pod != nil {
 		c.kube("spec.grpcPodConfig.affinity", pod.Affinity, admit.Affinity())
 	}
@@ -259,28 +247,22 @@ func (r *reader) catalogSource(n *yaml.Node) {
 	if o.Spec.Image == "" {
 		content = "spec.address"
 	}
-	r.set.CatalogSources = append(r.set.CatalogSources, CatalogSource{
+	declare(r, &r.set.CatalogSources, CatalogSource{
 		ID:    catalog.ID{Namespace: o.Metadata.Namespace, Name: o.Metadata.Name},
 		Image: o.Spec.Image, Address: o.Spec.Address, Priority: int(o.Spec.Priority), Labels: o.Metadata.Labels, Pos: c.Whole, Content: c.At(content),
 	})
 }
 
-type operatorGroup struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata" yamlnode:"open"`
-	Spec       struct {
-		TargetNamespaces   []string       `json:"targetNamespaces"`
-		Selector           *labelSelector `json:"selector"`
-		ServiceAccountName string         `json:"serviceAccountName"`
-		StaticProvidedAPIs bool           `json:"staticProvidedAPIs"`
-		UpgradeStrategy    string         `json:"upgradeStrategy"`
-	} `json:"spec"`
-	Status json.RawMessage `json:"status"`
+type specOperatorGroup struct {
+	TargetNamespaces   []string       `json:"targetNamespaces"`
+	Selector           *labelSelector `json:"selector"`
+	ServiceAccountName string         `json:"serviceAccountName"`
+	StaticProvidedAPIs bool           `json:"staticProvidedAPIs"`
+	UpgradeStrategy    string         `json:"upgradeStrategy"`
 }
 
 func (r *reader) operatorGroup(n *yaml.Node) {
-	var o operatorGroup
+	var o declared[specOperatorGroup, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
@@ -301,7 +283,7 @@ func (r *reader) operatorGroup(n *yaml.Node) {
 		"name": g.Name, "namespace": g.Namespace, "targetNamespaces": g.TargetNamespaces, "selector": g.Selector,
 		"serviceAccountName": g.ServiceAccountName, "upgradeStrategy": g.UpgradeStrategy, "excludeGlobal": g.ExcludeGlobal,
 	})
-	r.set.OperatorGroups = append(r.set.OperatorGroups, g)
+	declare(r, &r.set.OperatorGroups, g)
 }
 
 // targets returns namespaces sorted, each once; nil stands for all, which an
@@ -322,16 +304,10 @@ func (c checker) targets(field string, names []string) []string {
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
 func (r *reader) namespace(n *yaml.Node) {
-	var o struct {
-		APIVersion string          `json:"apiVersion"`
-		Kind       string          `json:"kind"`
-		Metadata   metadata        `json:"metadata" yamlnode:"open"`
-		Spec       json.RawMessage `json:"spec"`
-		Status     json.RawMessage `json:"status"`
-	}
+	var o declared[json.RawMessage, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Namespace("metadata.name", o.Metadata.Name)
 	labels := map[string]string{"kubernetes.io/metadata.name": o.Metadata.Name} // as the API server sets it
 	maps.Copy(labels, o.Metadata.Labels)
-	r.set.Namespaces = append(r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Annotations: o.Metadata.Annotations, Pos: c.Whole})
+	declare(r, &r.set.Namespaces, Namespace{Name: o.Metadata.Name, Labels: labels, Annotations: o.Metadata.Annotations, Pos: c.Whole})
 }

@@ -13,42 +13,38 @@ import (
 // V1 is the dialect of OLM v1's ClusterExtension.
 const V1 Dialect = "olm.operatorframework.io"
 
-type clusterExtension struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata" yamlnode:"open"`
-	Spec       struct {
-		Namespace      string `json:"namespace"`
-		ServiceAccount struct {
+type specV1 struct {
+	Namespace      string `json:"namespace"`
+	ServiceAccount struct {
+		Name string `json:"name"`
+	} `json:"serviceAccount"`
+	Source struct {
+		SourceType string         `json:"sourceType"`
+		Catalog    *catalogFilter `json:"catalog"`
+		OCIImage   *struct {
+			Ref string `json:"ref"`
+		} `json:"ociImage"`
+	} `json:"source"`
+	Install *struct {
+		Preflight *struct {
+			CRDUpgradeSafety *struct {
+				Enforcement string `json:"enforcement"`
+			} `json:"crdUpgradeSafety"`
+		} `json:"preflight"`
+	} `json:"install"`
+	Config *struct {
+		ConfigType string        `json:"configType"`
+		Inline     *inlineConfig `json:"inline"`
+	} `json:"config"`
+	ProgressDeadlineMinutes int32 `json:"progressDeadlineMinutes"`
+}
+
+type statusV1 struct {
+	Install struct {
+		Bundle struct {
 			Name string `json:"name"`
-		} `json:"serviceAccount"`
-		Source struct {
-			SourceType string         `json:"sourceType"`
-			Catalog    *catalogFilter `json:"catalog"`
-			OCIImage   *struct {
-				Ref string `json:"ref"`
-			} `json:"ociImage"`
-		} `json:"source"`
-		Install *struct {
-			Preflight *struct {
-				CRDUpgradeSafety *struct {
-					Enforcement string `json:"enforcement"`
-				} `json:"crdUpgradeSafety"`
-			} `json:"preflight"`
-		} `json:"install"`
-		Config *struct {
-			ConfigType string        `json:"configType"`
-			Inline     *inlineConfig `json:"inline"`
-		} `json:"config"`
-		ProgressDeadlineMinutes int32 `json:"progressDeadlineMinutes"`
-	} `json:"spec"`
-	Status struct {
-		Install struct {
-			Bundle struct {
-				Name string `json:"name"`
-			} `json:"bundle"`
-		} `json:"install"`
-	} `json:"status" yamlnode:"open"`
+		} `json:"bundle"`
+	} `json:"install"`
 }
 
 type catalogFilter struct {
@@ -75,7 +71,7 @@ func fieldsV1() map[Field]string {
 }
 
 func (r *reader) clusterExtension(n *yaml.Node) {
-	var o clusterExtension
+	var o declared[specV1, statusV1]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("spec.namespace", o.Spec.Namespace)
@@ -83,9 +79,7 @@ func (r *reader) clusterExtension(n *yaml.Node) {
 		Dialect: V1, Name: o.Metadata.Name, Namespace: o.Spec.Namespace, Approval: Automatic, Policy: CatalogProvided,
 		InstalledCSV: o.Status.Install.Bundle.Name, Pos: c.Whole, Fields: c.Fields,
 	}
-	if c.Given("spec.source.sourceType", o.Spec.Source.SourceType) {
-		c.enum("spec.source.sourceType", o.Spec.Source.SourceType, "Catalog", "OCIImage")
-	}
+	c.oneOf("spec.source.sourceType", o.Spec.Source.SourceType, "Catalog", "OCIImage")
 	switch src := o.Spec.Source; src.SourceType {
 	case "Catalog":
 		c.filter(&s, src.Catalog)
@@ -105,9 +99,9 @@ func (r *reader) clusterExtension(n *yaml.Node) {
 	if i := o.Spec.Install; i != nil && i.Preflight != nil && i.Preflight.CRDUpgradeSafety != nil {
 		c.enum("spec.install.preflight.crdUpgradeSafety.enforcement", i.Preflight.CRDUpgradeSafety.Enforcement, "None", "Strict")
 	}
-	c.inline(&s, n, o)
+	c.inline(&s, n, o.Spec)
 	s.Digest = s.digest()
-	r.set.Subscriptions = append(r.set.Subscriptions, s)
+	declare(r, &r.set.Subscriptions, s)
 }
 
 func (c checker) filter(s *Subscription, f *catalogFilter) {
@@ -130,14 +124,12 @@ func (c checker) filter(s *Subscription, f *catalogFilter) {
 }
 
 // inline reads spec.config.
-func (c checker) inline(s *Subscription, n *yaml.Node, o clusterExtension) {
-	cfg := o.Spec.Config
+func (c checker) inline(s *Subscription, n *yaml.Node, spec specV1) {
+	cfg := spec.Config
 	if cfg == nil {
 		return
 	}
-	if c.Given("spec.config.configType", cfg.ConfigType) {
-		c.enum("spec.config.configType", cfg.ConfigType, "Inline")
-	}
+	c.oneOf("spec.config.configType", cfg.ConfigType, "Inline")
 	if cfg.Inline == nil {
 		c.Addf("spec.config.inline", "missing")
 		return
@@ -149,41 +141,30 @@ func (c checker) inline(s *Subscription, n *yaml.Node, o clusterExtension) {
 	s.Config = c.config(n, "spec.config.inline.deploymentConfig", cfg.Inline.DeploymentConfig)
 }
 
-type clusterCatalog struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata" yamlnode:"open"`
-	Spec       struct {
-		Source struct {
-			Type  string `json:"type"`
-			Image *struct {
-				Ref                 string `json:"ref"`
-				PollIntervalMinutes *int32 `json:"pollIntervalMinutes"`
-			} `json:"image"`
-		} `json:"source"`
-		Priority         int32  `json:"priority"`
-		AvailabilityMode string `json:"availabilityMode"`
-	} `json:"spec"`
-	Status json.RawMessage `json:"status"`
+type specClusterCatalog struct {
+	Source struct {
+		Type  string `json:"type"`
+		Image struct {
+			Ref                 string `json:"ref"`
+			PollIntervalMinutes *int32 `json:"pollIntervalMinutes"`
+		} `json:"image"`
+	} `json:"source"`
+	Priority         int32  `json:"priority"`
+	AvailabilityMode string `json:"availabilityMode"`
 }
 
 func (r *reader) clusterCatalog(n *yaml.Node) {
-	var o clusterCatalog
+	var o declared[specClusterCatalog, json.RawMessage]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
-	if c.Given("spec.source.type", o.Spec.Source.Type) {
-		c.enum("spec.source.type", o.Spec.Source.Type, "Image")
-	}
+	c.oneOf("spec.source.type", o.Spec.Source.Type, "Image")
 	c.enum("spec.availabilityMode", o.Spec.AvailabilityMode, "Available", "Unavailable")
-	image := ""
-	if o.Spec.Source.Image != nil {
-		image = o.Spec.Source.Image.Ref
-	}
+	image := o.Spec.Source.Image.Ref
 	c.Given("spec.source.image.ref", image)
 	labels := map[string]string{}
 	maps.Copy(labels, o.Metadata.Labels)
 	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // as catalogd sets it
-	r.set.CatalogSources = append(r.set.CatalogSources, CatalogSource{
+	declare(r, &r.set.CatalogSources, CatalogSource{
 		ID: catalog.ID{Name: o.Metadata.Name}, Image: image, Priority: int(o.Spec.Priority), Labels: labels,
 		Disabled: o.Spec.AvailabilityMode == "Unavailable", Pos: c.Whole, Content: c.At("spec.source.image.ref"),
 	})
