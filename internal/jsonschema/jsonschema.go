@@ -30,7 +30,7 @@ func Of(id, title string, v any) []byte {
 // Output returns the schema of what a program writes: one of the documents,
 // each of a type that encoding/json encodes. Every field is there that is not
 // left out where it is empty, no list is null, and what is of type any is
-// another of the documents.
+// one of the documents again.
 func Output(id, title string, documents ...any) []byte {
 	m := &maker{output: true, open: map[reflect.Type]bool{}, recursive: map[string]any{}}
 	var either []any

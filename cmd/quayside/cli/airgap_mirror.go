@@ -48,7 +48,7 @@ func newMirror(a *app) *cobra.Command {
 			quayside mirror registry.example.com/mirror --dry-run
 			quayside mirror registry.example.com/mirror --dry-run --mirror-set mirrors.yaml
 
-			# over a gap
+			# across an air gap
 			quayside mirror oci:/media/stick/images --dry-run
 			quayside mirror --from /media/stick/images registry.example.com/mirror --dry-run`),
 		Args:              wantArgs("a registry, or oci: and a directory"),

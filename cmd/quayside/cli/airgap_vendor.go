@@ -36,14 +36,14 @@ func newVendor(a *app) *cobra.Command {
 			cache, in quayside.vendor, in their registry. Catalogs and bundles that are
 			already files in the repository stay as they are.
 
-			A catalog that no pin of the lock comes from is kept as well, for a new
-			subscription may need it. Where it is named by tag, it stays the one that is in
+			A catalog that no pin of the lock comes from is kept as well, because a new
+			subscription may need it. If it is named by tag, it stays as it is in
 			quayside.vendor until --refresh looks the tag up again. --locked-only leaves such
 			catalogs out: what is left is enough to render, and to resolve what the lock
 			holds.
 
-			The signatures of what spec.trust of quayside.yaml demands to be signed are
-			verified and kept with it.
+			Images that have to be signed (spec.trust in quayside.yaml) are verified, and
+			their signatures are kept with them.
 
 			Only what is missing is fetched, and what is no longer needed is removed. The
 			same lock and the same catalogs give the same bytes.

@@ -55,12 +55,12 @@ func newResolve(a *app) *cobra.Command {
 			they are named.
 
 			What an operator depends on is pinned too, and stays pinned when nothing
-			requires it any more: that is said, and --prune takes it out. --unpin forgets a
-			pin, so that the operator is chosen as if it were new. --reinstall goes to the
-			head of the channel where no edge leads there.
+			requires it any more: a warning says so, and --prune removes it. --unpin forgets
+			a pin, so that the operator is chosen as if it were new. --reinstall moves to
+			the head of the channel even if no edge leads there.
 
-			After a merge that git could not make, 'git checkout --theirs quayside.lock'
-			and 'quayside resolve' bring the lock in step with the merged declarations.
+			After a merge conflict in the lock, 'git checkout --theirs quayside.lock' and
+			'quayside resolve' bring it in step with the merged declarations.
 
 			With --observed, an operator stays at its pin if a cluster was seen where it
 			says that it must not be upgraded (in its OperatorCondition), was not healthy,
@@ -81,7 +81,7 @@ func newResolve(a *app) *cobra.Command {
 			quayside resolve --upgrade
 			quayside resolve --upgrade=memcached-operator-system/memcached-operator
 
-			# take out what nothing requires any more
+			# remove what nothing requires any more
 			quayside resolve --prune
 
 			# in CI: is the lock in step with the declarations?
@@ -99,7 +99,7 @@ func newResolve(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&o.accept, "accept", "record what the operators may do and which APIs they bring as accepted, of all or one: `NAMESPACE/PACKAGE`")
+	f.Var(&o.accept, "accept", "record as accepted what operators may do and which APIs they bring, of all or one: `NAMESPACE/PACKAGE`")
 	f.Lookup("accept").NoOptDefVal = allOperators
 	o.proposal.flags(cmd)
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
@@ -107,7 +107,7 @@ func newResolve(a *app) *cobra.Command {
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	f.Var(&o.reinstall, "reinstall", "move one to the head of its channel, without an edge: `NAMESPACE/PACKAGE`")
 	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `NAMESPACE/PACKAGE`")
-	f.BoolVar(&o.prune, "prune", false, "take out the operators that nothing requires any more")
+	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
 	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy")

@@ -44,8 +44,8 @@ func documented() map[string][]string {
 	}
 }
 
-// TestDocuments asks every command for JSON and YAML where all is well and where
-// it is not. That what is printed is as the schema says is seen to by quayside.
+// TestDocuments asks every command for JSON and YAML in workspaces that are
+// in order and in others; the helper quayside holds the output to the schema.
 func TestDocuments(t *testing.T) {
 	lines := documented()
 	if d := cmp.Diff(cli.Documented(), slices.Sorted(maps.Keys(lines))); d != "" {

@@ -35,7 +35,7 @@ func newOutdated(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
-	cmd.Flags().StringVar(&o.observed, "observed", "", "say what `FILE`, written by 'quayside status --save', has against moving")
+	cmd.Flags().StringVar(&o.observed, "observed", "", "say which operators `FILE`, written by 'quayside status --save', keeps from moving, and why")
 	addOutput(cmd, a, nil, outdatedView{})
 	addAll(cmd, a)
 	addOffline(cmd, o.app)

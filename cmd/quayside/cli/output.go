@@ -89,8 +89,7 @@ func (a *app) printTable(v any, t *table) error {
 	return a.print(v, func(io.Writer) error { return t.write(a.out) })
 }
 
-// failure is what a command that comes to nothing prints in place of its
-// document.
+// failure is what a command that fails prints in place of its document.
 type failure struct {
 	Conflicts []*resolve.Conflict `json:"conflicts" doc:"what cannot hold together"`
 	Errors    []warningView       `json:"errors" doc:"whatever else is wrong"`

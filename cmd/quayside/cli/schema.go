@@ -19,10 +19,10 @@ func newSchema(a *app) *cobra.Command {
 		Short: "Print the JSON schema of a file, or of what a command prints",
 		Long: doc(`
 			Print a JSON schema (draft 2020-12). Those of files, for editors, are workspace
-			(quayside.yaml), subscription and lock. That of what a command prints with -o
-			json has the command's name, such as status or catalog-show: it is either the
-			command's document or, where the command comes to nothing, one of the errors.
-			Without a name, all names are listed.`),
+			(quayside.yaml), subscription and lock. The schema of what a command prints with
+			-o json is named after the command, such as status or catalog-show; it allows
+			the command's own document and the list of errors that is printed in its place
+			if the command fails. Without an argument, the names are listed.`),
 		Example: examples(`
 			quayside schema
 			quayside schema workspace
