@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // versions lists the versions of the API that every cluster serves, each with
@@ -37,6 +38,7 @@ func versions() map[string]func(*runtime.Scheme) error {
 		"v1":                              corev1.AddToScheme,
 		"admissionregistration.k8s.io/v1": admissionregistrationv1.AddToScheme,
 		"apiextensions.k8s.io/v1":         apiextensionsv1.AddToScheme,
+		"apiregistration.k8s.io/v1":       apiregistrationv1.AddToScheme,
 		"apps/v1":                         appsv1.AddToScheme,
 		"autoscaling/v1":                  autoscalingv1.AddToScheme,
 		"autoscaling/v2":                  autoscalingv2.AddToScheme,
