@@ -23,6 +23,8 @@ type Question struct {
 	Permission string `json:"permission,omitempty"` // as Accepted has it
 	API        string `json:"api,omitempty"`
 	Text       string `json:"text"` // "may ops/etcd list secrets?"
+
+	Clusters []string `json:"clusters,omitempty"` // where it may; nil: in all
 }
 
 // Budget returns what the operators of a state have: the lock may keep it as

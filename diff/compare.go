@@ -42,10 +42,7 @@ func checks() []check {
 // objects, pins and resources does not matter. An error names the state that
 // is broken.
 func Compare(before, after State, opt Options) (*Report, error) {
-	rules := map[string]Rule{}
-	for _, r := range Rules() {
-		rules[r.ID] = r
-	}
+	rules := rulesByID()
 	for _, id := range names(opt.Severity) {
 		if _, ok := rules[id]; !ok {
 			return nil, fmt.Errorf("no rule %q", id)

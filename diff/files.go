@@ -157,6 +157,14 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 	return out, nil
 }
 
+// Built returns an object that an overlay makes, given as JSON. What makes it
+// other than its base stands in some of sources, the most likely first, of which
+// there is at least one.
+func Built(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
+	content, err := Content(data)
+	return Object{Operator: owner(content, pins), Path: sources[0].Path, Content: content, sources: sources}, err
+}
+
 // Content decodes one JSON object the way Object.Content wants it: integers
 // that fit are int64, other numbers float64.
 func Content(data []byte) (map[string]any, error) {

@@ -20,6 +20,7 @@ type Finding struct {
 	Why      string   // why it matters
 	Place    Place    // where to look
 	Waiver   string   // the reason, where the policy waives it
+	Clusters []string // that it holds for, sorted; nil: all
 
 	where *Object // holds the file that Place names
 	steps []step  // to Field, in the file
@@ -39,7 +40,7 @@ type Place struct {
 func compareFindings(a, b Finding) int {
 	return cmp.Or(cmp.Compare(b.Severity, a.Severity), strings.Compare(a.Operator, b.Operator),
 		strings.Compare(a.Rule, b.Rule), a.Object.Compare(b.Object), strings.Compare(a.Field, b.Field),
-		strings.Compare(a.Before, b.Before), strings.Compare(a.After, b.After), strings.Compare(a.Message, b.Message))
+		strings.Compare(a.Before, b.Before), strings.Compare(a.After, b.After), strings.Compare(a.Message, b.Message), slices.Compare(a.Clusters, b.Clusters))
 }
 
 // Family returns the part of the rule before the dot: "crd".
@@ -56,10 +57,19 @@ type Rule struct {
 	Why      string
 }
 
+// rulesByID returns every rule by its ID.
+func rulesByID() map[string]Rule {
+	out := map[string]Rule{}
+	for _, r := range Rules() {
+		out[r.ID] = r
+	}
+	return out
+}
+
 // Rules returns every rule, by ID.
 func Rules() []Rule {
 	all := slices.Concat(crdRules(), resourceRules(), rbacRules(), imageRules(), webhookRules(),
-		apiRules(), podRules(), dataRules(), objectRules(), upgradeRules())
+		apiRules(), podRules(), dataRules(), objectRules(), upgradeRules(), clusterRules())
 	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }

@@ -18,10 +18,7 @@ type group struct {
 // groups returns the findings of one operator, worst first, then by rule.
 // Waived ones come last, whatever their severity.
 func groups(findings []Finding) []group {
-	rules := map[string]Rule{}
-	for _, r := range Rules() {
-		rules[r.ID] = r
-	}
+	rules := rulesByID()
 	var out []group
 	for _, f := range findings {
 		i := slices.IndexFunc(out, func(g group) bool {
@@ -52,13 +49,13 @@ func (r *Report) headline() string {
 	if r.Empty() {
 		return "no differences"
 	}
-	named := 0
+	named := map[string]bool{}
 	for _, op := range r.Operators {
 		if strings.Contains(op.Name, "/") {
-			named++
+			named[op.Name] = true
 		}
 	}
-	s := plural(named, "operator changes", "operators change")
+	s := plural(len(named), "operator changes", "operators change")
 	if c := counts(r.Findings); c != "" {
 		s += ": " + c
 	}
@@ -133,8 +130,8 @@ func (o Operator) lists() []string {
 	return out
 }
 
-// title names the operator.
-func (o Operator) title() string { return cmp.Or(o.Name, "(no operator)") }
+// title names the operator, and the clusters where it is not all.
+func (o Operator) title() string { return onlyIn(o.Clusters) + cmp.Or(o.Name, "(no operator)") }
 
 // subject names what a finding is about, without what its message says.
 func (f Finding) subject() string { return strings.TrimSpace(f.Object.String() + " " + f.Field) }

@@ -66,12 +66,12 @@ func htmlOf(r *Report) htmlPage {
 		p.Counts = append(p.Counts, htmlCount{s.String(), r.Count(s)})
 	}
 	for _, op := range r.Operators {
-		one := htmlOperatorOf(op, r.Of(op.Name))
+		one := htmlOperatorOf(op, op.of(r.Findings))
 		one.Open = one.Open || len(r.Operators) <= fewOperators
 		p.Operators = append(p.Operators, one)
 	}
 	for _, removal := range r.Removals {
-		p.Removals = append(p.Removals, htmlRemoval{removal.Operator, removal.Steps()})
+		p.Removals = append(p.Removals, htmlRemoval{onlyIn(removal.Clusters) + removal.Operator, removal.Steps()})
 	}
 	return p
 }

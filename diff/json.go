@@ -11,6 +11,7 @@ type Document struct {
 	SchemaVersion string          `json:"schemaVersion" form:"required const=quayside.dev/diff/v1alpha1"`
 	Before        string          `json:"before" form:"required" doc:"name of the state before"`
 	After         string          `json:"after" form:"required" doc:"name of the state after"`
+	Clusters      []string        `json:"clusters,omitempty" doc:"clusters whose states were compared, where there are several"`
 	Differs       bool            `json:"differs" form:"required"`
 	Summary       map[string]int  `json:"summary" form:"required" doc:"findings by severity, without the waived"`
 	Operators     []Operator      `json:"operators" form:"required" doc:"operators that something happened to, by name"`
@@ -35,12 +36,13 @@ type FindingObject struct {
 	Why      string   `json:"why" form:"required" doc:"why it matters"`
 	Place    *Place   `json:"place,omitempty" doc:"where to look"`
 	Waiver   string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
+	Clusters []string `json:"clusters,omitempty" doc:"clusters that it holds for; absent: all"`
 }
 
 func (f Finding) document() FindingObject {
 	out := FindingObject{
 		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Also: f.Also, Before: f.Before, After: f.After,
-		Message: f.Message, Why: f.Why, Waiver: f.Waiver,
+		Message: f.Message, Why: f.Why, Waiver: f.Waiver, Clusters: f.Clusters,
 	}
 	if !f.Object.IsZero() {
 		out.Object = &f.Object
@@ -54,8 +56,11 @@ func (f Finding) document() FindingObject {
 // Document returns the report as JSON and YAML have it.
 func (r *Report) Document() Document {
 	d := Document{
-		SchemaVersion: SchemaVersion, Before: r.Before, After: r.After, Differs: !r.Empty(), Summary: map[string]int{},
+		SchemaVersion: SchemaVersion, Before: r.Before, After: r.After, Clusters: r.Clusters, Differs: !r.Empty(), Summary: map[string]int{},
 		Operators: r.Operators, Findings: []FindingObject{}, Removals: r.Removals, Questions: r.Questions, Notes: r.Notes, Verdict: r.Verdict,
+	}
+	if len(r.Clusters) < 2 {
+		d.Clusters = nil
 	}
 	for _, s := range Severities() {
 		d.Summary[s.String()] = r.Count(s)

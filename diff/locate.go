@@ -1,11 +1,13 @@
 package diff
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -30,6 +32,9 @@ func locate(found []Finding) {
 	for i := range found {
 		f := &found[i]
 		o := f.where
+		if o != nil && o.sources != nil {
+			f.blame(o.sources)
+		}
 		if o == nil || o.Raw == nil {
 			continue
 		}
@@ -42,6 +47,45 @@ func locate(found []Finding) {
 			fill(&f.Place, docs[o.Document], f.steps)
 		}
 	}
+}
+
+// blame points at the line of the files an overlay is made of that most likely
+// makes the finding: the one that names the field, the value or the object, in a
+// file that names the object. Where none does, it is the first file as a whole.
+func (f *Finding) blame(files []File) {
+	f.Place.Path = files[0].Path
+	marks := []string{f.Object.Name, f.Object.Name, f.After, f.After, imageName(f.After)}
+	if n := len(f.steps); n > 0 {
+		marks = append(marks, f.steps[n-1].key, f.steps[n-1].key)
+	}
+	best := 0
+	for _, file := range files {
+		named, line := bytes.Contains(file.Data, []byte(f.Object.Name)), 0
+		for text := range bytes.Lines(file.Data) {
+			line++
+			score := 0
+			for _, mark := range marks {
+				if mark != "" && bytes.Contains(text, []byte(mark)) {
+					score++
+				}
+			}
+			if score > 0 && named {
+				score++
+			}
+			if score > best {
+				best = score
+				start, end := bytes.TrimLeft(text, " -"), bytes.TrimRight(text, " \r\n")
+				f.Place = Place{file.Path, f.Place.Removed, line, len(text) - len(start) + 1, line, max(len(end), len(text)-len(start)+1) + 1}
+			}
+		}
+	}
+}
+
+// imageName returns the reference of an image without tag and digest.
+func imageName(s string) string {
+	ref := imageref.Split(s)
+	ref.Tag, ref.Digest = "", ""
+	return ref.String()
 }
 
 // fill sets the region of p to the last step that exists: a field's from its

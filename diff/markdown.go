@@ -50,7 +50,7 @@ func markdown(r *Report, n int) string {
 	markdownTable(&b, r)
 	shown := r.Findings[:n]
 	for _, op := range r.Operators {
-		markdownOperator(&b, op, ofOperator(shown, op.Name))
+		markdownOperator(&b, op, op.of(shown))
 	}
 	if left := r.Findings[n:]; len(left) > 0 {
 		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", plural(len(left), "finding is", "findings are"), counts(left))
@@ -73,16 +73,6 @@ func markdown(r *Report, n int) string {
 // markdownTail is what is left where even the frame is too long.
 func markdownTail(r *Report) string {
 	return fmt.Sprintf("%s\n### quayside: %s\n\nThe report is too long for a comment: the JSON report has it all.\n", Marker, r.headline())
-}
-
-func ofOperator(findings []Finding, name string) []Finding {
-	var out []Finding
-	for _, f := range findings {
-		if f.Operator == name {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 func markdownVerdict(b *strings.Builder, r *Report) {
@@ -124,7 +114,7 @@ func markdownTable(b *strings.Builder, r *Report) {
 			break
 		}
 		fmt.Fprintf(b, "| %s | %s |", cell(op.title()), cell(op.step()))
-		mine := Report{Findings: r.Of(op.Name)}
+		mine := Report{Findings: op.of(r.Findings)}
 		for _, s := range Severities() {
 			if n := mine.Count(s); n > 0 {
 				fmt.Fprintf(b, " %d |", n)
@@ -189,7 +179,7 @@ func markdownFinding(b *strings.Builder, f Finding) {
 }
 
 func markdownRemoval(b *strings.Builder, r Removal) {
-	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", inert.HTML(inert.Cut(r.Operator, 120)))
+	fmt.Fprintf(b, "\n<details open><summary><b>Uninstall plan of %s</b></summary>\n\n", inert.HTML(inert.Cut(onlyIn(r.Clusters)+r.Operator, 120)))
 	for i, s := range r.Steps() {
 		fmt.Fprintf(b, "%d. %s\n", i+1, s.Title)
 		for j, line := range s.Lines {

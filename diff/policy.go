@@ -27,6 +27,8 @@ type Waiver struct {
 	Object   string `json:"object,omitempty"`   // name of the object; empty: every one
 	Reason   string `json:"reason"`
 	Expires  string `json:"expires,omitempty"` // "2027-01-01", the last day it holds; empty: never
+
+	Clusters []string `json:"clusters,omitempty"` // names, or beginnings with "*"; nil: all
 }
 
 // CELRule is a rule of the user's own.
@@ -55,7 +57,7 @@ type Fault struct {
 }
 
 func (f Finding) fault(policy, message string) Fault {
-	return Fault{policy, message, f.Rule, f.Operator, f.subject()}
+	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(f.Clusters)+f.subject(), ": ")}
 }
 
 // Judge returns a copy of r that carries the waivers and the verdict of p.
@@ -67,19 +69,13 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 		return nil, err
 	}
 	out := *r
-	out.Findings = slices.Clone(r.Findings)
+	out.Findings = nil
 	v := Verdict{Questions: r.Questions}
 	used := make([]bool, len(p.Waivers))
-	for i := range out.Findings {
-		f := &out.Findings[i]
-		for j, w := range p.Waivers {
-			if w.covers(*f) {
-				used[j] = true
-				if !w.expired(today) && f.Waiver == "" {
-					f.Waiver = w.Reason
-				}
-			}
-		}
+	for _, f := range r.Findings {
+		out.Findings = append(out.Findings, p.waive(f, r.Clusters, today, used)...)
+	}
+	for _, f := range out.Findings {
 		if f.Waiver != "" {
 			continue
 		}
@@ -104,9 +100,54 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 			v.Unused = append(v.Unused, w)
 		}
 	}
+	out.Operators = slices.Clone(r.Operators)
+	out.arrange(r.Operators)
 	v.Fail = len(v.Faults) > 0 || len(v.Questions) > 0
 	out.Verdict = &v
 	return &out, nil
+}
+
+// waive returns a finding with the reason of the first waiver that covers it:
+// as several findings where waivers cover it in some clusters only. all are the
+// clusters, and used is set for every waiver that covers any of it.
+func (p Policy) waive(f Finding, all []string, today string, used []bool) []Finding {
+	whole := f.Clusters
+	if whole == nil {
+		whole = all
+	}
+	in := func(names []string, w Waiver, is bool) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return w.in(name) != is })
+	}
+	var out []Finding
+	left, done := whole, false
+	for j, w := range p.Waivers {
+		if !w.covers(f) || w.Clusters != nil && len(in(whole, w, true)) == 0 {
+			continue
+		}
+		used[j] = true
+		here := in(left, w, true)
+		if done || w.expired(today) || w.Clusters != nil && len(here) == 0 {
+			continue
+		}
+		waived := f
+		waived.Waiver, done = w.Reason, len(here) == len(left)
+		if len(here) < len(whole) {
+			waived.Clusters = here
+		}
+		out, left = append(out, waived), in(left, w, false)
+	}
+	if done {
+		return out
+	}
+	if len(out) > 0 {
+		f.Clusters = left
+	}
+	return append(out, f)
+}
+
+// in reports whether the waiver holds for a cluster.
+func (w Waiver) in(cluster string) bool {
+	return w.Clusters == nil || slices.ContainsFunc(w.Clusters, func(pattern string) bool { return matches(pattern, cluster) })
 }
 
 // compiled is a rule, ready to run.
@@ -181,6 +222,6 @@ func (f Finding) fields() map[string]any {
 	return map[string]any{
 		"rule": f.Rule, "family": f.Family(), "severity": f.Severity.String(), "rank": int64(f.Severity), "operator": f.Operator,
 		"group": f.Object.Group, "version": f.Object.Version, "kind": f.Object.Kind, "namespace": f.Object.Namespace, "name": f.Object.Name,
-		"field": f.Field, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path,
+		"field": f.Field, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path, "clusters": f.Clusters,
 	}
 }

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,6 +196,54 @@ func TestBudgetBooksWhoGrants(t *testing.T) {
 	for _, f := range r.Findings {
 		if strings.HasPrefix(f.Rule, "rbac.") && f.Operator != "b/two" {
 			t.Errorf("%s of %s: %s", f.Rule, f.Operator, f.Message)
+		}
+	}
+}
+
+// TestWaivedInSomeClusters splits a finding by the clusters that waivers name.
+func TestWaivedInSomeClusters(t *testing.T) {
+	finding := Finding{Rule: "pods.host-network", Severity: High, Operator: "ops/etcd", Message: "m"}
+	report := &Report{Clusters: []string{"a1", "a2", "b1", "b2"}, Findings: []Finding{finding}, Operators: []Operator{{Name: "ops/etcd", From: "1", To: "2"}}}
+	waiver := func(expires string, clusters ...string) Waiver {
+		return Waiver{Rule: "pods.*", Reason: "r", Expires: expires, Clusters: clusters}
+	}
+	for _, c := range []struct {
+		name    string
+		waivers []Waiver
+		want    []string // clusters of the findings, in order; "!" where waived
+		unused  int
+	}{
+		{"none", nil, []string{"all"}, 0},
+		{"all of them", []Waiver{waiver("")}, []string{"!all"}, 0},
+		{"one", []Waiver{waiver("", "a1")}, []string{"!a1", "a2 b1 b2"}, 0},
+		{"both halves", []Waiver{waiver("", "a*"), waiver("", "b*")}, []string{"!a1 a2", "!b1 b2"}, 0},
+		{"one, then all", []Waiver{waiver("", "a*"), waiver("")}, []string{"!a1 a2", "!b1 b2"}, 0},
+		{"another", []Waiver{waiver("", "c*")}, []string{"all"}, 1},
+		{"expired", []Waiver{waiver("2020-01-01", "a*")}, []string{"all"}, 0},
+	} {
+		got, err := Judge(report, Policy{FailOn: High, Waivers: c.waivers}, "2026-11-22")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		fails := 0
+		for _, f := range got.Findings {
+			word := strings.Join(f.Clusters, " ")
+			if word == "" {
+				word = "all"
+			}
+			if f.Waiver != "" {
+				word = "!" + word
+			} else {
+				fails++
+			}
+			words = append(words, word)
+			if !slices.ContainsFunc(got.Operators, func(op Operator) bool { return slices.Equal(op.Clusters, f.Clusters) && op.To == "2" }) {
+				t.Errorf("%s: no operator for %q", c.name, word)
+			}
+		}
+		if !slices.Equal(words, c.want) || len(got.Verdict.Faults) != fails || len(got.Verdict.Unused) != c.unused {
+			t.Errorf("%s: %q, %d faults, %d unused; want %q", c.name, words, len(got.Verdict.Faults), len(got.Verdict.Unused), c.want)
 		}
 	}
 }

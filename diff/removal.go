@@ -21,6 +21,7 @@ type Removal struct {
 	Pruned     []Ref      `json:"pruned,omitempty"`     // what pruning deletes
 	Stays      []Ref      `json:"stays,omitempty"`      // protected from pruning: for a person to delete
 	StillOwned []Ref      `json:"stillOwned,omitempty"` // definitions that another operator still renders
+	Clusters   []string   `json:"clusters,omitempty"`   // that it goes from; nil: all
 }
 
 // Resource is a custom resource of the repository.

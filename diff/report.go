@@ -12,6 +12,7 @@ const SchemaVersion = "quayside.dev/diff/v1alpha1"
 type Report struct {
 	Before    string     // name of the state before
 	After     string     // name of the state after
+	Clusters  []string   // whose states were compared, before and after, sorted; nil where none has a name
 	Operators []Operator // those that something happened to, by name; the last may have no name
 	Findings  []Finding  // worst first, then by operator, rule, object, field
 	Removals  []Removal  // what to do for each operator that goes
@@ -28,6 +29,8 @@ type Operator struct {
 	Added   []Ref  `json:"added,omitempty"`
 	Changed []Ref  `json:"changed,omitempty"`
 	Removed []Ref  `json:"removed,omitempty"`
+
+	Clusters []string `json:"clusters,omitempty"` // that it happens in; nil: all
 }
 
 // Empty reports whether nothing differs.
@@ -44,11 +47,11 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Of returns the findings of one operator, in report order.
-func (r *Report) Of(operator string) []Finding {
+// of returns those of the findings that are about the operator, in order.
+func (o Operator) of(findings []Finding) []Finding {
 	var out []Finding
-	for _, f := range r.Findings {
-		if f.Operator == operator {
+	for _, f := range findings {
+		if f.Operator == o.Name && slices.Equal(f.Clusters, o.Clusters) {
 			out = append(out, f)
 		}
 	}

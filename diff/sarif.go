@@ -145,6 +145,7 @@ func sentence(f Finding) string {
 	if f.Operator != "" {
 		s = inert.Line(f.Operator) + ": " + s
 	}
+	s = inert.Line(onlyIn(f.Clusters)) + s
 	s = strings.ReplaceAll(s, "](", "] (") // no link
 	return s + ". " + strings.ToUpper(f.Why[:1]) + f.Why[1:] + "."
 }

@@ -23,6 +23,7 @@ type State struct {
 	Objects           []Object       // rendered; any order
 	Resources         []Object       // the user's own objects in the repository: custom resources, Namespaces; any order
 	Skipped           []string       // files of the repository that do not parse and were left out
+	Dropped           []string       // operators that are pinned, but not for the cluster whose state this is
 }
 
 // Object is one Kubernetes object and the file it stands in.
@@ -32,6 +33,8 @@ type Object struct {
 	Document int            // index of the YAML document in the file
 	Raw      []byte         // the whole file, for line numbers; nil where there is none
 	Content  map[string]any // as decoded from JSON: string, bool, int64, float64, []any, map[string]any, nil
+
+	sources []File // what an overlay makes of it stands in some of these
 
 	cut bool // Content ends before the versions of a definition that is the same on both sides
 }
@@ -52,6 +55,32 @@ func (o *Object) Ref() Ref {
 		Group: group, Version: version, Kind: kobj.Text(o.Content, "kind"),
 		Namespace: kobj.Text(o.Content, "metadata", "namespace"), Name: kobj.Text(o.Content, "metadata", "name"),
 	}
+}
+
+// Key returns the identity of the object across versions of its API.
+func (o *Object) Key() kobj.Key { return o.Ref().key() }
+
+// Simple reports whether kustomize takes the object as it stands in its file, in
+// which there is nothing else: a list is taken apart, and what is marked as local
+// is left out.
+func (o *Object) Simple() bool {
+	list := strings.HasSuffix(o.Ref().Kind, "List") && o.Content["items"] != nil
+	return !list && !bytes.Contains(o.Raw, []byte("\n---")) && !bytes.Contains(o.Raw, []byte("local-config"))
+}
+
+// Keep returns the state with the pins of those operators alone that keep reports
+// true for; the others are Dropped.
+func (s State) Keep(keep func(operator string) bool) State {
+	pins := s.Pins
+	s.Pins, s.Dropped = nil, nil
+	for _, p := range pins {
+		if keep(p.Key()) {
+			s.Pins = append(s.Pins, p)
+		} else {
+			s.Dropped = append(s.Dropped, p.Key())
+		}
+	}
+	return s
 }
 
 // IsZero reports whether r names nothing.

@@ -15,7 +15,7 @@ func Text(r *Report, color bool) []byte {
 	w.linef("%s → %s", inert.Line(r.Before), inert.Line(r.After))
 	w.linef("%s", r.headline())
 	for _, op := range r.Operators {
-		w.operator(op, r.Of(op.Name))
+		w.operator(op, op.of(r.Findings))
 	}
 	for _, removal := range r.Removals {
 		w.removal(removal)
@@ -98,7 +98,7 @@ func (w *textWriter) finding(f Finding) {
 }
 
 func (w *textWriter) removal(r Removal) {
-	w.linef("\n%s", w.bold("uninstall plan of "+inert.Line(r.Operator)))
+	w.linef("\n%s", w.bold("uninstall plan of "+inert.Line(onlyIn(r.Clusters)+r.Operator)))
 	for i, s := range r.Steps() {
 		w.linef("  %d. %s", i+1, s.Title)
 		for _, line := range s.Lines {

@@ -46,7 +46,9 @@ func compareUpgrades(c *comparison) {
 		d.settings()
 	}
 	for _, p := range sortedPins(c.before.Pins) {
-		if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
+		if slices.Contains(c.after.Dropped, p.Key()) {
+			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.Version, Message: fmt.Sprintf("%s %s goes from here, and stays pinned for others", p.Package, p.Version)})
+		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
 			pinDiff{c, p, p}.add("upgrade.removed", Finding{Before: p.Version, Message: fmt.Sprintf("%s %s goes", p.Package, p.Version)})
 		}
 	}

@@ -131,11 +131,12 @@ type Rule struct {
 
 // Waiver accepts the findings of one rule for a while.
 type Waiver struct {
-	Rule     string `json:"rule" form:"required nonempty" doc:"Rule, such as rbac.wildcard."`
-	Operator string `json:"operator" doc:"namespace/package. Default: every operator."`
-	Object   string `json:"object" doc:"Name of the object. Default: every one."`
-	Reason   string `json:"reason" doc:"Why."`
-	Expires  string `json:"expires" form:"format=date" doc:"Last day that the waiver holds, such as 2027-01-01. Default: it always does."`
+	Rule     string   `json:"rule" form:"required nonempty" doc:"Rule, such as rbac.wildcard."`
+	Operator string   `json:"operator" doc:"namespace/package. Default: every operator."`
+	Object   string   `json:"object" doc:"Name of the object. Default: every one."`
+	Clusters []string `json:"clusters" form:"nonempty" doc:"Names of the clusters it holds for, where * at the end stands for any text. Default: every one."`
+	Reason   string   `json:"reason" doc:"Why."`
+	Expires  string   `json:"expires" form:"format=date" doc:"Last day that the waiver holds, such as 2027-01-01. Default: it always does."`
 }
 
 // Default returns the workspace of a directory without a quayside.yaml. The

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -44,28 +45,41 @@ func (p pool) read(rev *gitrepo.Revision, e gitrepo.Entry) ([]byte, error) {
 	return data, err
 }
 
-// manifests reads the base of the tree at dir of fsys, or all its manifests
-// where quayside did not write it. as stands before the paths in fsys.
-func (c *Comparison) manifests(fsys fs.FS, dir, as string) ([]diff.File, error) {
-	if _, err := fs.Stat(fsys, dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// manifests reads the tree of a side, or all manifests there where quayside did
+// not write it.
+func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
+	if _, err := fs.Stat(fsys, s.out); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	var files []diff.File
-	err := fs.WalkDir(fsys, dir, func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(fsys, s.out, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !manifest(name) {
 			return err
 		}
-		data, err := project.ReadFile(source.File{Shown: filepath.Join(c.root, as, name), FS: fsys, Name: name})
-		files = append(files, diff.File{Path: path.Join(as, name), Data: c.pool.add(data)})
+		data, err := project.ReadFile(source.File{Shown: filepath.Join(c.root, s.as, name), FS: fsys, Name: name})
+		files = append(files, diff.File{Path: path.Join(s.as, name), Data: c.pool.add(data)})
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if _, missing := fs.Stat(fsys, path.Join(s.out, filetree.Index)); missing == nil {
+		s.lies(files)
+	} else {
+		s.tree = files
 	}
-	if _, err := fs.Stat(fsys, path.Join(dir, filetree.Index)); err != nil {
-		return files, nil
+	return err
+}
+
+// onDisk returns a reader of regular files. Links are not followed: what they
+// lead to is not what a reviewer sees.
+func (c *Comparison) onDisk(fsys fs.FS) func(name string) ([]byte, error) {
+	return func(name string) ([]byte, error) {
+		for at := name; at != "."; at = path.Dir(at) {
+			if info, err := fs.Lstat(fsys, at); err == nil && info.Mode().Type() == fs.ModeSymlink {
+				return nil, fmt.Errorf("%s is a symbolic link: put what it leads to in its place", at)
+			}
+		}
+		data, err := project.ReadFile(source.File{Shown: filepath.Join(c.root, name), FS: fsys, Name: name})
+		return c.pool.add(data), err
 	}
-	return diff.Base(path.Join(as, dir), files), nil
 }
 
 // ownFiles reads the user's own manifests in the repository around the
@@ -96,36 +110,46 @@ func (c *Comparison) ownFiles() ([]diff.File, error) {
 	return files, err
 }
 
-// committed reads the base of the tree and the user's own manifests of a
-// commit.
-func (c *Comparison) committed(rev *gitrepo.Revision, output string) (tree, own []diff.File, err error) {
-	entries, err := rev.List(".")
+// committed reads the tree and the user's own manifests of a commit.
+func (c *Comparison) committed(s *Side) error {
+	entries, err := s.rev.List(".")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
+	var tree []diff.File
+	there := map[string]gitrepo.Entry{}
 	for _, e := range entries {
+		there[e.Path] = e
 		if !manifest(e.Path) {
 			continue
 		}
-		rendered := strings.HasPrefix(e.Path, output+"/")
+		rendered := strings.HasPrefix(e.Path, s.out+"/")
 		if !rendered {
-			if size, err := rev.Size(e); err != nil {
-				return nil, nil, err
+			if size, err := s.rev.Size(e); err != nil {
+				return err
 			} else if size > maxOwn {
 				continue
 			}
 		}
-		data, err := c.pool.read(rev, e)
+		data, err := c.pool.read(s.rev, e)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if f := (diff.File{Path: e.Path, Data: data}); rendered {
 			tree = append(tree, f)
 		} else {
-			own = append(own, f)
+			s.own = append(s.own, f)
 		}
 	}
-	return diff.Base(output, tree), own, nil
+	s.below = func(name string) ([]byte, error) {
+		e, ok := there[name]
+		if !ok {
+			return nil, fs.ErrNotExist
+		}
+		return c.pool.read(s.rev, e)
+	}
+	s.lies(tree)
+	return nil
 }
 
 // manifest reports whether a file may hold Kubernetes objects, by its name.

@@ -3,6 +3,8 @@ package state
 import (
 	"bytes"
 	"context"
+	"errors"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/workspace"
@@ -22,18 +25,15 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if err := c.fill(ctx); err != nil {
 		return nil, err
 	}
-	before, after, err := diff.Read(c.Before.source(), c.After.source())
-	if err != nil {
-		return nil, err
-	}
 	opt, err := c.options()
 	if err != nil {
 		return nil, err
 	}
-	report, err := diff.Compare(before, after, opt)
+	parts, err := c.reports(opt)
 	if err != nil {
 		return nil, err
 	}
+	report := diff.Join(parts, c.fleet(), opt)
 	report.Notes = slices.Concat(report.Notes, c.notes)
 	policy, err := c.After.policy()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Side) policy() (diff.Policy, error) {
 	failOn, err := diff.ParseSeverity(w.FailOn)
 	p := diff.Policy{FailOn: failOn}
 	for _, v := range w.Waivers {
-		p.Waivers = append(p.Waivers, diff.Waiver{Rule: v.Rule, Operator: v.Operator, Object: v.Object, Reason: v.Reason, Expires: v.Expires})
+		p.Waivers = append(p.Waivers, diff.Waiver{Rule: v.Rule, Operator: v.Operator, Object: v.Object, Clusters: v.Clusters, Reason: v.Reason, Expires: v.Expires})
 	}
 	for _, r := range w.Rules {
 		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message})
@@ -127,16 +127,43 @@ func byPath(files []diff.File) map[string]string {
 	return out
 }
 
-// source returns the files of a side, to be read.
-func (s *Side) source() diff.Source {
-	out := diff.Source{Name: s.Name, KubernetesVersion: s.project.Settings.KubernetesVersion, Tree: s.tree, Own: s.own}
+// fleet returns what clusters there are. Where the side after has no tree at all,
+// everything goes, and that clusters do is not said beside it.
+func (c *Comparison) fleet() diff.Fleet {
+	if len(c.After.clusters) == 0 && len(c.After.tree) == 0 {
+		return diff.Fleet{}
+	}
+	return diff.Fleet{Before: c.Before.clusters, After: c.After.clusters}
+}
+
+// source returns the files of a side, to be read. What clusters get by their
+// overlays is judged there, and is nobody's beside.
+func (s *Side) source(groups []group) diff.Source {
+	got := map[string]bool{}
+	for _, g := range groups {
+		for _, o := range slices.Concat(g.before.overlays, g.after.overlays) {
+			for k := range o.Kustomizations() {
+				for _, name := range k.Files() {
+					got[name] = true
+				}
+			}
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(s.own), func(f diff.File) bool { return got[f.Path] })
+	out := diff.Source{Name: s.Name, KubernetesVersion: s.project.Settings.KubernetesVersion, Tree: s.tree, Own: own}
 	if s.rev != nil {
 		out.Revision = s.Name
 	}
-	if s.lock != nil {
-		out.Pins = s.lock.Pins
-	}
+	out.Pins = s.pins()
 	return out
+}
+
+// pins returns what the lock of a side pins.
+func (s *Side) pins() []lockfile.Pin {
+	if s.lock == nil {
+		return nil
+	}
+	return s.lock.Pins
 }
 
 // fill sees to it that both sides have a tree: the committed one where it is
@@ -147,7 +174,7 @@ func (c *Comparison) fill(ctx context.Context) error {
 		if d.read || d.lock == nil || c.from == Tree {
 			continue
 		}
-		if c.from == Auto && d.committed(path.Join(c.InRepo(d.project.Settings.Output), "operators")+"/") {
+		if c.from == Auto && d.committed(path.Join(d.out, "operators")+"/") && d.overlaid() && (d == &c.Before || !c.configured()) {
 			continue
 		}
 		if len(d.tree) > 0 && c.from == Auto {
@@ -159,12 +186,11 @@ func (c *Comparison) fill(ctx context.Context) error {
 	for i, d := range stale {
 		locks[i] = d.lock
 	}
-	if len(stale) == 2 && stale[0].project == stale[1].project {
+	if len(stale) == 2 && stale[0].project == stale[1].project && c.After.unpatched() {
 		locks[0], locks[1] = touched(locks[0], locks[1])
 	}
 	for i, d := range stale {
-		var err error
-		if d.tree, err = c.render(ctx, d, locks[i], i == len(stale)-1); err != nil {
+		if err := c.render(ctx, d, locks[i], i == len(stale)-1); err != nil {
 			return d.named(err)
 		}
 	}
@@ -183,7 +209,7 @@ func (s *Side) committed(dir string) bool {
 		}
 	}
 	for _, p := range s.lock.Pins {
-		if !have[p.Key()] || !s.holds(dir, p) {
+		if !have[p.Key()] || !s.carries(dir, p) {
 			return false
 		}
 		delete(have, p.Key())
@@ -191,8 +217,8 @@ func (s *Side) committed(dir string) bool {
 	return len(have) == 0
 }
 
-// holds reports whether the objects of a pin carry its version.
-func (s *Side) holds(dir string, p lockfile.Pin) bool {
+// carries reports whether the objects of a pin carry its version.
+func (s *Side) carries(dir string, p lockfile.Pin) bool {
 	version := []byte("    quayside.dev/version: ")
 	for _, f := range s.tree {
 		if !strings.HasPrefix(f.Path, dir+p.Key()+"/") {
@@ -253,19 +279,66 @@ func shares(p lockfile.Pin) []string {
 	return out
 }
 
+// overlaid reports whether the tree of a side has the overlays of the clusters
+// that its settings name.
+func (s *Side) overlaid() bool {
+	return slices.Equal(s.clusters, slices.Sorted(slices.Values(s.project.Clusters())))
+}
+
+// configured reports whether the settings of clusters changed, and what is
+// rendered for them did not.
+func (c *Comparison) configured() bool {
+	generated := func(s *Side) map[string]string {
+		out := map[string]string{}
+		for name, data := range s.have {
+			if rest, inside := strings.CutPrefix(name, path.Join(s.out, "clusters")+"/"); inside && strings.Contains(rest, "/generated/") {
+				out[rest] = string(data)
+			}
+		}
+		return out
+	}
+	a, b := &c.Before, &c.After
+	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.Equal(generated(a), generated(b))
+}
+
+// unpatched reports whether users add nothing of their own to the overlays of the
+// clusters: then these can be built of some operators alone.
+func (s *Side) unpatched() bool {
+	files := overlay.New(func(name string) ([]byte, error) {
+		if strings.HasSuffix(name, "/generated/kustomization.yaml") {
+			return []byte("resources: []\n"), nil
+		}
+		return s.below(name)
+	})
+	for _, name := range s.project.Clusters() {
+		o, err := files.Open(path.Join(s.out, "clusters", name))
+		if err != nil && !errors.Is(err, overlay.ErrNone) || err == nil && !o.Plain {
+			return false
+		}
+	}
+	return true
+}
+
 // render renders the lock of a side from the files of that side.
-func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, warn bool) ([]diff.File, error) {
+func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, warn bool) error {
 	res, err := s.project.Render(ctx, lock)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if warn {
 		c.project.Talk.Warn(res.Warnings)
 	}
-	output := c.InRepo(s.project.Settings.Output)
 	var files []diff.File
 	for name, data := range res.Tree.All() {
-		files = append(files, diff.File{Path: path.Join(output, name), Data: c.pool.add(data)})
+		files = append(files, diff.File{Path: path.Join(s.out, name), Data: c.pool.add(data)})
 	}
-	return diff.Base(output, files), nil
+	s.holds(files, func(name string) ([]byte, error) {
+		rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
+		data, ours := res.Tree.Get(rest)
+		if theirs, err := s.below(name); !inside || !ours || err == nil && res.Tree.Starter(rest) {
+			return theirs, err
+		}
+		return data, nil
+	})
+	return nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/workspace"
@@ -50,6 +51,42 @@ type Side struct {
 	tree    []diff.File       // the base of its tree
 	own     []diff.File       // what else lies in the repository
 	read    bool              // the tree is what there is: nothing can be rendered
+
+	as, out  string                            // what stands before the paths of its files where they are shown; its tree below that
+	have     map[string][]byte                 // the files of its tree as they lie there, by path
+	below    func(name string) ([]byte, error) // any file, likewise
+	clusters []string                          // that the tree has overlays for, sorted
+	files    *overlay.Files                    // what overlays are made of
+}
+
+// holds sets the tree of a side; read reads any file beside which it lies, too.
+func (s *Side) holds(files []diff.File, read func(name string) ([]byte, error)) {
+	s.tree, s.files, s.clusters = diff.Base(path.Join(s.as, s.out), files), overlay.New(read), nil
+	for _, f := range files {
+		rest, inside := strings.CutPrefix(f.Path, path.Join(s.as, s.out, "clusters")+"/")
+		if name, ok := strings.CutSuffix(rest, "/generated/kustomization.yaml"); inside && ok && !strings.Contains(name, "/") {
+			s.clusters = append(s.clusters, name)
+		}
+	}
+	slices.Sort(s.clusters)
+}
+
+// lies sets the tree of a side to files that lie beside what below reads.
+func (s *Side) lies(files []diff.File) {
+	s.have = map[string][]byte{}
+	for _, f := range files {
+		name := f.Path
+		if s.as != "" {
+			name = strings.TrimPrefix(name, strings.TrimSuffix(s.as, "/")+"/")
+		}
+		s.have[name] = f.Data
+	}
+	s.holds(files, func(name string) ([]byte, error) {
+		if data, ok := s.have[name]; ok {
+			return data, nil
+		}
+		return s.below(name)
+	})
 }
 
 // named returns err with the side that it is about.
@@ -71,13 +108,14 @@ type Comparison struct {
 	root    string        // of the repository on disk, else of the workspace
 	files   fs.FS         // below root
 	pool    pool
+	built   map[[32]byte][][]byte // what kustomize built, by the digests of overlays
 	notes   []string
 }
 
 // newComparison returns a comparison without sides. Outside of a repository,
 // paths are relative to the workspace.
 func newComparison(p *project.Project, from From) (*Comparison, error) {
-	c := &Comparison{project: p, from: from, prefix: ".", root: p.Name(), files: p.FS(), pool: pool{}}
+	c := &Comparison{project: p, from: from, prefix: ".", root: p.Name(), files: p.FS(), pool: pool{}, built: map[[32]byte][][]byte{}}
 	if !p.OnDisk() {
 		return c, nil
 	}
@@ -208,7 +246,8 @@ func (c *Comparison) workTree() (Side, error) {
 		return s, err
 	}
 	s.lock = c.placed(lock)
-	if s.tree, err = c.manifests(c.files, c.InRepo(c.project.Settings.Output), ""); err != nil {
+	s.out, s.below = c.InRepo(c.project.Settings.Output), c.onDisk(c.files)
+	if err := c.manifests(c.files, &s); err != nil {
 		return s, err
 	}
 	s.own, err = c.ownFiles()
@@ -228,8 +267,8 @@ func (c *Comparison) revision(rev *gitrepo.Revision) (Side, error) {
 		return s, err
 	}
 	s.lock = c.placed(lock)
-	s.tree, s.own, err = c.committed(rev, c.InRepo(p.Settings.Output))
-	return s, err
+	s.out = c.InRepo(p.Settings.Output)
+	return s, c.committed(&s)
 }
 
 // placed returns a lock whose pins point at the committed one.
@@ -247,7 +286,7 @@ func (c *Comparison) placed(lock *lockfile.File) *lockfile.File {
 
 // Trees compares two directories of manifests.
 func Trees(p *project.Project, before, after string) (*Comparison, error) {
-	c := &Comparison{project: p, pool: pool{}}
+	c := &Comparison{project: p, pool: pool{}, built: map[[32]byte][][]byte{}}
 	for _, side := range []struct {
 		name string
 		to   *Side
@@ -260,10 +299,11 @@ func Trees(p *project.Project, before, after string) (*Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
-		*side.to = Side{Name: name, project: p, read: true}
-		if side.to.tree, err = c.manifests(os.DirFS(name), ".", path.Clean(filepath.ToSlash(name))); err != nil {
+		s := Side{Name: name, project: p, read: true, as: path.Clean(filepath.ToSlash(name)), out: ".", below: c.onDisk(os.DirFS(name))}
+		if err := c.manifests(os.DirFS(name), &s); err != nil {
 			return nil, err
 		}
+		*side.to = s
 	}
 	return c, nil
 }
@@ -297,7 +337,9 @@ func compare(p *project.Project, from From, before, after Side) (*Comparison, er
 	if err != nil {
 		return nil, err
 	}
-	before.project, before.own, after.project, after.own = p, own, p, own
+	for _, s := range []*Side{&before, &after} {
+		s.project, s.own, s.out, s.below = p, own, c.InRepo(p.Settings.Output), c.onDisk(c.files)
+	}
 	c.Before, c.After = before, after
 	return c, nil
 }

@@ -1,0 +1,278 @@
+package state
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/workspace"
+)
+
+// share is what a cluster gets of a side.
+type share struct {
+	overlays []*overlay.Overlay // of the operators, of the reporter and of its definitions; none where there is no such cluster
+	all      bool               // it gets every definition, and has no overlay of them
+	version  string             // of Kubernetes there
+}
+
+// is reports whether two shares are equal, wherever they lie.
+func (x share) is(y share) bool {
+	return x.version == y.version && x.all == y.all && slices.EqualFunc(x.overlays, y.overlays, func(a, b *overlay.Overlay) bool { return a.Digest == b.Digest })
+}
+
+// group is clusters that get the same, before and after.
+type group struct {
+	names         []string
+	before, after share
+}
+
+// groups returns the clusters of the side after.
+func (c *Comparison) groups() ([]group, error) {
+	var out []group
+	for _, name := range c.After.clusters {
+		g := group{names: []string{name}}
+		var err error
+		if g.after, err = c.After.share(name); err != nil {
+			return nil, c.After.named(err)
+		}
+		if g.before, err = c.Before.share(name); err != nil {
+			c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: it is compared without what its overlay changed", name, c.Before.named(err)))
+			g.before = share{version: g.after.version}
+		}
+		i := slices.IndexFunc(out, func(o group) bool { return o.before.is(g.before) && o.after.is(g.after) })
+		if i < 0 {
+			out = append(out, g)
+		} else {
+			out[i].names = append(out[i].names, name)
+		}
+	}
+	return out, nil
+}
+
+// share finds what a cluster gets.
+func (s *Side) share(name string) (share, error) {
+	w := s.project.Settings
+	x := share{version: w.KubernetesVersion}
+	if i := slices.IndexFunc(w.Clusters, func(c workspace.Cluster) bool { return c.Name == name }); i >= 0 {
+		x.version = cmp.Or(w.Clusters[i].KubernetesVersion, x.version)
+	}
+	if !slices.Contains(s.clusters, name) {
+		return x, nil
+	}
+	for _, dir := range []string{"", "reporter", "crds"} {
+		o, err := s.files.Open(path.Join(s.out, "clusters", name, dir))
+		if dir != "" && errors.Is(err, overlay.ErrNone) {
+			x.all = dir == "crds"
+			continue
+		}
+		if err != nil {
+			return x, diag.Below(s.as, err)
+		}
+		x.overlays = append(x.overlays, o)
+	}
+	return x, nil
+}
+
+// reports compares what the clusters get, each group once. A group for which
+// nothing differs is left out, unless a budget is held against all there is.
+func (c *Comparison) reports(opt diff.Options) ([]diff.Part, error) {
+	groups, err := c.groups()
+	if err != nil {
+		return nil, err
+	}
+	before, after, err := diff.Read(c.Before.source(groups), c.After.source(groups))
+	if err != nil {
+		return nil, err
+	}
+	if len(groups) == 0 {
+		report, err := diff.Compare(before, after, opt)
+		return []diff.Part{{Report: report}}, err
+	}
+	changed := opt.Accepted != nil || !c.alike(before, after)
+	var parts []diff.Part
+	for _, g := range groups {
+		if !changed && g.before.is(g.after) {
+			continue
+		}
+		b, a, err := c.states(g, before, after)
+		if err != nil {
+			return nil, err
+		}
+		report, err := diff.Compare(b, a, opt)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, diff.Part{Clusters: g.names, Report: report})
+	}
+	if len(parts) == 0 {
+		report, err := diff.Compare(diff.State{Name: before.Name}, diff.State{Name: after.Name, Skipped: after.Skipped}, opt)
+		return []diff.Part{{Report: report}}, err
+	}
+	return parts, nil
+}
+
+// alike reports whether everything is the same on both sides but what overlays
+// make of it.
+func (c *Comparison) alike(before, after diff.State) bool {
+	definitions := func(s *Side) []diff.File {
+		return slices.DeleteFunc(slices.Clone(s.tree), func(f diff.File) bool { return !s.definition(f.Path) })
+	}
+	same := func(a, b diff.File) bool { return a.Path == b.Path && bytes.Equal(a.Data, b.Data) }
+	return slices.EqualFunc(definitions(&c.Before), definitions(&c.After), same) &&
+		slices.EqualFunc(before.Resources, after.Resources, func(a, b diff.Object) bool { return a.Path == b.Path && bytes.Equal(a.Raw, b.Raw) }) &&
+		reflect.DeepEqual(before.Pins, after.Pins)
+}
+
+// definition reports whether a file is a definition of the tree, which no overlay
+// changes.
+func (s *Side) definition(name string) bool {
+	return strings.HasPrefix(name, path.Join(s.as, s.out, "crds")+"/")
+}
+
+// states returns what a group gets, before and after. What is new is compared
+// with the base of what it gets.
+func (c *Comparison) states(g group, before, after diff.State) (b, a diff.State, err error) {
+	if a, err = c.state(&c.After, after, g.after); err != nil {
+		return b, a, c.After.named(err)
+	}
+	if g.before.overlays != nil {
+		b, err = c.state(&c.Before, before, g.before)
+	}
+	if err != nil {
+		c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: it is compared without what its overlay changed", g.names[0], c.Before.named(err)))
+	}
+	if err != nil || g.before.overlays == nil {
+		b = base(before, a)
+		b.KubernetesVersion = g.before.version
+	}
+	return b, a, nil
+}
+
+// base returns what a cluster that gets of would have got of a base.
+func base(s, of diff.State) diff.State {
+	there, operators := map[kobj.Key]bool{}, map[string]bool{}
+	for _, o := range of.Objects {
+		there[o.Key()], operators[o.Operator] = true, o.Operator != ""
+	}
+	s.Objects = slices.DeleteFunc(slices.Clone(s.Objects), func(o diff.Object) bool { return !there[o.Key()] && !operators[o.Operator] })
+	return s.Keep(func(operator string) bool { return !slices.Contains(of.Dropped, operator) })
+}
+
+// state returns what a cluster gets: of the objects of the base those that its
+// overlays leave as they are, and what they make of the others.
+func (c *Comparison) state(s *Side, whole diff.State, x share) (diff.State, error) {
+	base := map[string][]diff.Object{}
+	out := whole
+	out.KubernetesVersion, out.Objects = x.version, nil
+	for _, o := range whole.Objects {
+		if x.all && s.definition(o.Path) {
+			out.Objects = append(out.Objects, o)
+		} else {
+			base[o.Path] = append(base[o.Path], o)
+		}
+	}
+	for _, o := range x.overlays {
+		objects, err := c.objects(s, base, o)
+		if err != nil {
+			return out, err
+		}
+		out.Objects = append(out.Objects, objects...)
+	}
+	here, there := map[string]bool{}, map[string]bool{}
+	for _, o := range out.Objects {
+		here[o.Operator] = here[o.Operator] || o.Ref().Kind != "CustomResourceDefinition"
+	}
+	for name, list := range base {
+		there[list[0].Operator] = there[list[0].Operator] || !s.definition(name)
+	}
+	return out.Keep(func(operator string) bool { return here[operator] || !there[operator] }), nil
+}
+
+// objects returns what an overlay brings: what it lists where that is all, else
+// what kustomize builds. Installations, which say once more what is there, are
+// left out.
+func (c *Comparison) objects(s *Side, base map[string][]diff.Object, o *overlay.Overlay) ([]diff.Object, error) {
+	files := o.All()
+	var listed []diff.Object
+	simple, seen := o.Plain, map[kobj.Key]*diff.Object{}
+	for _, name := range o.Resources() {
+		shown := path.Join(s.as, name)
+		objects := base[shown]
+		if objects == nil {
+			var err error
+			if objects, err = diff.Objects([]diff.File{{Path: shown, Data: files[name]}}, s.pins()); err != nil {
+				return nil, err
+			}
+		}
+		simple = simple && len(objects) == 1 && objects[0].Simple()
+		for i := range objects {
+			simple = simple && seen[objects[i].Key()] == nil
+			seen[objects[i].Key()] = &objects[i]
+		}
+		listed = append(listed, objects...)
+	}
+	if !simple {
+		listed = nil
+		built, err := c.build(o)
+		if err != nil {
+			return nil, diag.Below(s.as, err)
+		}
+		sources := s.sources(o, files)
+		for _, data := range built {
+			object, err := diff.Built(data, s.pins(), sources)
+			if err != nil {
+				return nil, err
+			}
+			if twin := seen[object.Key()]; twin != nil && reflect.DeepEqual(twin.Content, object.Content) {
+				object = *twin
+			}
+			listed = append(listed, object)
+		}
+	}
+	return slices.DeleteFunc(listed, func(o diff.Object) bool {
+		ref := o.Ref()
+		return ref.Kind == "Installation" && ref.Group == "quayside.dev"
+	}), nil
+}
+
+// build builds an overlay, equal ones once.
+func (c *Comparison) build(o *overlay.Overlay) ([][]byte, error) {
+	if built, ok := c.built[o.Digest]; ok {
+		return built, nil
+	}
+	built, err := o.Build()
+	if err == nil {
+		c.built[o.Digest] = built
+	}
+	return built, err
+}
+
+// sources returns the files of an overlay that are not the base's, the user's own
+// before those that are generated.
+func (s *Side) sources(o *overlay.Overlay, files map[string][]byte) []diff.File {
+	var out, generated []diff.File
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		f := diff.File{Path: path.Join(s.as, name), Data: files[name]}
+		rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
+		switch {
+		case inside && !strings.HasPrefix(rest, "clusters/"):
+		case inside && strings.Contains(rest, "/generated/"):
+			generated = append(generated, f)
+		case name == o.File:
+			out = append([]diff.File{f}, out...)
+		default:
+			out = append(out, f)
+		}
+	}
+	return append(out, generated...)
+}

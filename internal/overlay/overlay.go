@@ -1,0 +1,296 @@
+// Package overlay says what goes into the build of a kustomization, and builds
+// it as stock kustomize does: out of files in memory, and of no others.
+//
+// Everything that a build reads is found first, by what each kustomization
+// refers to, and nothing else is there when kustomize runs. So the digest of an
+// [Overlay] stands for all that its build depends on, a build opens no socket and
+// starts no program, and its size is known before it begins.
+//
+// Start from [New], [Files.Open] and [Overlay.Build].
+package overlay
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// maxLoaded bounds the bytes that one build loads, each file as often as it is
+// referred to, with some for each kustomization: directories that take each
+// other in twice double with every level.
+const (
+	maxLoaded = 64 << 20
+	perVisit  = 1 << 10
+)
+
+// Files is where kustomizations are read from. It keeps what it has read.
+type Files struct {
+	read   func(name string) ([]byte, error)
+	nodes  map[string]*Overlay
+	remote *regexp.Regexp
+}
+
+// New returns files that are read by their paths, slash-separated and without
+// "..". The error of read is fs.ErrNotExist where there is none.
+func New(read func(name string) ([]byte, error)) *Files {
+	return &Files{
+		read: read, nodes: map[string]*Overlay{},
+		// What kustomize takes for the address of a file or a repository.
+		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
+	}
+}
+
+// Overlay is a kustomization with all that goes into its build.
+type Overlay struct {
+	Dir    string   // "rendered/clusters/prod"
+	File   string   // "rendered/clusters/prod/kustomization.yaml"
+	Digest [32]byte // of everything that a build depends on, wherever it lies
+	Plain  bool     // it lists files and directories, these too, and changes nothing
+
+	k      types.Kustomization
+	own    map[string][]byte // File and the files that it refers to, by path
+	list   []string          // the paths among resources that are files, in order
+	below  []*Overlay        // the directories that it refers to
+	fields diag.Fields
+	loaded int // bytes
+}
+
+// ErrNone is for a directory that is to be built and has no kustomization.
+var ErrNone = errors.New("no kustomization.yaml")
+
+// Open finds what goes into the build of a directory. Errors have the place of
+// what is wrong: a reference to what is not there, or not in these files, or that
+// would run a program.
+func (f *Files) Open(dir string) (*Overlay, error) {
+	if o, known := f.nodes[dir]; known {
+		if o == nil {
+			return nil, fmt.Errorf("%s takes itself in", dir)
+		}
+		return o, nil
+	}
+	f.nodes[dir] = nil
+	o, err := f.open(dir)
+	if err != nil {
+		delete(f.nodes, dir)
+		return nil, err
+	}
+	f.nodes[dir] = o
+	return o, nil
+}
+
+func (f *Files) open(dir string) (*Overlay, error) {
+	o := &Overlay{Dir: dir, own: map[string][]byte{}}
+	data, err := f.kustomization(o)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := yamlnode.Documents(o.File, data, yamlnode.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 1 {
+		o.fields = yamlnode.Positions(o.File, docs[0])
+	}
+	if err := o.k.Unmarshal(data); err != nil {
+		return nil, diag.Errorf(diag.Pos{File: o.File}, "%w", err)
+	}
+	o.Plain = reflect.DeepEqual(o.k, types.Kustomization{TypeMeta: o.k.TypeMeta, Resources: o.k.Resources})
+	o.k.FixKustomization()
+	o.loaded = perVisit + len(data)
+	var faults diag.List
+	for _, r := range references(o.k) {
+		faults.Add(o.fields.At(r.field, diag.Pos{File: o.File}), f.follow(o, r))
+	}
+	if len(o.k.HelmCharts) > 0 {
+		faults.Addf(o.fields.At("helmCharts", diag.Pos{File: o.File}), "Helm charts are not rendered here, for that runs a program: render them into a file and list that")
+	}
+	if o.loaded > maxLoaded {
+		faults.Addf(diag.Pos{File: o.File}, "a build of it loads more than %d MiB", maxLoaded>>20)
+	}
+	o.digest()
+	return o, faults.Err()
+}
+
+// digest fills in the digest: of every file and directory and where it lies as
+// seen from o.
+func (o *Overlay) digest() {
+	sum := sha256.New()
+	note := func(name string, digest [32]byte) {
+		rel, _ := filepath.Rel(o.Dir, name) // both are clean and relative
+		fmt.Fprintf(sum, "%q %x\n", filepath.ToSlash(rel), digest)
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.own)) {
+		note(name, sha256.Sum256(o.own[name]))
+	}
+	for _, sub := range o.below {
+		note(sub.Dir, sub.Digest)
+	}
+	sum.Sum(o.Digest[:0])
+}
+
+// kustomization reads the file of a directory that says what is to be built.
+func (f *Files) kustomization(o *Overlay) ([]byte, error) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		data, err := f.read(path.Join(o.Dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		case o.File != "":
+			return nil, fmt.Errorf("%s holds both %s and %s", o.Dir, path.Base(o.File), name)
+		}
+		o.File = path.Join(o.Dir, name)
+		o.own[o.File] = data
+	}
+	if o.File == "" {
+		return nil, fmt.Errorf("%s: %w", o.Dir, ErrNone)
+	}
+	return o.own[o.File], nil
+}
+
+// follow takes in what o refers to.
+func (f *Files) follow(o *Overlay, r reference) error {
+	name := path.Join(o.Dir, r.name)
+	switch {
+	case f.remote.MatchString(r.name):
+		return fmt.Errorf("%q is not among these files: what lies elsewhere is not fetched", r.name)
+	case r.inline() && r.kind == plugin:
+		return f.plugins(o, o.File, []byte(r.name))
+	case r.inline():
+		return nil
+	case path.IsAbs(r.name) || !fs.ValidPath(name):
+		return fmt.Errorf("%q lies outside of the repository", r.name)
+	}
+	data, err := f.read(name)
+	if err != nil && (r.kind == resource || r.kind == component) {
+		sub, subErr := f.Open(name)
+		if subErr == nil {
+			o.below = append(o.below, sub)
+			o.Plain = o.Plain && sub.Plain
+			o.loaded = min(o.loaded+sub.loaded, maxLoaded+1)
+			return nil
+		}
+		if !errors.Is(subErr, ErrNone) {
+			return subErr
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%q is not there: %w", r.name, fs.ErrNotExist)
+	case err != nil:
+		return err
+	case r.kind == plugin:
+		err = f.plugins(o, name, data)
+	}
+	return errors.Join(err, o.take(name, data, r.kind))
+}
+
+// take adds a file to those that a build reads. YAML with anchors is held to the
+// bounds of yamlnode, since kustomize has none.
+func (o *Overlay) take(name string, data []byte, kind kind) error {
+	o.own[name] = data
+	o.loaded = min(o.loaded+len(data), maxLoaded+1)
+	if kind == resource {
+		o.list = append(o.list, name)
+	}
+	if kind == content || !slices.Contains(data, '&') {
+		return nil
+	}
+	_, err := yamlnode.Documents(name, data, yamlnode.Limits{})
+	if err != nil { // unless it is a list, as a patch may be
+		if _, listErr := yamlnode.Documents(name, slices.Concat([]byte("list:\n"), data), yamlnode.Limits{}); listErr == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// All returns the files that go into a build, by path.
+func (o *Overlay) All() map[string][]byte {
+	out := map[string][]byte{}
+	for k := range o.Kustomizations() {
+		maps.Copy(out, k.own)
+	}
+	return out
+}
+
+// Files returns the paths of File and of the files that it refers to, sorted.
+func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.own)) }
+
+// Kustomizations returns o and every kustomization that goes into its build,
+// each once.
+func (o *Overlay) Kustomizations() map[*Overlay]bool {
+	seen := map[*Overlay]bool{}
+	var visit func(*Overlay)
+	visit = func(o *Overlay) {
+		if !seen[o] {
+			seen[o] = true
+			for _, sub := range o.below {
+				visit(sub)
+			}
+		}
+	}
+	visit(o)
+	return seen
+}
+
+// Resources returns the files that are listed, in path order: where o is Plain,
+// their objects are all that a build brings.
+func (o *Overlay) Resources() []string {
+	var out []string
+	for k := range o.Kustomizations() {
+		out = append(out, k.list...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Build returns the objects that kustomize builds of o, in its order, as JSON. An
+// error has the place of the patch that it names, else of o.
+func (o *Overlay) Build() ([][]byte, error) {
+	built, err := build(o.Dir, o.All())
+	if err != nil {
+		return nil, diag.Errorf(o.place(err.Error()), "%w", err)
+	}
+	return built, nil
+}
+
+func (o *Overlay) path(name string) string { return path.Join(o.Dir, name) }
+
+func build(dir string, files map[string][]byte) ([][]byte, error) {
+	fsys := filesys.MakeFsInMemory()
+	for name, data := range files {
+		if err := fsys.WriteFile("/"+name, data); err != nil {
+			return nil, err
+		}
+	}
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", dir))
+	if err != nil {
+		return nil, err
+	}
+	var out [][]byte
+	for _, o := range objects.Resources() {
+		data, err := o.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, data)
+	}
+	return out, nil
+}

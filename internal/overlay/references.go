@@ -1,0 +1,156 @@
+package overlay
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// kind says what a field of a kustomization refers to.
+type kind int
+
+const (
+	content   kind = iota // a file of any form
+	config                // a file of YAML that kustomize reads
+	resource              // a file of objects, or a directory
+	component             // a directory
+	plugin                // a file that configures what changes or makes objects, or the text of one
+	patch                 // a file with a patch, or the text of one
+)
+
+// reference is one value of a kustomization that names what a build reads.
+type reference struct {
+	field string // "patches[1].path"
+	name  string // "../more-memory.yaml"
+	kind  kind
+}
+
+// inline reports whether the value is the text itself. kustomize takes for a
+// path what it cannot read as objects; that path then does not exist.
+func (r reference) inline() bool {
+	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
+}
+
+// references returns everything that a kustomization refers to: the fields of
+// types.Kustomization that kustomize hands to its loader.
+func references(k types.Kustomization) []reference {
+	var out []reference
+	add := func(kind kind, field string, names ...string) {
+		for i, name := range names {
+			out = append(out, reference{fmt.Sprintf("%s[%d]", field, i), name, kind})
+		}
+	}
+	one := func(kind kind, field, name string) {
+		if name != "" {
+			out = append(out, reference{field, name, kind})
+		}
+	}
+	add(resource, "resources", k.Resources...)
+	add(component, "components", k.Components...)
+	add(config, "crds", k.Crds...)
+	add(config, "configurations", k.Configurations...)
+	add(plugin, "generators", k.Generators...)
+	add(plugin, "transformers", k.Transformers...)
+	add(plugin, "validators", k.Validators...)
+	one(config, "openapi.path", k.OpenAPI["path"])
+	for i, p := range k.Patches {
+		one(config, fmt.Sprintf("patches[%d].path", i), p.Path)
+	}
+	for i, p := range k.PatchesJson6902 {
+		one(config, fmt.Sprintf("patchesJson6902[%d].path", i), p.Path)
+	}
+	for i, p := range k.PatchesStrategicMerge {
+		one(patch, fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p))
+	}
+	for i, r := range k.Replacements {
+		one(config, fmt.Sprintf("replacements[%d].path", i), r.Path)
+	}
+	sources := func(field string, i int, from types.KvPairSources) {
+		for j, name := range from.FileSources {
+			if _, file, keyed := strings.Cut(name, "="); keyed {
+				name = file
+			}
+			one(content, fmt.Sprintf("%s[%d].files[%d]", field, i, j), name)
+		}
+		add(content, fmt.Sprintf("%s[%d].envs", field, i), from.EnvSources...)
+	}
+	for i, g := range k.ConfigMapGenerator {
+		sources("configMapGenerator", i, g.KvPairSources)
+	}
+	for i, g := range k.SecretGenerator {
+		sources("secretGenerator", i, g.KvPairSources)
+	}
+	return out
+}
+
+// plugins takes in what the configurations of plugins refer to, file being where
+// they stand. Only kustomize's own are let through: others are programs.
+func (f *Files) plugins(o *Overlay, file string, data []byte) error {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
+	if err != nil {
+		return err
+	}
+	for _, doc := range docs {
+		text, err := yamlnode.JSON(doc)
+		if err != nil {
+			return err
+		}
+		var object map[string]any
+		if err := json.Unmarshal(text, &object); err != nil {
+			return err
+		}
+		what := kobj.Text(object, "kind")
+		switch {
+		case kobj.Text(object, "apiVersion") != "builtin" || strings.HasPrefix(what, "Helm"):
+			return fmt.Errorf("%s %s is a program, and none is run: only kustomize's own (apiVersion: builtin) change objects here", kobj.Text(object, "apiVersion"), what)
+		case kobj.Text(object, "metadata", "name") == "":
+			return fmt.Errorf("%s has no metadata.name", what)
+		}
+		if err := f.named(o, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named takes in the files that the configuration of a plugin names, in the
+// fields by which kustomize's own plugins do.
+func (f *Files) named(o *Overlay, v any) error {
+	var faults diag.List
+	var visit func(key string, v any)
+	visit = func(key string, v any) {
+		switch x := v.(type) {
+		case map[string]any:
+			for key, v := range x {
+				visit(key, v)
+			}
+		case []any:
+			for _, v := range x {
+				visit(key, v)
+			}
+		case string:
+			switch strings.ToLower(key) {
+			case "path", "paths", "files", "envs", "env", "targetfilepath":
+				if f.remote.MatchString(x) {
+					faults.Addf(diag.Pos{}, "%q is not among these files: what lies elsewhere is not fetched", x)
+				}
+				if _, file, keyed := strings.Cut(x, "="); keyed {
+					x = file
+				}
+				// Most of these are paths into objects; what is no file is not read.
+				if data, err := f.read(path.Join(o.Dir, x)); err == nil {
+					faults.Add(diag.Pos{}, o.take(path.Join(o.Dir, x), data, content))
+				}
+			}
+		}
+	}
+	visit("", v)
+	return faults.Err()
+}
