@@ -15,19 +15,19 @@ const (
 
 // builder collects the objects of a catalog, in whatever order they come.
 type builder struct {
-	objectLists
+	packages
 	deprecated map[string]diag.Pos // where a package's olm.deprecations stands
 	faults     diag.List
 	objects    int
 	plodding   bool // without the fast path for YAML; for tests
 
-	// Where there is a sink, the lists hold no more than one package.
+	// Where there is a sink, packages are no more than one.
 	sink    Sink
 	current string          // the package of the last object
 	before  string          // and of the one before
 	taken   map[string]bool // the packages that the sink has
 	stays   map[string]bool // those that it has not, or has given back
-	held    objectLists     // what belongs to these
+	held    packages        // these
 
 	document catalog.Span // of the YAML document that is decoded
 
@@ -105,24 +105,25 @@ func (b *builder) add(o *object, sel *selector) {
 	switch o.schema {
 	case schemaPackage:
 		b.current = o.name
-		b.packages = append(b.packages, catalog.PackageData{
-			Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos,
-		})
+		b.packages.add(catalog.PackageData{Name: o.name, DefaultChannel: o.defaultChannel, Description: o.description, Pos: o.pos})
 	case schemaChannel:
-		b.channels = append(b.channels, of[catalog.ChannelData]{o.pkg, catalog.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos}})
+		p := b.of(o.pkg)
+		p.Channels = append(p.Channels, catalog.ChannelData{Name: o.name, Entries: o.entries, Pos: o.pos})
 	case schemaBundle:
 		o.bundle.Name, o.bundle.Pos = o.name, o.pos
 		if o.bundle.Embedded {
 			o.bundle.Span = o.span
 		}
-		b.bundles = append(b.bundles, of[catalog.BundleData]{o.pkg, o.bundle})
+		p := b.of(o.pkg)
+		p.Bundles = append(p.Bundles, o.bundle)
 	case schemaDeprecations:
 		if first, ok := b.deprecated[o.pkg]; ok {
 			b.faults.Addf(o.pos, "second olm.deprecations of package %q: first at %s", o.pkg, first)
 		}
 		b.deprecated[o.pkg] = o.pos
 		if len(o.deprecations) > 0 { // else they say nothing, not even that there is a package
-			b.deprecations = append(b.deprecations, of[[]catalog.DeprecationData]{o.pkg, o.deprecations})
+			p := b.of(o.pkg)
+			p.Deprecations = append(p.Deprecations, o.deprecations...)
 		}
 	}
 }
@@ -136,5 +137,5 @@ func (b *builder) content() (catalog.Content, error) {
 	if err := b.faults.Err(); err != nil {
 		return catalog.Content{}, err
 	}
-	return catalog.Content{Packages: b.gather()}, nil
+	return catalog.Content{Packages: b.sorted()}, nil
 }

@@ -8,115 +8,52 @@ import (
 	"github.com/quayside/quayside/catalog"
 )
 
-// objectLists are objects of a catalog, in whatever order they come.
-type objectLists struct {
-	packages     []catalog.PackageData // without what belongs to them
-	channels     []of[catalog.ChannelData]
-	bundles      []of[catalog.BundleData]
-	deprecations []of[[]catalog.DeprecationData]
+// packages are packages of a catalog, with what belongs to them so far, in
+// whatever order it comes. The zero value holds none.
+type packages struct {
+	byName map[string]*catalog.PackageData
+	again  []catalog.PackageData // further objects for the same package, which hold nothing else
 }
 
-// of is something that belongs to a package.
-type of[T any] struct {
-	pkg  string
-	data T
-}
-
-// of returns the objects of one package.
-func (l *objectLists) of(pkg string) objectLists {
-	return objectLists{
-		packages:     only(l.packages, func(p *catalog.PackageData) bool { return p.Name == pkg }),
-		channels:     only(l.channels, func(c *of[catalog.ChannelData]) bool { return c.pkg == pkg }),
-		bundles:      only(l.bundles, func(x *of[catalog.BundleData]) bool { return x.pkg == pkg }),
-		deprecations: only(l.deprecations, func(x *of[[]catalog.DeprecationData]) bool { return x.pkg == pkg }),
-	}
-}
-
-// remove removes the objects of one package.
-func (l *objectLists) remove(pkg string) {
-	l.packages = slices.DeleteFunc(l.packages, func(p catalog.PackageData) bool { return p.Name == pkg })
-	l.channels = slices.DeleteFunc(l.channels, func(c of[catalog.ChannelData]) bool { return c.pkg == pkg })
-	l.bundles = slices.DeleteFunc(l.bundles, func(x of[catalog.BundleData]) bool { return x.pkg == pkg })
-	l.deprecations = slices.DeleteFunc(l.deprecations, func(x of[[]catalog.DeprecationData]) bool { return x.pkg == pkg })
-}
-
-func only[T any](list []T, want func(*T) bool) []T {
-	var out []T
-	for i := range list {
-		if want(&list[i]) {
-			out = append(out, list[i])
+// of returns the package of that name, which nothing may have declared yet.
+func (ps *packages) of(name string) *catalog.PackageData {
+	p, ok := ps.byName[name]
+	if !ok {
+		if ps.byName == nil {
+			ps.byName = map[string]*catalog.PackageData{}
 		}
+		p = &catalog.PackageData{Name: name, Undeclared: true}
+		ps.byName[name] = p
 	}
-	return out
+	return p
 }
 
-// again returns the lists of next in the memory of l, as far as that is worth
-// it. Nothing in l may be in use.
-func (l *objectLists) again(next objectLists) objectLists {
-	clear(l.channels)
-	clear(l.bundles)
-	next.channels = append(l.channels[:0], next.channels...)
-	next.bundles = append(l.bundles[:0], next.bundles...)
-	return next
-}
-
-// add adds a package and what belongs to it, one by one.
-func (l *objectLists) add(p *catalog.PackageData) {
-	if !p.Undeclared {
-		bare := *p
-		bare.Channels, bare.Bundles, bare.Deprecations = nil, nil, nil
-		l.packages = append(l.packages, bare)
+// add adds a package, or more of one. Of several objects for the same package,
+// the first in the catalog has all that belongs to it.
+func (ps *packages) add(more catalog.PackageData) {
+	p := ps.of(more.Name)
+	first, second := *p, more
+	if p.Undeclared || !more.Undeclared && more.Pos.Compare(p.Pos) < 0 {
+		first, second = more, *p
 	}
-	for _, c := range p.Channels {
-		l.channels = append(l.channels, of[catalog.ChannelData]{p.Name, c})
-	}
-	for _, x := range p.Bundles {
-		l.bundles = append(l.bundles, of[catalog.BundleData]{p.Name, x})
-	}
-	if len(p.Deprecations) > 0 {
-		l.deprecations = append(l.deprecations, of[[]catalog.DeprecationData]{p.Name, p.Deprecations})
+	first.Channels, first.Bundles = append(p.Channels, more.Channels...), append(p.Bundles, more.Bundles...)
+	first.Deprecations = append(p.Deprecations, more.Deprecations...)
+	*p = first
+	if !second.Undeclared {
+		second.Channels, second.Bundles, second.Deprecations = nil, nil, nil
+		ps.again = append(ps.again, second)
 	}
 }
 
-// gather puts everything in its package, sorted by name. It takes over what the
-// lists hold.
-func (l *objectLists) gather() []catalog.PackageData {
-	byName := func(p, q catalog.PackageData) int {
+// sorted returns all packages, everything by name. It takes over what ps holds.
+func (ps *packages) sorted() []catalog.PackageData {
+	all := ps.again
+	for _, p := range ps.byName {
+		all = append(all, *p)
+	}
+	slices.SortFunc(all, func(p, q catalog.PackageData) int {
 		return cmp.Or(strings.Compare(p.Name, q.Name), p.Pos.Compare(q.Pos))
-	}
-	all := l.packages
-	slices.SortFunc(all, byName)
-	first := make(map[string]int, len(all))
-	for i := range all {
-		if _, ok := first[all[i].Name]; !ok {
-			first[all[i].Name] = i
-		}
-	}
-	pkg := func(name string) *catalog.PackageData {
-		i, ok := first[name]
-		if !ok {
-			i = len(all)
-			first[name] = i
-			all = append(all, catalog.PackageData{Name: name, Undeclared: true})
-		}
-		return &all[i]
-	}
-	if len(all) == 1 && len(l.bundles) > 0 {
-		all[0].Bundles = make([]catalog.BundleData, 0, len(l.bundles)) // most likely all are its
-	}
-	for _, c := range l.channels {
-		p := pkg(c.pkg)
-		p.Channels = append(p.Channels, c.data)
-	}
-	for _, x := range l.bundles {
-		p := pkg(x.pkg)
-		p.Bundles = append(p.Bundles, x.data)
-	}
-	for _, x := range l.deprecations {
-		p := pkg(x.pkg)
-		p.Deprecations = append(p.Deprecations, x.data...)
-	}
-	slices.SortFunc(all, byName)
+	})
 	for i := range all {
 		sortPackage(&all[i])
 	}

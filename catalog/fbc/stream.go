@@ -25,8 +25,10 @@ func StreamFS(fsys fs.FS, sink Sink) (catalog.Content, error) {
 	b.sink, b.taken, b.stays = sink, map[string]bool{}, map[string]bool{}
 	b.walk(fsys)
 	b.drain("")
-	b.held.packages = append(b.held.packages, b.packages...) // those without a name
-	b.objectLists, b.held = b.held, objectLists{}
+	for _, p := range b.sorted() { // those without a name
+		b.held.add(p)
+	}
+	b.packages = b.held
 	return b.content()
 }
 
@@ -40,19 +42,22 @@ func (b *builder) settle() {
 	b.drain(b.current)
 }
 
-// drain empties the lists but for the objects of one package. Where there are
-// faults nothing will come of the others, and they are let go.
+// drain empties packages but for one. Where there are faults nothing will come
+// of the others, and they are let go.
 func (b *builder) drain(except string) {
-	all, stay := b.objectLists, b.of(except)
-	defer func() { b.objectLists = all.again(stay) }()
+	stay, all := b.byName[except], b.packages
+	b.packages = packages{}
+	if stay != nil {
+		delete(all.byName, except)
+		b.byName = map[string]*catalog.PackageData{except: stay}
+	}
 	if len(b.faults) > 0 {
 		return
 	}
-	all.remove(except)
-	for _, p := range all.gather() {
+	for _, p := range all.sorted() {
 		switch {
 		case b.stays[p.Name]:
-			b.held.add(&p)
+			b.held.add(p)
 		case b.taken[p.Name]:
 			first, err := b.sink.Back(p.Name)
 			if err != nil {
@@ -60,13 +65,13 @@ func (b *builder) drain(except string) {
 			}
 			delete(b.taken, p.Name)
 			b.stays[p.Name] = true
-			b.held.add(&first)
-			b.held.add(&p)
+			b.held.add(first)
+			b.held.add(p)
 		case !p.Undeclared && b.sink.Put(&p):
 			b.taken[p.Name] = true
 		default:
 			b.stays[p.Name] = true
-			b.held.add(&p)
+			b.held.add(p)
 		}
 	}
 	clear(b.texts)
