@@ -11,13 +11,9 @@ import (
 )
 
 // bundles is "bundles:path": a directory of bundle directories.
-type bundles struct{}
+const bundles = "bundles"
 
-func (bundles) Name() string              { return "bundles" }
-func (bundles) Kind() Kind                { return Other }
-func (bundles) Prefix(rest string) string { return rest }
-
-func (bundles) Claims(fsys fs.FS) (bool, error) {
+func claimsBundles(fsys fs.FS) (bool, error) {
 	return anyEntry(fsys, func(name string, e fs.DirEntry) bool {
 		if !e.IsDir() {
 			return false
@@ -41,15 +37,15 @@ func anyEntry(fsys fs.FS, is func(name string, e fs.DirEntry) bool) (bool, error
 	return found, err
 }
 
-func (s bundles) Find(_ context.Context, at Place, rest string) (*Source, error) {
-	return findDir(at, s, rest, func(c *Catalog) (Form, error) { return bundleDirs{c.FS, nil}, nil })
+func findBundles(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
+	return findDir(at, bundles, rest, func(c *Catalog) (Form, error) { return bundleDirs{c.FS, nil}, nil })
 }
 
 // OfBundle returns the reference of the catalog that a bundle is by itself: a
 // bundle's directory is one of bundles that holds one.
 func OfBundle(ref string) Ref {
 	if kind, rest := Ref(ref).Kind(); kind == Directory {
-		return Ref(bundles{}.Name() + ":" + rest)
+		return Ref(bundles + ":" + rest)
 	}
 	return Ref(ref)
 }

@@ -9,16 +9,12 @@ import (
 	"github.com/quayside/quayside/catalog/fbc"
 )
 
-// dir is "dir:path": a directory with a file-based catalog.
-type dir struct{}
+// dir is "dir:path": a directory with a file-based catalog. It claims what nobody
+// else does.
+const dir = "dir"
 
-func (dir) Name() string               { return "dir" }
-func (dir) Kind() Kind                 { return Directory }
-func (dir) Prefix(rest string) string  { return rest }
-func (dir) Claims(fs.FS) (bool, error) { return false, nil } // what nobody else claims
-
-func (s dir) Find(_ context.Context, at Place, rest string) (*Source, error) {
-	return findDir(at, s, rest, func(c *Catalog) (Form, error) { return fileBased{c.FS}, nil })
+func findFileBased(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
+	return findDir(at, dir, rest, func(c *Catalog) (Form, error) { return fileBased{c.FS}, nil })
 }
 
 // fileBased is the form of file-based catalogs.

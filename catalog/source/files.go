@@ -47,7 +47,7 @@ func (f File) source(name string, open func(ctx context.Context) (*Catalog, erro
 }
 
 // findDir finds a catalog that is a directory, whose form is made of its files.
-func findDir(at Place, s Scheme, path string, form func(*Catalog) (Form, error)) (*Source, error) {
+func findDir(at Place, scheme, path string, form func(*Catalog) (Form, error)) (*Source, error) {
 	d, err := at.Lookup(path)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func findDir(at Place, s Scheme, path string, form func(*Catalog) (Form, error))
 	if d.Name != "" {
 		return nil, fmt.Errorf("%s is not a directory", d.Shown)
 	}
-	return d.source(s.Name()+":"+d.Path, func(context.Context) (*Catalog, error) {
+	return d.source(scheme+":"+d.Path, func(context.Context) (*Catalog, error) {
 		sums := newHashedFS(d.FS)
 		c := &Catalog{FS: sums, sums: sums, Digest: sums.digest}
 		var err error

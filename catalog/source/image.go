@@ -10,13 +10,10 @@ import (
 	"github.com/quayside/quayside/registry"
 )
 
-// remote is "image:quay.io/org/catalog:tag": an image in a registry.
-type remote struct{ anImage }
-
-func (remote) Name() string { return string(registry.Remote) }
-
-func (s remote) Find(ctx context.Context, at Place, rest string) (*Source, error) {
-	return findImage(ctx, at, s.Name()+":"+rest)
+// IsLayout reports whether a directory is an OCI layout.
+func IsLayout(fsys fs.FS) bool {
+	_, err := fs.Stat(fsys, "oci-layout")
+	return err == nil
 }
 
 // Remote returns the reference of an image in a registry, without its scheme.
@@ -39,18 +36,11 @@ func (r Ref) AtDigest(d catalog.Digest) Ref {
 }
 
 // OfImage returns a reference to an image in a registry.
-func OfImage(name string) Ref { return Ref(remote{}.Name() + ":" + name) }
-
-// anImage is what the schemes of images have in common.
-type anImage struct{}
-
-func (anImage) Kind() Kind                 { return Image }
-func (anImage) Prefix(string) string       { return "" }
-func (anImage) Claims(fs.FS) (bool, error) { return false, nil }
+func OfImage(name string) Ref { return Ref(string(registry.Remote) + ":" + name) }
 
 // findImage finds an image by its digest, which is all that an index depends on.
-func findImage(ctx context.Context, at Place, ref string) (*Source, error) {
-	im, err := at.Image(ctx, ref)
+func findImage(ctx context.Context, at Place, r Ref, _ string) (*Source, error) {
+	im, err := at.Image(ctx, string(r))
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +53,8 @@ func findImage(ctx context.Context, at Place, ref string) (*Source, error) {
 
 // findArchive finds an image in a file, whose digest is only known by reading
 // all of it.
-func findArchive(at Place, ref string) (*Source, error) {
-	src, err := registry.ParseSource(ref)
+func findArchive(_ context.Context, at Place, r Ref, _ string) (*Source, error) {
+	src, err := registry.ParseSource(string(r))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +64,7 @@ func findArchive(at Place, ref string) (*Source, error) {
 	}
 	src.Name = file.Path
 	return file.source(src.String(), func(ctx context.Context) (*Catalog, error) {
-		im, err := at.Image(ctx, ref)
+		im, err := at.Image(ctx, string(r))
 		if err != nil {
 			return nil, err
 		}

@@ -10,20 +10,16 @@ import (
 )
 
 // packageManifests is "package-manifests:path": the format before bundles.
-type packageManifests struct{}
+const packageManifests = "package-manifests"
 
-func (packageManifests) Name() string              { return "package-manifests" }
-func (packageManifests) Kind() Kind                { return Other }
-func (packageManifests) Prefix(rest string) string { return rest }
-
-func (packageManifests) Claims(fsys fs.FS) (bool, error) {
+func claimsPackageManifests(fsys fs.FS) (bool, error) {
 	return anyEntry(fsys, func(name string, e fs.DirEntry) bool {
 		return !e.IsDir() && strings.HasSuffix(name, ".package.yaml")
 	})
 }
 
-func (s packageManifests) Find(_ context.Context, at Place, rest string) (*Source, error) {
-	return findDir(at, s, rest, func(c *Catalog) (_ Form, err error) {
+func findPackageManifests(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
+	return findDir(at, packageManifests, rest, func(c *Catalog) (_ Form, err error) {
 		c.FS, err = bundledir.Packages(c.FS)
 		return bundleDirs{c.FS, original}, diag.Below(rest, err)
 	})

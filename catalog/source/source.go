@@ -1,7 +1,7 @@
 // Package source knows every way to name a catalog: as an image, a layout, an
 // archive, a directory or a database. What stands before the colon of
-// "oci:catalogs/prod" is a [Scheme]: each has a file here and a line in the
-// table of [Schemes], and nobody else decides by its name.
+// "oci:catalogs/prod" is a [Scheme]: each is an entry in the table of [Schemes],
+// and nobody else decides by its name.
 //
 // A source is found first ([Find]), which reads no more than it takes to know
 // what it is, and then opened ([Source.Open]). The package does not know what
@@ -19,22 +19,21 @@ import (
 	"github.com/quayside/quayside/catalog/image"
 )
 
-// Scheme is one way to name a catalog. All of its methods but Claims and Find
-// answer without looking at what is named.
-type Scheme interface {
-	// Name is what stands before the colon: "oci-archive".
-	Name() string
-	// Kind says what an argument of this scheme is to a command that takes a
-	// directory or an image.
-	Kind() Kind
-	// Prefix returns what stands before the names of the catalog's files where
-	// they are named as the user does: a directory, or nothing for an image.
-	Prefix(rest string) string
-	// Claims reports whether a directory that is named without a scheme is of
-	// this one. Where several claim it, the first in the table has it.
-	Claims(fsys fs.FS) (bool, error)
-	// Find finds what the rest of a reference names.
-	Find(ctx context.Context, at Place, rest string) (*Source, error)
+// Scheme is one way to name a catalog.
+type Scheme struct {
+	Name string // what stands before the colon: "oci-archive"
+	Kind Kind   // what an argument of this scheme is to a command that takes a directory or an image
+
+	// prefix returns what stands before the names of the catalog's files where
+	// they are named as the user does: a directory. It is nil for an image, where
+	// nothing does.
+	prefix func(rest string) string
+	// claims reports whether a directory that is named without a scheme is of
+	// this one. Where several claim it, the first in the table has it. Nil claims
+	// none.
+	claims func(fsys fs.FS) (bool, error)
+	// find finds what a reference names, behind whose scheme rest stands.
+	find func(ctx context.Context, at Place, r Ref, rest string) (*Source, error)
 }
 
 // Kind says what a source is to a command that knows directories and images.

@@ -204,17 +204,17 @@ func TestSchemes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/catalogs.md")
 	check(t, err)
 	for _, s := range source.Schemes() {
-		ex, ok := all[s.Name()]
+		ex, ok := all[s.Name]
 		if !ok {
-			t.Errorf("%s: no example", s.Name())
+			t.Errorf("%s: no example", s.Name)
 			continue
 		}
-		if !strings.Contains(string(page), "| `"+s.Name()+":") {
-			t.Errorf("%s: not in docs/catalogs.md", s.Name())
+		if !strings.Contains(string(page), "| `"+s.Name+":") {
+			t.Errorf("%s: not in docs/catalogs.md", s.Name)
 		}
-		t.Run(s.Name(), func(t *testing.T) {
+		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			ex.try(t, s.Name())
+			ex.try(t, s.Name)
 		})
 	}
 }
@@ -422,13 +422,13 @@ func TestRefs(t *testing.T) {
 func TestBundles(t *testing.T) {
 	accepted := 0
 	for _, s := range source.Schemes() {
-		text := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {bundle: \"" + s.Name() + ":x\"}\n"
+		text := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {bundle: \"" + s.Name + ":x\"}\n"
 		_, err := subscription.LoadFS(mapped("subscriptions/", map[string]string{"lamp.yaml": text}), subscription.LoadOptions{Paths: []string{"subscriptions"}})
 		if err == nil {
 			accepted++
 		}
-		if err == nil && s.Kind() == source.Other {
-			t.Errorf("a bundle may be %s:, which no bundle is", s.Name())
+		if err == nil && s.Kind == source.Other {
+			t.Errorf("a bundle may be %s:, which no bundle is", s.Name)
 		}
 	}
 	if accepted == 0 {

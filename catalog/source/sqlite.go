@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"io"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/sqlite"
@@ -14,19 +13,14 @@ import (
 
 // database is "sqlite:path": an index database, the format before file-based
 // catalogs.
-type database struct{}
+const database = "sqlite"
 
-func (database) Name() string               { return "sqlite" }
-func (database) Kind() Kind                 { return Other }
-func (database) Prefix(rest string) string  { return filepath.Dir(rest) }
-func (database) Claims(fs.FS) (bool, error) { return false, nil }
-
-func (s database) Find(_ context.Context, at Place, rest string) (*Source, error) {
+func findDatabase(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
 	f, err := at.Lookup(rest)
 	if err != nil {
 		return nil, err
 	}
-	return f.source(s.Name()+":"+f.Path, func(context.Context) (*Catalog, error) {
+	return f.source(database+":"+f.Path, func(context.Context) (*Catalog, error) {
 		return &Catalog{FS: f.FS, Form: inDatabase{f.FS, f.Name}, Digest: func() (catalog.Digest, error) { return digestOf(f.FS, f.Name) }}, nil
 	}), nil
 }

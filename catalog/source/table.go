@@ -4,24 +4,27 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/registry"
 )
 
 // Schemes returns every way to name a catalog, in the order in which messages
 // list them.
 func Schemes() []Scheme {
+	asItIs := func(rest string) string { return rest }
 	return []Scheme{
-		remote{},
-		layout{},
-		layoutArchive{},
-		dockerArchive{},
-		dir{},
-		database{},
-		bundles{},
-		packageManifests{},
+		{Name: string(registry.Remote), Kind: Image, find: findImage},
+		{Name: string(registry.Layout), Kind: Image, find: findImage, claims: func(fsys fs.FS) (bool, error) { return IsLayout(fsys), nil }},
+		{Name: string(registry.LayoutArchive), Kind: Image, find: findArchive},
+		{Name: string(registry.DockerArchive), Kind: Image, find: findArchive},
+		{Name: dir, Kind: Directory, find: findFileBased, prefix: asItIs},
+		{Name: database, find: findDatabase, prefix: filepath.Dir},
+		{Name: bundles, find: findBundles, prefix: asItIs, claims: claimsBundles},
+		{Name: packageManifests, find: findPackageManifests, prefix: asItIs, claims: claimsPackageManifests},
 	}
 }
 
@@ -50,9 +53,9 @@ func (r Ref) Check() error {
 func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
 	name, rest, found := strings.Cut(string(r), ":")
 	all := Schemes()
-	i := slices.IndexFunc(all, func(s Scheme) bool { return s.Name() == name })
+	i := slices.IndexFunc(all, func(s Scheme) bool { return s.Name == name })
 	if i < 0 || !found {
-		return nil, "", false
+		return s, "", false
 	}
 	return all[i], rest, true
 }
@@ -60,16 +63,15 @@ func (r Ref) Scheme() (s Scheme, rest string, ok bool) {
 // Kind returns what the reference names, as [Scheme.Kind] says, and what stands
 // behind its scheme.
 func (r Ref) Kind() (kind Kind, rest string) {
-	if s, rest, ok := r.Scheme(); ok {
-		return s.Kind(), rest
-	}
-	return Other, ""
+	s, rest, _ := r.Scheme()
+	return s.Kind, rest
 }
 
-// Prefix returns what stands before the names of the catalog's files.
+// Prefix returns what stands before the names of the catalog's files where they
+// are named as the user does.
 func (r Ref) Prefix() string {
-	if s, rest, ok := r.Scheme(); ok {
-		return s.Prefix(rest)
+	if s, rest, _ := r.Scheme(); s.prefix != nil {
+		return s.prefix(rest)
 	}
 	return ""
 }
@@ -82,7 +84,7 @@ func Find(ctx context.Context, at Place, r Ref) (*Source, error) {
 	} else if !ok {
 		return nil, fmt.Errorf("source %q: unknown scheme %q (have %s)", r, name, strings.Join(names(), ", "))
 	}
-	return s.Find(ctx, at, rest)
+	return s.find(ctx, at, r, rest)
 }
 
 // Open finds and opens what a reference names. To close the catalog is enough.
@@ -110,21 +112,24 @@ func Open(ctx context.Context, at Place, r Ref) (*Catalog, error) {
 // of the first that claims it, else of a file-based catalog.
 func OfDir(fsys fs.FS, path string) (Ref, error) {
 	for _, s := range Schemes() {
-		ok, err := s.Claims(fsys)
+		if s.claims == nil {
+			continue
+		}
+		ok, err := s.claims(fsys)
 		if err != nil {
 			return "", err
 		}
 		if ok {
-			return Ref(s.Name() + ":" + path), nil
+			return Ref(s.Name + ":" + path), nil
 		}
 	}
-	return Ref(dir{}.Name() + ":" + path), nil
+	return Ref(dir + ":" + path), nil
 }
 
 func names() []string {
 	var out []string
 	for _, s := range Schemes() {
-		out = append(out, s.Name())
+		out = append(out, s.Name)
 	}
 	return out
 }
