@@ -24,15 +24,6 @@ func nameOf(o v1alpha1.ObjectReference) types.NamespacedName {
 type roster struct {
 	mu      sync.Mutex
 	members map[types.NamespacedName]*member
-	by      map[schema.GroupVersionKind]map[types.NamespacedName][]*member // who expects an object; nearly all objects of one member share its list
-}
-
-// except returns the list without m. It does not modify it.
-func except(list []*member, m *member) []*member {
-	if !slices.Contains(list, m) {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(other *member) bool { return other == m })
 }
 
 // member is one Installation. What is not set here is touched by nobody but
@@ -49,10 +40,7 @@ type member struct {
 }
 
 func newRoster() *roster {
-	return &roster{
-		members: map[types.NamespacedName]*member{},
-		by:      map[schema.GroupVersionKind]map[types.NamespacedName][]*member{},
-	}
+	return &roster{members: map[types.NamespacedName]*member{}}
 }
 
 // turn is how an Installation differs from what was noted of it.
@@ -79,9 +67,7 @@ func (r *roster) note(in *v1alpha1.Installation) (*member, turn) {
 	}
 	t.spec = m.generation >= 0
 	before := m.kinds
-	r.unlink(m)
-	m.generation, m.objects = in.Generation, in.Spec.Objects
-	r.link(m)
+	m.generation, m.objects, m.kinds = in.Generation, in.Spec.Objects, kindsIn(in.Spec.Objects)
 	t.more, t.fewer = without(m.kinds, before), append(t.fewer, without(before, m.kinds)...)
 	return m, t
 }
@@ -94,24 +80,27 @@ func (r *roster) forget(name types.NamespacedName) []schema.GroupVersionKind {
 	return r.drop(r.members[name])
 }
 
-// who returns the Installations that expect an object.
+// who returns the Installations that expect an object, sorted. Nothing keeps
+// note of that: an object turns now and then, and they are some hundreds.
 func (r *roster) who(kind schema.GroupVersionKind, object types.NamespacedName) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []types.NamespacedName
-	for _, m := range r.by[kind][object] {
-		out = append(out, m.name)
-	}
-	return out
+	return r.those(func(m *member) bool {
+		return slices.Contains(m.kinds, kind) && slices.ContainsFunc(m.objects, func(o v1alpha1.ObjectReference) bool {
+			return o.Name == object.Name && o.Namespace == object.Namespace && kindOf(o) == kind
+		})
+	})
 }
 
 // whoKind returns the Installations that expect objects of a kind, sorted.
 func (r *roster) whoKind(kind schema.GroupVersionKind) []types.NamespacedName {
+	return r.those(func(m *member) bool { return slices.Contains(m.kinds, kind) })
+}
+
+func (r *roster) those(expect func(*member) bool) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []types.NamespacedName
 	for name, m := range r.members {
-		if slices.Contains(m.kinds, kind) {
+		if expect(m) {
 			out = append(out, name)
 		}
 	}
@@ -135,45 +124,20 @@ func (r *roster) drop(m *member) []schema.GroupVersionKind {
 	if m == nil {
 		return nil
 	}
-	r.unlink(m)
 	delete(r.members, m.name)
 	return m.kinds
 }
 
-func (r *roster) link(m *member) {
-	m.kinds = nil
-	alone := []*member{m}
-	for _, o := range m.objects {
-		kind, name := kindOf(o), nameOf(o)
-		names := r.by[kind]
-		if names == nil {
-			names = map[types.NamespacedName][]*member{}
-			r.by[kind] = names
-		}
-		if others := except(names[name], m); len(others) > 0 {
-			names[name] = slices.Concat(alone, others)
-		} else {
-			names[name] = alone
-		}
-		if !slices.Contains(m.kinds, kind) {
-			m.kinds = append(m.kinds, kind)
+// kindsIn returns the kinds of objects, sorted, each once.
+func kindsIn(objects []v1alpha1.ObjectReference) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, o := range objects {
+		if kind := kindOf(o); !slices.Contains(out, kind) {
+			out = append(out, kind)
 		}
 	}
-	slices.SortFunc(m.kinds, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
-}
-
-func (r *roster) unlink(m *member) {
-	for _, o := range m.objects {
-		kind, name := kindOf(o), nameOf(o)
-		if others := except(r.by[kind][name], m); len(others) > 0 {
-			r.by[kind][name] = others
-			continue
-		}
-		delete(r.by[kind], name)
-		if len(r.by[kind]) == 0 {
-			delete(r.by, kind)
-		}
-	}
+	slices.SortFunc(out, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	return out
 }
 
 // without returns the kinds of a that b has not.
