@@ -32,85 +32,65 @@ type tarFiles struct {
 
 type span struct{ off, size int64 }
 
-// openTar indexes a tar file. One that is compressed is decompressed to a
-// temporary file first, and one of [Client.Files] is copied to one.
+// openTar indexes a tar file. One that is compressed, or of [Client.Files], is
+// copied to a temporary file first, uncompressed.
 func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
-	t := &tarFiles{at: map[string]span{}, link: map[string]string{}}
-	if err := c.openFile(ctx, t, name); err != nil {
+	f, err := c.openFile(name)
+	if err != nil {
 		return nil, fmt.Errorf("opening the archive: %w", err)
 	}
-	if err := c.plain(ctx, t); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading the archive: %w", err), t.Close())
+	t := &tarFiles{at: map[string]span{}, link: map[string]string{}}
+	in := bufio.NewReader(f)
+	head, err := in.Peek(2)
+	packed := bytes.Equal(head, []byte{0x1f, 0x8b}) || bytes.Equal(head, []byte{0x28, 0xb5})
+	if on, disk := f.(*os.File); disk && !packed {
+		t.file = on
+	} else {
+		defer f.Close()
+		t.temp = true
+		if t.file, err = c.temp("archive-"); err != nil {
+			return nil, fmt.Errorf("reading the archive: %w", err)
+		}
+		err = c.unpack(ctx, t.file, in)
 	}
-	if err := t.index(ctx); err != nil {
+	if err == nil {
+		err = t.index(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the archive: %w", err), t.Close())
 	}
 	return t, nil
 }
 
-// openFile opens the file that is a tar file.
-func (c *Client) openFile(ctx context.Context, t *tarFiles, name string) error {
+// openFile opens a regular file, of [Client.Files] or of the disk.
+func (c *Client) openFile(name string) (fs.File, error) {
 	open := func() (fs.File, error) { return os.Open(c.path(name)) }
 	if c.Files != nil {
 		open = func() (fs.File, error) { return c.Files.Open(path.Clean(filepath.ToSlash(name))) }
 	}
 	f, err := open()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		f.Close()
-		return fmt.Errorf("%q is not a regular file", c.path(name))
+		return nil, fmt.Errorf("%q is not a regular file", c.path(name))
 	}
-	if on, disk := f.(*os.File); disk {
-		t.file = on
-		return nil
-	}
-	defer f.Close()
-	if t.file, err = c.temp("archive-"); err != nil {
-		return err
-	}
-	t.temp = true
-	if _, err = io.Copy(t.file, store.Until(ctx, f)); err == nil {
-		_, err = t.file.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		err = errors.Join(err, t.Close())
-	}
-	return err
+	return f, nil
 }
 
-// plain replaces a compressed file by a decompressed copy.
-func (c *Client) plain(ctx context.Context, t *tarFiles) error {
-	head := make([]byte, 2)
-	if _, err := t.file.ReadAt(head, 0); err != nil {
-		return err
-	}
-	if !bytes.Equal(head, []byte{0x1f, 0x8b}) && !bytes.Equal(head, []byte{0x28, 0xb5}) {
-		return nil
-	}
-	packed := *t
-	defer packed.Close()
-	temp, err := c.temp("archive-")
-	if err != nil {
-		return err
-	}
-	t.file, t.temp = temp, true
-	r, err := decompress(bufio.NewReader(packed.file))
+// unpack copies what in holds, uncompressed.
+func (c *Client) unpack(ctx context.Context, to io.Writer, in io.Reader) error {
+	r, err := decompress(in)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	limit := c.Limits.withDefaults().ImageBytes
-	n, err := io.Copy(temp, io.LimitReader(store.Until(ctx, r), limit+1))
+	n, err := io.Copy(to, io.LimitReader(store.Until(ctx, r), limit+1))
 	if err == nil && n > limit {
 		err = fmt.Errorf("more than %d bytes when decompressed", limit)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = temp.Seek(0, io.SeekStart)
 	return err
 }
 
@@ -124,6 +104,9 @@ func (c *Client) temp(prefix string) (*os.File, error) {
 
 // index notes where each file begins.
 func (t *tarFiles) index(ctx context.Context) error {
+	if _, err := t.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
 	tr := tar.NewReader(t.file)
 	for n := 0; ; n++ {
 		h, err := tr.Next()
