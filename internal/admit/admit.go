@@ -8,12 +8,14 @@
 package admit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -62,6 +64,10 @@ type Result struct {
 
 // Fault is one reason to refuse an object.
 type Fault struct{ Field, Message string }
+
+func (f Fault) compare(g Fault) int {
+	return cmp.Or(strings.Compare(f.Field, g.Field), strings.Compare(f.Message, g.Message))
+}
 
 // Value is a field and its value.
 type Value struct {
@@ -159,8 +165,7 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 		return out, nil
 	}
 	if !v.preserve {
-		out.Dropped = pruning.PruneWithOptions(obj, v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-		slices.Sort(out.Dropped)
+		out.Dropped = v.prune(obj)
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj, v.structural)
 	}
 	before := runtime.DeepCopyJSON(obj)
@@ -168,20 +173,21 @@ func (k *Kind) Write(apiVersion string, object map[string]any) (Result, error) {
 	out.Defaulted = filled("", before, obj)
 	out.Rejected, out.Unchecked = v.validate(obj, k.budget)
 	if apiVersion != k.storage && !k.converts {
-		out.Dropped = append(out.Dropped, k.stored.forgets(obj)...)
-		slices.Sort(out.Dropped)
-		out.Dropped = slices.Compact(out.Dropped)
+		// without a conversion only apiVersion changes
+		out.Dropped = append(out.Dropped, k.stored.prune(runtime.DeepCopyJSON(obj))...)
 	}
+	slices.Sort(out.Dropped)
+	out.Dropped = slices.Compact(out.Dropped)
 	return out, nil
 }
 
-// forgets returns the fields that are lost when an object that another version
-// admitted is stored in this one: without conversion only apiVersion changes.
-func (v version) forgets(obj map[string]any) []string {
+// prune takes the fields out of an object that the version does not know, and
+// returns them.
+func (v version) prune(obj map[string]any) []string {
 	if v.preserve || v.structural == nil {
 		return nil
 	}
-	return pruning.PruneWithOptions(runtime.DeepCopyJSON(obj), v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	return pruning.PruneWithOptions(obj, v.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
 // plain copies an object, or the struct of one, into the types that the API
@@ -227,11 +233,6 @@ func inWords(faults field.ErrorList) []Fault {
 		}
 		out = append(out, Fault{Field: name, Message: f.ErrorBody()})
 	}
-	slices.SortFunc(out, func(a, b Fault) int {
-		if a.Field != b.Field {
-			return cmpText(a.Field, b.Field)
-		}
-		return cmpText(a.Message, b.Message)
-	})
+	slices.SortFunc(out, Fault.compare)
 	return slices.Compact(out)
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-func cmpText(a, b string) int { return strings.Compare(a, b) }
-
 // filled returns what after has and before has not, topmost fields only, in
 // the order of fields.
 func filled(at string, before, after any) []Value {

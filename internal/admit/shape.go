@@ -57,7 +57,7 @@ type walk struct {
 
 func (w *walk) sorted() Shape {
 	slices.Sort(w.Unknown)
-	slices.SortFunc(w.Wrong, func(a, b Fault) int { return cmpText(a.Field, b.Field) })
+	slices.SortFunc(w.Wrong, Fault.compare)
 	return w.Shape
 }
 

@@ -26,18 +26,12 @@ const (
 // CallCost returns the cost of a call that has returned.
 func (estimator) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	cost := callCost + length(result)/bytesPerStep
-	switch function {
-	case operators.Equals, operators.NotEquals:
-		cost += comparing(args[0], args[1])
+	if long, ok := mayTakeLong(function); ok {
+		cost += long.cost(args[0], args[1])
 		return &cost
-	case operators.In:
-		cost += seeking(args[0], args[1])
-		return &cost
-	case overloads.StartsWith, overloads.EndsWith:
+	}
+	if function == overloads.StartsWith || function == overloads.EndsWith {
 		args = args[1:]
-	case overloads.Matches:
-		cost += matching(args[0], args[1])
-		return &cost
 	}
 	for _, a := range args {
 		cost += text(a) / bytesPerStep
@@ -109,21 +103,29 @@ type bounded struct {
 	call func(x, y ref.Val) ref.Val
 }
 
-// bound replaces the calls that may take longer than their arguments are long.
-func bound(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	call, ok := i.(interpreter.InterpretableCall)
-	if !ok {
-		return i, nil
-	}
-	switch call.Function() {
+// mayTakeLong returns what a function costs and does that may take longer than
+// its arguments are long; false for any other.
+func mayTakeLong(function string) (bounded, bool) {
+	switch function {
 	case operators.Equals:
-		return bounded{call, comparing, types.Equal}, nil
+		return bounded{cost: comparing, call: types.Equal}, true
 	case operators.NotEquals:
-		return bounded{call, comparing, func(x, y ref.Val) ref.Val { return types.Bool(types.Equal(x, y) != types.True) }}, nil
+		return bounded{cost: comparing, call: func(x, y ref.Val) ref.Val { return types.Bool(types.Equal(x, y) != types.True) }}, true
 	case operators.In:
-		return bounded{call, seeking, contains}, nil
+		return bounded{cost: seeking, call: contains}, true
 	case overloads.Matches:
-		return bounded{call, matching, matches}, nil
+		return bounded{cost: matching, call: matches}, true
+	}
+	return bounded{}, false
+}
+
+// bound replaces the calls that may take long.
+func bound(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if call, ok := i.(interpreter.InterpretableCall); ok {
+		if long, ok := mayTakeLong(call.Function()); ok {
+			long.InterpretableCall = call
+			return long, nil
+		}
 	}
 	return i, nil
 }

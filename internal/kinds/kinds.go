@@ -25,120 +25,69 @@ const ours = "quayside.dev"
 // in a namespace and outside, as far as they can be read back; and whether the
 // group is one. Versions that are no longer served count too.
 func builtin(group string) (namespaced, cluster []string, ok bool) {
-	switch group {
-	case "":
-		namespaced = []string{
-			"ConfigMap", "Endpoints", "Event", "LimitRange", "PersistentVolumeClaim", "Pod", "PodTemplate",
-			"ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount",
-		}
-		cluster = []string{"ComponentStatus", "Namespace", "Node", "PersistentVolume"}
-	case "apps":
-		namespaced = []string{"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}
-	case "batch":
-		namespaced = []string{"CronJob", "Job"}
-	case "autoscaling":
-		namespaced = []string{"HorizontalPodAutoscaler"}
-	case "policy":
-		namespaced, cluster = []string{"PodDisruptionBudget"}, []string{"PodSecurityPolicy"}
-	case "extensions":
-		namespaced = []string{"DaemonSet", "Deployment", "Ingress", "NetworkPolicy", "ReplicaSet"}
-		cluster = []string{"PodSecurityPolicy"}
-	case "rbac.authorization.k8s.io":
-		namespaced, cluster = []string{"Role", "RoleBinding"}, []string{"ClusterRole", "ClusterRoleBinding"}
-	case "networking.k8s.io":
-		namespaced, cluster = []string{"Ingress", "NetworkPolicy"}, []string{"IPAddress", "IngressClass", "ServiceCIDR"}
-	case "storage.k8s.io":
-		namespaced = []string{"CSIStorageCapacity"}
-		cluster = []string{"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"}
-	case "admissionregistration.k8s.io":
-		cluster = []string{
-			"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-			"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
-		}
-	case "certificates.k8s.io":
-		namespaced, cluster = []string{"PodCertificateRequest"}, []string{"CertificateSigningRequest", "ClusterTrustBundle"}
-	case "coordination.k8s.io":
-		namespaced = []string{"Lease", "LeaseCandidate"}
-	case "resource.k8s.io":
-		namespaced = []string{"ResourceClaim", "ResourceClaimTemplate"}
-		cluster = []string{"DeviceClass", "DeviceTaintRule", "ResourcePoolStatusRequest", "ResourceSlice"}
-	case "scheduling.k8s.io":
-		namespaced, cluster = []string{"CompositePodGroup", "PodGroup", "Workload"}, []string{"PriorityClass"}
-	case "discovery.k8s.io":
-		namespaced = []string{"EndpointSlice"}
-	case "events.k8s.io":
-		namespaced = []string{"Event"}
-	case "flowcontrol.apiserver.k8s.io":
-		cluster = []string{"FlowSchema", "PriorityLevelConfiguration"}
-	case "node.k8s.io":
-		cluster = []string{"RuntimeClass"}
-	case "apiextensions.k8s.io":
-		cluster = []string{"CustomResourceDefinition"}
-	case "apiregistration.k8s.io":
-		cluster = []string{"APIService"}
-	case "storagemigration.k8s.io":
-		cluster = []string{"StorageVersionMigration"}
-	case "internal.apiserver.k8s.io":
-		cluster = []string{"StorageVersion"}
-	case "lifecycle.k8s.io":
-		namespaced = []string{"Eviction", "EvictionRequest"}
-	case "authentication.k8s.io", "authorization.k8s.io", "imagepolicy.k8s.io":
-	default:
-		return nil, nil, false
-	}
-	return namespaced, cluster, true
+	kinds, ok := map[string][2]string{
+		"":                             {"ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"},
+		"apps":                         {"ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet", ""},
+		"batch":                        {"CronJob Job", ""},
+		"autoscaling":                  {"HorizontalPodAutoscaler", ""},
+		"policy":                       {"PodDisruptionBudget", "PodSecurityPolicy"},
+		"extensions":                   {"DaemonSet Deployment Ingress NetworkPolicy ReplicaSet", "PodSecurityPolicy"},
+		"rbac.authorization.k8s.io":    {"Role RoleBinding", "ClusterRole ClusterRoleBinding"},
+		"networking.k8s.io":            {"Ingress NetworkPolicy", "IPAddress IngressClass ServiceCIDR"},
+		"storage.k8s.io":               {"CSIStorageCapacity", "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass"},
+		"admissionregistration.k8s.io": {"", "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"},
+		"certificates.k8s.io":          {"PodCertificateRequest", "CertificateSigningRequest ClusterTrustBundle"},
+		"coordination.k8s.io":          {"Lease LeaseCandidate", ""},
+		"resource.k8s.io":              {"ResourceClaim ResourceClaimTemplate", "DeviceClass DeviceTaintRule ResourcePoolStatusRequest ResourceSlice"},
+		"scheduling.k8s.io":            {"CompositePodGroup PodGroup Workload", "PriorityClass"},
+		"discovery.k8s.io":             {"EndpointSlice", ""},
+		"events.k8s.io":                {"Event", ""},
+		"flowcontrol.apiserver.k8s.io": {"", "FlowSchema PriorityLevelConfiguration"},
+		"node.k8s.io":                  {"", "RuntimeClass"},
+		"apiextensions.k8s.io":         {"", "CustomResourceDefinition"},
+		"apiregistration.k8s.io":       {"", "APIService"},
+		"storagemigration.k8s.io":      {"", "StorageVersionMigration"},
+		"internal.apiserver.k8s.io":    {"", "StorageVersion"},
+		"lifecycle.k8s.io":             {"Eviction EvictionRequest", ""},
+		"authentication.k8s.io":        {},
+		"authorization.k8s.io":         {},
+		"imagepolicy.k8s.io":           {},
+	}[group]
+	return strings.Fields(kinds[0]), strings.Fields(kinds[1]), ok
 }
 
 // common lists the kinds without a namespace of groups that many clusters have
 // beside their own.
 func common(group string) []string {
-	switch group {
-	case "snapshot.storage.k8s.io":
-		return []string{"VolumeSnapshotClass", "VolumeSnapshotContent"}
-	case "gateway.networking.k8s.io":
-		return []string{"GatewayClass"}
-	case "cert-manager.io":
-		return []string{"ClusterIssuer"}
-	case "console.openshift.io":
-		return []string{"ConsoleYAMLSample", "ConsoleQuickStart", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin", "ConsoleNotification", "ConsoleExternalLogLink", "ConsoleSample"}
-	case "security.openshift.io":
-		return []string{"SecurityContextConstraints"}
-	case "project.openshift.io":
-		return []string{"Project", "ProjectRequest"}
-	case "user.openshift.io":
-		return []string{"User", "Group", "Identity"}
-	case "oauth.openshift.io":
-		return []string{"OAuthClient"}
-	case "image.openshift.io":
-		return []string{"Image"}
-	case "machineconfiguration.openshift.io":
-		return []string{"MachineConfig", "MachineConfigPool", "KubeletConfig", "ContainerRuntimeConfig"}
-	case "config.openshift.io":
-		return []string{
-			"APIServer", "Authentication", "ClusterOperator", "ClusterVersion", "Console", "DNS", "FeatureGate", "Image", "ImageDigestMirrorSet",
-			"ImageTagMirrorSet", "Infrastructure", "Ingress", "Network", "Node", "OAuth", "OperatorHub", "Project", "Proxy", "Scheduler",
-		}
-	case "operators.coreos.com":
-		return []string{"Operator", "OLMConfig"}
-	case "olm.operatorframework.io":
-		return []string{"ClusterExtension", "ClusterCatalog"}
-	case "external-secrets.io":
-		return []string{"ClusterSecretStore", "ClusterExternalSecret"}
-	case "kyverno.io":
-		return []string{"ClusterPolicy"}
-	case "apiserver.openshift.io":
-		return []string{"APIRequestCount"}
-	case "security.internal.openshift.io":
-		return []string{"RangeAllocation"}
-	}
-	return nil
+	return strings.Fields(map[string]string{
+		"snapshot.storage.k8s.io":           "VolumeSnapshotClass VolumeSnapshotContent",
+		"gateway.networking.k8s.io":         "GatewayClass",
+		"cert-manager.io":                   "ClusterIssuer",
+		"console.openshift.io":              "ConsoleYAMLSample ConsoleQuickStart ConsoleCLIDownload ConsoleLink ConsolePlugin ConsoleNotification ConsoleExternalLogLink ConsoleSample",
+		"security.openshift.io":             "SecurityContextConstraints",
+		"project.openshift.io":              "Project ProjectRequest",
+		"user.openshift.io":                 "User Group Identity",
+		"oauth.openshift.io":                "OAuthClient",
+		"image.openshift.io":                "Image",
+		"machineconfiguration.openshift.io": "MachineConfig MachineConfigPool KubeletConfig ContainerRuntimeConfig",
+		"config.openshift.io":               "APIServer Authentication ClusterOperator ClusterVersion Console DNS FeatureGate Image ImageDigestMirrorSet ImageTagMirrorSet Infrastructure Ingress Network Node OAuth OperatorHub Project Proxy Scheduler",
+		"operators.coreos.com":              "Operator OLMConfig",
+		"olm.operatorframework.io":          "ClusterExtension ClusterCatalog",
+		"external-secrets.io":               "ClusterSecretStore ClusterExternalSecret",
+		"kyverno.io":                        "ClusterPolicy",
+		"apiserver.openshift.io":            "APIRequestCount",
+		"security.internal.openshift.io":    "RangeAllocation",
+	}[group])
 }
 
 // Namespaced reports whether objects of a kind lie in a namespace. Those of a
 // kind that nobody knows do.
 func Namespaced(group, kind string) bool {
-	_, cluster, _ := builtin(group)
-	return !slices.Contains(cluster, kind) && !slices.Contains(common(group), kind)
+	_, cluster, own := builtin(group)
+	if !own {
+		cluster = common(group)
+	}
+	return !slices.Contains(cluster, kind)
 }
 
 // Faults returns why no API server takes an object of that apiVersion and kind,
