@@ -2,12 +2,12 @@ package lockfile
 
 import (
 	"bytes"
-	"cmp"
+	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // ChangeKind says what happened to a pin, a catalog or a declared Namespace.
@@ -42,94 +42,66 @@ type Change struct {
 func Diff(old, new *File) []Change {
 	a, b := old.sorted(), new.sorted()
 	var out []Change
-	each(&out, a.Catalogs, b.Catalogs, compareCatalogs, func(c *Change, x, y *Catalog) {
-		id := cmp.Or(x, y).ID
-		c.Catalog, c.Namespace = &id, id.Namespace
-		if x != nil {
-			c.From, c.Pos, c.At = string(x.Digest), x.Pos, x.Fields
-		}
-		if y != nil {
-			c.To = string(y.Digest)
-		}
-	})
-	each(&out, a.Namespaces, b.Namespaces, compareNamespaces, func(c *Change, x, y *Namespace) {
-		c.Namespace = cmp.Or(x, y).Name
-		if x != nil {
-			c.Pos, c.At = x.Pos, x.Fields
-		}
-	})
-	each(&out, a.Pins, b.Pins, comparePins, func(c *Change, x, y *Pin) {
-		either := cmp.Or(x, y)
-		c.Namespace, c.Package = either.Namespace, either.Package
-		if x != nil {
-			c.From, c.Pos, c.At = x.Version, x.Pos, x.Fields
-		}
-		if y != nil {
-			c.To = y.Version
-		}
-		if c.Kind == Changed && (x.Bundle != y.Bundle || x.Version != y.Version) {
-			c.Kind = Moved
-		}
-	})
+	each(&out, a.Catalogs, b.Catalogs, compareCatalogs)
+	each(&out, a.Namespaces, b.Namespaces, compareNamespaces)
+	each(&out, a.Pins, b.Pins, comparePins)
 	return out
 }
 
+// changing is a block that changes are told of. Its change is its removal.
+type changing interface {
+	block
+	change() Change
+}
+
+func (c Catalog) change() Change {
+	return Change{Kind: Removed, Namespace: c.ID.Namespace, Catalog: &c.ID, From: string(c.Digest), Pos: c.Pos, At: c.Fields}
+}
+
+func (n Namespace) change() Change {
+	return Change{Kind: Removed, Namespace: n.Name, Pos: n.Pos, At: n.Fields}
+}
+
+func (p Pin) change() Change {
+	return Change{Kind: Removed, Namespace: p.Namespace, Package: p.Package, From: p.Version, Pos: p.Pos, At: p.Fields}
+}
+
 // each walks two sorted lists together and appends a change for each item that
-// is in one of them only, or that is not written the same in both. tell says
-// what it is; where there is no partner the other argument is nil.
-func each[T block](out *[]Change, a, b []T, compare func(x, y T) int, tell func(c *Change, x, y *T)) {
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		var c Change
+// is in one of them only, or that is not written the same in both.
+func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
+	for len(a) > 0 || len(b) > 0 {
 		switch {
-		case j == len(b) || i < len(a) && compare(a[i], b[j]) < 0:
-			c.Kind = Removed
-			tell(&c, &a[i], nil)
-			i++
-		case i == len(a) || compare(a[i], b[j]) > 0:
-			c.Kind = Added
-			tell(&c, nil, &b[j])
-			j++
+		case len(b) == 0 || len(a) > 0 && compare(a[0], b[0]) < 0:
+			*out = append(*out, a[0].change())
+			a = a[1:]
+		case len(a) == 0 || compare(a[0], b[0]) > 0:
+			c := b[0].change()
+			*out = append(*out, Change{Kind: Added, Namespace: c.Namespace, Package: c.Package, Catalog: c.Catalog, To: c.From})
+			b = b[1:]
 		default:
-			c = Change{Kind: Changed, Fields: differing(lines(a[i]), lines(b[j]))}
-			tell(&c, &a[i], &b[j])
-			i++
-			j++
-		}
-		if c.Kind == Added || c.Kind == Removed || len(c.Fields) > 0 {
-			*out = append(*out, c)
+			c := a[0].change()
+			c.Kind, c.To, c.Fields = Changed, b[0].change().From, differing(a[0], b[0])
+			if c.Package != "" && (slices.Contains(c.Fields, "bundle") || slices.Contains(c.Fields, "version")) {
+				c.Kind = Moved
+			}
+			if len(c.Fields) > 0 {
+				*out = append(*out, c)
+			}
+			a, b = a[1:], b[1:]
 		}
 	}
 }
 
-// differing returns the names of the top-level fields in which two blocks
-// differ, sorted.
-func differing(a, b []byte) []string {
-	x, y := fieldTexts(a), fieldTexts(b)
+// differing returns the names of the fields that are not written the same in two
+// blocks of one kind, sorted.
+func differing(a, b block) []string {
 	var names []string
-	for name := range x {
-		if x[name] != y[name] {
-			names = append(names, name)
-		}
-	}
-	for name := range y {
-		if _, ok := x[name]; !ok {
-			names = append(names, name)
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for _, f := range yamlnode.Fields(x.Type()) {
+		if !bytes.Equal(field(x, f), field(y, f)) {
+			names = append(names, f.Name)
 		}
 	}
 	slices.Sort(names)
 	return names
-}
-
-// fieldTexts splits a block as Format writes it into its fields.
-func fieldTexts(b []byte) map[string]string {
-	out := map[string]string{}
-	name := ""
-	for line := range bytes.Lines(b) {
-		s := string(line)
-		if len(s) > 2 && s[2] != ' ' && s[2] != '-' {
-			name, _, _ = strings.Cut(s[2:], ":")
-		}
-		out[name] += s
-	}
-	return out
 }

@@ -47,42 +47,49 @@ func section[T block](b *bytes.Buffer, name string, items []T) {
 	b.WriteByte('\n')
 }
 
-// lines returns the fields of a block, two blanks in. Empty ones are left out.
+// lines returns the fields of a block, two blanks in.
 func lines(of block) []byte {
-	var b bytes.Buffer
+	var b []byte
 	v := reflect.ValueOf(of)
 	for _, f := range yamlnode.Fields(v.Type()) {
-		field := v.FieldByIndex(f.Index)
-		if field.IsZero() || (field.Kind() == reflect.Slice || field.Kind() == reflect.Map) && field.Len() == 0 {
-			continue
+		b = append(b, field(v, f)...)
+	}
+	return b
+}
+
+// field returns one field of a block, nothing where it is empty.
+func field(of reflect.Value, f reflect.StructField) []byte {
+	var b bytes.Buffer
+	v := of.FieldByIndex(f.Index)
+	if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+		return nil
+	}
+	fmt.Fprintf(&b, "  %s:", f.Name)
+	switch value := v.Interface().(type) {
+	case bool:
+		b.WriteString(" true\n")
+	case json.RawMessage:
+		must(yamlnode.BlockJSON(&b, value, 2))
+	case map[string]string:
+		b.WriteByte('\n')
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			fmt.Fprintf(&b, "    %s: %s\n", yamlnode.Quote(key), yamlnode.Quote(value[key]))
 		}
-		fmt.Fprintf(&b, "  %s:", f.Name)
-		switch value := field.Interface().(type) {
-		case bool:
-			b.WriteString(" true\n")
-		case json.RawMessage:
-			must(yamlnode.BlockJSON(&b, value, 2))
-		case map[string]string:
-			b.WriteByte('\n')
-			for _, key := range slices.Sorted(maps.Keys(value)) {
-				fmt.Fprintf(&b, "    %s: %s\n", yamlnode.Quote(key), yamlnode.Quote(value[key]))
-			}
-		case []string:
-			b.WriteByte('\n')
-			for _, s := range value {
-				fmt.Fprintf(&b, "  - %s\n", yamlnode.Quote(s))
-			}
-		default:
-			if field.Kind() != reflect.Slice { // a word, or a catalog's identity
-				fmt.Fprintf(&b, " %s\n", yamlnode.Quote(fmt.Sprint(value)))
-				continue
-			}
-			b.WriteByte('\n')
-			for i := range field.Len() {
-				b.WriteString("  - {")
-				members(&b, field.Index(i))
-				b.WriteString("}\n")
-			}
+	case []string:
+		b.WriteByte('\n')
+		for _, s := range value {
+			fmt.Fprintf(&b, "  - %s\n", yamlnode.Quote(s))
+		}
+	default:
+		if v.Kind() != reflect.Slice { // a word, or a catalog's identity
+			fmt.Fprintf(&b, " %s\n", yamlnode.Quote(fmt.Sprint(value)))
+			break
+		}
+		b.WriteByte('\n')
+		for i := range v.Len() {
+			b.WriteString("  - {")
+			members(&b, v.Index(i))
+			b.WriteString("}\n")
 		}
 	}
 	return b.Bytes()
