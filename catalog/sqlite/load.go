@@ -128,7 +128,7 @@ type bundleRow struct {
 // read runs every query but those for the manifests.
 func (l *loader) read() error {
 	for _, step := range []func() error{
-		l.readPackages, l.readBundles, l.readEntries, l.readProperties, l.readDependencies, l.readAPIs, l.readImages, l.readDeprecated,
+		l.readPackages, l.readBundles, l.readEntries, l.readTables, l.readAPIs,
 	} {
 		if err := step(); err != nil {
 			return err

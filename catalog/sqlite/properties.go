@@ -3,6 +3,7 @@ package sqlite
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/olm"
@@ -10,26 +11,41 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 )
 
-// readProperties reads what bundles say of themselves.
-func (l *loader) readProperties() error {
-	if !l.has("properties", "type", "value", "operatorbundle_name") {
-		return nil
-	}
-	return l.each("SELECT DISTINCT operatorbundle_name, type, value FROM properties ORDER BY 1, 2, 3", 3, func(r []string) {
-		if b := l.bundles[r[0]]; b != nil {
-			l.add(b, &b.properties, r[1], r[2])
+// readTables reads what bundles say of themselves and require, as far as the
+// schema has it.
+func (l *loader) readTables() error {
+	for _, t := range []struct {
+		name    string
+		columns []string // behind the bundle's name
+		take    func(b *bundleRow, r []string)
+	}{
+		{"properties", []string{"type", "value"}, func(b *bundleRow, r []string) { l.add(b, &b.properties, r[1], r[2]) }},
+		{"dependencies", []string{"type", "value"}, func(b *bundleRow, r []string) { l.require(b, r[1], r[2]) }},
+		{"related_image", []string{"image"}, func(b *bundleRow, r []string) {
+			if r[1] != "" {
+				b.images = append(b.images, r[1])
+			}
+		}},
+		{"deprecated", nil, func(b *bundleRow, _ []string) { b.deprecated = true }},
+	} {
+		columns := append([]string{"operatorbundle_name"}, t.columns...)
+		if !l.has(t.name, columns...) {
+			continue
 		}
-	})
+		list := strings.Join(columns, ", ")
+		if err := l.ofBundles("SELECT DISTINCT "+list+" FROM "+t.name+" ORDER BY "+list, len(columns), t.take); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// readDependencies reads what bundles require.
-func (l *loader) readDependencies() error {
-	if !l.has("dependencies", "type", "value", "operatorbundle_name") {
-		return nil
-	}
-	return l.each("SELECT DISTINCT operatorbundle_name, type, value FROM dependencies ORDER BY 1, 2, 3", 3, func(r []string) {
+// ofBundles calls take for each row that begins with the name of a bundle that
+// is there.
+func (l *loader) ofBundles(query string, columns int, take func(b *bundleRow, r []string)) error {
+	return l.each(query, columns, func(r []string) {
 		if b := l.bundles[r[0]]; b != nil {
-			l.require(b, r[1], r[2])
+			take(b, r)
 		}
 	})
 }
@@ -81,32 +97,8 @@ func (l *loader) apis(table string, take func(*bundleRow, catalog.GVK)) error {
 	default:
 		return nil
 	}
-	return l.each(query, 4, func(r []string) {
-		if b := l.bundles[r[0]]; b != nil {
-			take(b, catalog.GVK{Group: r[1], Kind: r[2], Version: r[3]})
-		}
-	})
-}
-
-func (l *loader) readImages() error {
-	if !l.has("related_image", "image", "operatorbundle_name") {
-		return nil
-	}
-	return l.each("SELECT DISTINCT operatorbundle_name, image FROM related_image ORDER BY 1, 2", 2, func(r []string) {
-		if b := l.bundles[r[0]]; b != nil && r[1] != "" {
-			b.images = append(b.images, r[1])
-		}
-	})
-}
-
-func (l *loader) readDeprecated() error {
-	if !l.has("deprecated", "operatorbundle_name") {
-		return nil
-	}
-	return l.each("SELECT DISTINCT operatorbundle_name FROM deprecated", 1, func(r []string) {
-		if b := l.bundles[r[0]]; b != nil {
-			b.deprecated = true
-		}
+	return l.ofBundles(query, 4, func(b *bundleRow, r []string) {
+		take(b, catalog.GVK{Group: r[1], Kind: r[2], Version: r[3]})
 	})
 }
 
