@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,7 +55,7 @@ type Change struct {
 // told. Order and source of the catalogs do not matter.
 func Diff(old, new *Catalog) []Change {
 	d := &differ{}
-	pair(old.Packages(), new.Packages(), (*Package).Name, d.packages)
+	parts(d, Change{Part: PartPackage}, old.Packages(), new.Packages(), (*Package).Name, func(*Change) *string { return &d.pkg }, newestDefault, d.packages)
 	return d.changes
 }
 
@@ -64,24 +65,34 @@ type differ struct {
 	pkg     string
 }
 
-// pair calls f for each name that either list has, by name, with nil for what
-// a list has not.
-func pair[T any](old, new []*T, name func(*T) string, f func(a, b *T)) {
+// parts tells of the parts of a kind that one side alone has, by name, and calls
+// both for those that both have. c is what is told of each, but for the name,
+// which goes into a place of it, and what the part is on either side.
+func parts[T any](d *differ, c Change, old, new []*T, name func(*T) string, place func(*Change) *string, is func(*T) string, both func(c Change, a, b *T)) {
 	byName := map[string][2]*T{}
 	for side, list := range [][]*T{old, new} {
 		for _, v := range list {
-			both := byName[name(v)]
-			both[side] = v
-			byName[name(v)] = both
+			sides := byName[name(v)]
+			sides[side] = v
+			byName[name(v)] = sides
 		}
 	}
-	names := make([]string, 0, len(byName))
-	for n := range byName {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	for _, n := range names {
-		f(byName[n][0], byName[n][1])
+	for _, n := range slices.Sorted(maps.Keys(byName)) {
+		a, b := byName[n][0], byName[n][1]
+		c := c
+		*place(&c), c.Kind = n, Added
+		if a != nil {
+			c.From, c.Kind = is(a), Removed
+		}
+		if b != nil {
+			c.To = is(b)
+		}
+		if a != nil && b != nil {
+			both(c, a, b)
+			continue
+		}
+		c.Package = d.pkg
+		d.changes = append(d.changes, c)
 	}
 }
 
@@ -93,34 +104,13 @@ func (d *differ) add(c Change) {
 	}
 }
 
-// gone notes that one side alone has a part, and reports whether that is so.
-func (d *differ) gone(c Change, before, after bool) bool {
-	if before && after {
-		return false
-	}
-	c.Kind, c.Package = Added, d.pkg
-	if before {
-		c.Kind = Removed
-	}
-	d.changes = append(d.changes, c)
-	return true
-}
-
-func (d *differ) packages(a, b *Package) {
-	c := Change{Part: PartPackage}
-	if a != nil {
-		d.pkg, c.From = a.Name(), newestDefault(a)
-	}
-	if b != nil {
-		d.pkg, c.To = b.Name(), newestDefault(b)
-	}
-	if d.gone(c, a != nil, b != nil) {
-		return
-	}
+func (d *differ) packages(_ Change, a, b *Package) {
 	d.add(Change{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
 	d.add(Change{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
-	pair(a.Channels(), b.Channels(), (*Channel).Name, d.channels)
-	pair(a.Bundles(), b.Bundles(), (*Bundle).Name, d.bundles)
+	parts(d, Change{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *Change) *string { return &c.Channel },
+		func(ch *Channel) string { return ch.Head().Name() }, d.channels)
+	parts(d, Change{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *Change) *string { return &c.Bundle },
+		func(b *Bundle) string { return b.Version().String() }, d.bundles)
 }
 
 // newestDefault returns the version at the head of the default channel.
@@ -131,31 +121,11 @@ func newestDefault(p *Package) string {
 	return ""
 }
 
-func (d *differ) channels(a, b *Channel) {
-	c := Change{Part: PartChannel}
-	if a != nil {
-		c.Channel, c.From = a.Name(), a.Head().Name()
-	}
-	if b != nil {
-		c.Channel, c.To = b.Name(), b.Head().Name()
-	}
-	if d.gone(c, a != nil, b != nil) {
-		return
-	}
+func (d *differ) channels(c Change, a, b *Channel) {
 	d.add(Change{Part: PartDeprecation, Channel: c.Channel, From: a.Deprecation(), To: b.Deprecation()})
 	d.add(Change{Part: PartHead, Channel: c.Channel, From: c.From, To: c.To})
-	pair(a.Entries(), b.Entries(), (*Entry).Name, func(x, y *Entry) {
-		c := Change{Part: PartEdges, Channel: c.Channel}
-		if x != nil {
-			c.Bundle, c.From = x.Name(), x.edges()
-		}
-		if y != nil {
-			c.Bundle, c.To = y.Name(), y.edges()
-		}
-		if !d.gone(c, x != nil, y != nil) {
-			d.add(c)
-		}
-	})
+	parts(d, Change{Part: PartEdges, Channel: c.Channel}, a.Entries(), b.Entries(), (*Entry).Name, func(c *Change) *string { return &c.Bundle },
+		(*Entry).edges, func(c Change, _, _ *Entry) { d.add(c) })
 }
 
 // edges says what e replaces and skips.
@@ -174,17 +144,7 @@ func (e *Entry) edges() string {
 	return strings.Join(parts, "; ")
 }
 
-func (d *differ) bundles(a, b *Bundle) {
-	c := Change{Part: PartBundle}
-	if a != nil {
-		c.Bundle, c.From = a.Name(), a.Version().String()
-	}
-	if b != nil {
-		c.Bundle, c.To = b.Name(), b.Version().String()
-	}
-	if d.gone(c, a != nil, b != nil) {
-		return
-	}
+func (d *differ) bundles(c Change, a, b *Bundle) {
 	d.add(Change{Part: PartVersion, Bundle: c.Bundle, From: c.From, To: c.To})
 	d.add(Change{Part: PartDeprecation, Bundle: c.Bundle, From: a.Deprecation(), To: b.Deprecation()})
 	d.add(Change{Part: PartImage, Bundle: c.Bundle, From: a.Image(), To: b.Image()})
