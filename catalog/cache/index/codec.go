@@ -161,19 +161,6 @@ func list[T any](c *codec, l *[]T, each func(*T)) {
 	}
 }
 
-// items writes or reads a list that is never nil.
-func items[T any](c *codec, l *[]T, each func(*T)) {
-	if c.reading {
-		read(c, l, c.next(), each)
-		return
-	}
-	n := len(*l)
-	number(c, &n)
-	for i := range *l {
-		each(&(*l)[i])
-	}
-}
-
 func read[T any](c *codec, l *[]T, size uint64, each func(*T)) {
 	n := c.count(size)
 	out := make([]T, 0, min(n, 1<<16))
@@ -309,7 +296,7 @@ type entry struct {
 }
 
 func (c *codec) directory(packages *[]entry) {
-	items(c, packages, func(e *entry) {
+	list(c, packages, func(e *entry) {
 		c.text(&e.summary.Name)
 		c.place(&e.segment)
 		c.text(&e.summary.DefaultChannel)
@@ -335,11 +322,11 @@ func (c *codec) providers(apis *[]provider[catalog.GVK], labels *[]provider[stri
 			*n = 0
 		}
 	}
-	items(c, apis, func(p *provider[catalog.GVK]) {
+	list(c, apis, func(p *provider[catalog.GVK]) {
 		c.gvk(&p.what)
 		list(c, &p.by, by)
 	})
-	items(c, labels, func(p *provider[string]) {
+	list(c, labels, func(p *provider[string]) {
 		c.text(&p.what)
 		list(c, &p.by, by)
 	})

@@ -262,7 +262,7 @@ func TestOtherKeyOrVersion(t *testing.T) {
 		t.Errorf("another key: error %v", err)
 	}
 	data[len(data)-12]++
-	if _, _, err := ask(data, "key"); err == nil || !strings.Contains(err.Error(), "version 3: want 2") {
+	if _, _, err := ask(data, "key"); err == nil || !strings.Contains(err.Error(), "version 4: want 3") {
 		t.Errorf("another version: error %v", err)
 	}
 }
