@@ -32,17 +32,10 @@ type Ref struct {
 // Digest are the caller's to fill. The error is a diag.List of every fault of
 // every bundle. Symbolic links are not followed.
 func LoadFS(fsys fs.FS) (catalog.Content, error) {
-	var faults diag.List
 	var warnings []diag.Warning
 	byPackage := map[string][]*member{}
-	dirs, err := bundleDirs(fsys)
-	faults.Add(diag.Pos{}, err)
-	for _, dir := range dirs {
-		m, err := load(fsys, dir)
-		if err != nil {
-			faults.Add(diag.Pos{File: dir}, err)
-			continue
-		}
+	members, faults := loadAll(fsys)
+	for _, m := range members {
 		warnings = append(warnings, m.warnings...)
 		byPackage[m.pkg] = append(byPackage[m.pkg], m)
 	}
@@ -64,27 +57,35 @@ func LoadFS(fsys fs.FS) (catalog.Content, error) {
 // every bundle that cannot be read; two directories with the same bundle are
 // one too.
 func Dirs(fsys fs.FS) (map[Ref]string, error) {
-	var faults diag.List
+	members, faults := loadAll(fsys)
+	found := make(map[Ref]string, len(members))
+	for _, m := range members {
+		ref := Ref{m.pkg, m.data.Name}
+		if first, ok := found[ref]; ok {
+			faults.Addf(m.data.Pos, "second bundle %q of package %q: first in %s", ref.Bundle, ref.Package, first)
+			continue
+		}
+		found[ref] = m.dir
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// loadAll reads every bundle in fsys, by directory.
+func loadAll(fsys fs.FS) (members []*member, faults diag.List) {
 	dirs, err := bundleDirs(fsys)
 	faults.Add(diag.Pos{}, err)
-	found := make(map[Ref]string, len(dirs))
 	for _, dir := range dirs {
 		m, err := load(fsys, dir)
 		if err != nil {
 			faults.Add(diag.Pos{File: dir}, err)
 			continue
 		}
-		ref := Ref{m.pkg, m.data.Name}
-		if first, ok := found[ref]; ok {
-			faults.Addf(m.data.Pos, "second bundle %q of package %q: first in %s", ref.Bundle, ref.Package, first)
-			continue
-		}
-		found[ref] = dir
+		members = append(members, m)
 	}
-	if err := faults.Err(); err != nil {
-		return nil, err
-	}
-	return found, nil
+	return members, faults
 }
 
 // Find returns the directory of one bundle. Directories whose path names the
@@ -150,6 +151,7 @@ func bundleDirs(fsys fs.FS) ([]string, error) {
 
 // member is one bundle as it goes into its package.
 type member struct {
+	dir            string
 	pkg            string
 	channels       []string
 	defaultChannel string
@@ -172,7 +174,7 @@ func load(fsys fs.FS, dir string) (*member, error) {
 	csv := b.CSV
 	pos := diag.Pos{File: path.Join(dir, csv.File)}
 	m := &member{
-		pkg: b.Package, channels: b.Channels, defaultChannel: b.DefaultChannel, description: csv.Description,
+		dir: dir, pkg: b.Package, channels: b.Channels, defaultChannel: b.DefaultChannel, description: csv.Description,
 		entry: catalog.EntryData{
 			Name: csv.Name, Replaces: csv.Replaces, Skips: csv.Skips, SkipRange: csv.Annotations["olm.skipRange"], Pos: pos,
 		},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -149,7 +150,7 @@ func (c *conversion) convert(p packageManifest) {
 		case ch.Name == "":
 			c.faults.Addf(p.place(at), "%s.name is missing", at)
 		case versions[ch.CurrentCSV] == nil:
-			c.faults.Addf(p.place(at+".currentCSV"), "%s.currentCSV: no ClusterServiceVersion %q below %s%s", at, ch.CurrentCSV, path.Dir(p.pos.File), meant(ch.CurrentCSV, versions))
+			c.faults.Addf(p.place(at+".currentCSV"), "%s.currentCSV: no ClusterServiceVersion %q below %s%s", at, ch.CurrentCSV, path.Dir(p.pos.File), diag.DidYouMean(ch.CurrentCSV, slices.Sorted(maps.Keys(versions))))
 		default:
 			follow(versions, ch.CurrentCSV, ch.Name)
 		}
@@ -164,18 +165,6 @@ func (p packageManifest) place(field string) diag.Pos {
 		return pos
 	}
 	return p.pos
-}
-
-func meant(name string, versions map[string]*version) string {
-	var names []string
-	for n := range versions {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	if near := diag.Nearest(name, names); len(near) > 0 {
-		return fmt.Sprintf(" (did you mean %q?)", near[0])
-	}
-	return ""
 }
 
 // follow puts the versions into a channel that its head leads to.
