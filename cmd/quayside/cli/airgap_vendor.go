@@ -120,14 +120,13 @@ func (o *vendorOptions) finish(images []registry.VendoredImage, r *registry.Vend
 	for _, im := range images {
 		v.Images = append(v.Images, vendoredImage{im.Name, im.Digest})
 	}
-	err := o.print(v, func(w io.Writer) error {
+	err := o.print(v, func(w io.Writer) {
 		for _, name := range r.Added {
 			fmt.Fprintf(w, "%s %s\n", o.out.sign("+"), inert.Line(name))
 		}
 		for _, name := range r.Removed {
 			fmt.Fprintf(w, "%s %s\n", o.out.sign("-"), inert.Line(name))
 		}
-		return nil
 	})
 	if err != nil {
 		return err

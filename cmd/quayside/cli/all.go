@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 
@@ -68,7 +67,7 @@ func (a *app) everywhere(run func() error) error {
 		v.Environments = append(v.Environments, environmentView{name, code, a.document})
 	}
 	a.all = false
-	if err := a.print(v, func(io.Writer) error { return nil }); err != nil || worst == exitOK {
+	if err := a.print(v, nil); err != nil || worst == exitOK {
 		return err
 	}
 	return told(worst)

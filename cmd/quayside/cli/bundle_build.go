@@ -79,8 +79,5 @@ type builtView struct {
 
 // printBuilt prints the image's reference by digest, for scripts to take up.
 func (a *app) printBuilt(v builtView) error {
-	return a.print(v, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, inert.Line(registry.ByDigest(v.Image, v.Digest)))
-		return err
-	})
+	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(registry.ByDigest(v.Image, v.Digest))) })
 }

@@ -91,14 +91,13 @@ func (a *app) validated(r *validateReport, err error) error {
 	if r.Warnings == nil {
 		r.Warnings = []warningView{}
 	}
-	err = a.print(r, func(w io.Writer) error {
+	err = a.print(r, func(w io.Writer) {
 		for _, v := range r.Faults {
 			fmt.Fprintln(w, v.line(a.out.paint(red, "fault:")))
 		}
 		for _, v := range r.Warnings {
 			fmt.Fprintln(w, v.line(a.out.paint(yellow, "warning:")))
 		}
-		return nil
 	})
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 			changes = append(changes, c)
 		}
 	}
-	if err := o.print(catalogDiffView{before, after, changes}, func(w io.Writer) error { return o.text(w, changes) }); err != nil {
+	if err := o.print(catalogDiffView{before, after, changes}, func(w io.Writer) { o.text(w, changes) }); err != nil {
 		return err
 	}
 	if len(changes) == 0 {
@@ -89,7 +89,7 @@ func (o *catalogDiffOptions) run(ctx context.Context, before, after string) erro
 	return nil
 }
 
-func (o *catalogDiffOptions) text(w io.Writer, changes []catalog.Change) error {
+func (o *catalogDiffOptions) text(w io.Writer, changes []catalog.Change) {
 	last := ""
 	for _, c := range changes {
 		if c.Part == catalog.PartPackage {
@@ -102,7 +102,6 @@ func (o *catalogDiffOptions) text(w io.Writer, changes []catalog.Change) error {
 		}
 		fmt.Fprintf(w, "  %s %s\n", o.sign(c), inert.Line(inWords(c)))
 	}
-	return nil
 }
 
 func (o *catalogDiffOptions) sign(c catalog.Change) string {

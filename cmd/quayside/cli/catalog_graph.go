@@ -52,7 +52,7 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error
 	for i, p := range pkgs {
 		graphs[i] = graph.Of(p, pin)
 	}
-	return o.print(graphView{graphs}, func(w io.Writer) error {
+	return o.print(graphView{graphs}, func(w io.Writer) {
 		for _, g := range graphs {
 			text := g.Text()
 			switch o.output {
@@ -61,11 +61,8 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error
 			case "mermaid":
 				text = g.Mermaid()
 			}
-			if _, err := io.WriteString(w, text); err != nil {
-				return err
-			}
+			fmt.Fprint(w, text)
 		}
-		return nil
 	})
 }
 

@@ -143,20 +143,17 @@ func (o *catalogOptions) printShow(pkgs []*catalog.Package) error {
 	for i, p := range pkgs {
 		views[i] = newPackageView(p)
 	}
-	return o.print(showView{views}, func(w io.Writer) error {
+	return o.print(showView{views}, func(w io.Writer) {
 		for i, v := range views {
 			if i > 0 {
 				fmt.Fprintln(w)
 			}
-			if err := o.showPackage(w, v); err != nil {
-				return err
-			}
+			o.showPackage(w, v)
 		}
-		return nil
 	})
 }
 
-func (o *catalogOptions) showPackage(w io.Writer, v packageView) error {
+func (o *catalogOptions) showPackage(w io.Writer, v packageView) {
 	field := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(w, "%-15s %s\n", name+":", inert.Line(value))
@@ -182,7 +179,6 @@ func (o *catalogOptions) showPackage(w io.Writer, v packageView) error {
 			fmt.Fprintln(w, "  "+inert.Line(e.line()))
 		}
 	}
-	return nil
 }
 
 // line returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".

@@ -8,6 +8,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"strings"
 
@@ -57,6 +58,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 	root.SetArgs(args)
 	err := root.Execute()
 	a.talk.Done()
+	if lost := a.out.failed; lost != nil && !errors.Is(err, lost) {
+		err = errors.Join(err, lost)
+	}
 	if a.document == nil {
 		a.output = outputOf(args) // it may not have come to this
 	}

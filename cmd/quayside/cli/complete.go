@@ -54,38 +54,36 @@ func matching(cmd *cobra.Command, w words, prefix string) ([]string, cobra.Shell
 	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
 }
 
-// quietly opens the workspace for a completion: without a socket.
-func (a *app) quietly() *project.Project {
+// quietly looks at the workspace for a completion: without a socket.
+func (a *app) quietly(look func(*project.Project) error) {
 	a.offline = true
-	p, err := a.open()
-	if err != nil {
-		return nil
+	if p, err := a.open(); err == nil {
+		_ = look(p)
 	}
-	return p
 }
 
-// pins returns what the lock pins, if there is one that can be read.
-func (a *app) pins() []lockfile.Pin {
-	p := a.quietly()
-	if p == nil {
+// ofPins offers what word returns of each pin of the lock.
+func (a *app) ofPins(word func(lockfile.Pin) string) []string {
+	var out []string
+	a.quietly(func(p *project.Project) error {
+		lock, err := p.Lock()
+		if err != nil {
+			return err
+		}
+		for _, pin := range lock.Pins {
+			out = append(out, word(pin))
+		}
 		return nil
-	}
-	lock, err := p.Lock()
-	if err != nil {
-		return nil
-	}
-	return lock.Pins
+	})
+	return out
 }
 
 // pinned offers the operators of the lock: namespace/package, and the package
 // alone once that is how the word begins.
 func (a *app) pinned(_ context.Context, prefix string) []string {
-	var out []string
-	for _, p := range a.pins() {
-		out = append(out, p.Key())
-		if prefix != "" && !strings.Contains(prefix, "/") {
-			out = append(out, p.Package)
-		}
+	out := a.ofPins(lockfile.Pin.Key)
+	if prefix != "" && !strings.Contains(prefix, "/") {
+		out = append(out, a.ofPins(func(p lockfile.Pin) string { return p.Package })...)
 	}
 	return out
 }
@@ -93,13 +91,7 @@ func (a *app) pinned(_ context.Context, prefix string) []string {
 // operators offers the operators of the lock, as many as are wanted.
 func (a *app) operators(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	return matching(cmd, func(context.Context, string) []string {
-		var out []string
-		for _, p := range a.pins() {
-			if !slices.Contains(args, p.Key()) {
-				out = append(out, p.Key())
-			}
-		}
-		return out
+		return slices.DeleteFunc(a.ofPins(lockfile.Pin.Key), func(key string) bool { return slices.Contains(args, key) })
 	}, prefix)
 }
 
@@ -112,10 +104,10 @@ func (a *app) versions(ctx context.Context, prefix string) []string {
 	}
 	pkg := key[strings.LastIndex(key, "/")+1:]
 	var out []string
-	a.browse(ctx, func(sh *cache.Shelf) {
+	a.browse(ctx, func(sh *cache.Shelf) error {
 		x, err := sh.Pick(ctx, cache.Only(pkg))
 		if err != nil {
-			return
+			return err
 		}
 		for _, c := range x.Catalogs() {
 			if p, ok := c.Package(pkg); ok {
@@ -124,6 +116,7 @@ func (a *app) versions(ctx context.Context, prefix string) []string {
 				}
 			}
 		}
+		return nil
 	})
 	return out
 }
@@ -131,73 +124,63 @@ func (a *app) versions(ctx context.Context, prefix string) []string {
 // packages offers the packages of the catalogs.
 func (a *app) packages(ctx context.Context, _ string) []string {
 	var out []string
-	a.browse(ctx, func(sh *cache.Shelf) {
+	a.browse(ctx, func(sh *cache.Shelf) error {
 		found, err := sh.Search(ctx, nil)
-		if err != nil {
-			return
-		}
 		for _, p := range found {
 			out = append(out, p.Name)
 		}
+		return err
 	})
 	return out
 }
 
-// declared returns the workspace and its catalogs, nil where they cannot be read.
-func (a *app) declared() (*project.Project, []cache.Catalog) {
-	p := a.quietly()
-	if p == nil {
-		return nil, nil
-	}
-	set, err := p.Declarations()
-	if err != nil {
-		return nil, nil
-	}
-	return p, p.Catalogs(set)
+// declared looks at the workspace and its catalogs.
+func (a *app) declared(look func(*project.Project, []cache.Catalog) error) {
+	a.quietly(func(p *project.Project) error {
+		set, err := p.Declarations()
+		if err != nil {
+			return err
+		}
+		return look(p, p.Catalogs(set))
+	})
 }
 
-// browse opens the catalogs as far as they are here.
-func (a *app) browse(ctx context.Context, look func(*cache.Shelf)) {
-	p, catalogs := a.declared()
-	if p == nil {
-		return
-	}
-	locked, err := p.Lock()
-	if err != nil {
-		locked = nil
-	}
-	sh, err := p.Shelf(ctx, catalogs, locked, false)
-	if err != nil {
-		return
-	}
-	defer sh.Close()
-	look(sh)
+// browse looks into the catalogs as far as they are here.
+func (a *app) browse(ctx context.Context, look func(*cache.Shelf) error) {
+	a.declared(func(p *project.Project, catalogs []cache.Catalog) error {
+		locked, _ := p.Lock() // without it, what a tag stands for is not known
+		sh, err := p.Shelf(ctx, catalogs, locked, false)
+		if err != nil {
+			return err
+		}
+		defer sh.Close()
+		return look(sh)
+	})
 }
 
 // catalogs offers the names of the catalogs.
 func (a *app) catalogs(context.Context, string) []string {
 	var out []string
-	_, catalogs := a.declared()
-	for _, c := range catalogs {
-		out = append(out, c.ID.String())
-	}
+	a.declared(func(_ *project.Project, catalogs []cache.Catalog) error {
+		for _, c := range catalogs {
+			out = append(out, c.ID.String())
+		}
+		return nil
+	})
 	return out
 }
 
 // overlays offers the names of the clusters.
 func (a *app) overlays(context.Context, string) []string {
-	p := a.quietly()
-	if p == nil {
+	var out []string
+	a.quietly(func(p *project.Project) error {
+		out = p.Clusters()
 		return nil
-	}
-	return p.Clusters()
+	})
+	return out
 }
 
 // namespaces offers the install namespaces of the lock.
 func (a *app) namespaces(context.Context, string) []string {
-	var out []string
-	for _, p := range a.pins() {
-		out = append(out, p.Namespace)
-	}
-	return out
+	return a.ofPins(func(p lockfile.Pin) string { return p.Namespace })
 }

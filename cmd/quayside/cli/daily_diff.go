@@ -204,14 +204,11 @@ var errDiffers = errors.New("differs")
 
 // printDiff writes a report in the format that was asked for.
 func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
-	return o.print(r.Document(), func(w io.Writer) error {
-		data, err := o.formatDiff(c, r)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(data)
+	data, err := o.formatDiff(c, r)
+	if err != nil {
 		return err
-	})
+	}
+	return o.print(r.Document(), func(w io.Writer) { fmt.Fprintf(w, "%s", data) })
 }
 
 func (o *diffOptions) formatDiff(c *state.Comparison, r *diff.Report) ([]byte, error) {
@@ -222,8 +219,10 @@ func (o *diffOptions) formatDiff(c *state.Comparison, r *diff.Report) ([]byte, e
 		return diff.SARIF(r, c.InRepo(project.LockFile))
 	case "html":
 		return diff.HTML(r)
-	default:
+	case "text":
 		return diff.Text(r, o.out.color), nil
+	default:
+		return nil, nil // a document
 	}
 }
 
@@ -251,9 +250,7 @@ func (o *diffOptions) printText(ctx context.Context, c *state.Comparison) error 
 			if f.After == "" {
 				to = "/dev/null"
 			}
-			if _, err := fmt.Fprint(o.out, o.paintDiff(udiff.Unified(from, to, f.Before, f.After))); err != nil {
-				return err
-			}
+			fmt.Fprint(o.out, o.paintDiff(udiff.Unified(from, to, f.Before, f.After)))
 		}
 	}
 	if o.exitZero {

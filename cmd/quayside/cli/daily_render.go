@@ -91,9 +91,8 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = o.print(r, func(w io.Writer) error {
+	err = o.print(r, func(w io.Writer) {
 		o.printChanges(w, r)
-		return nil
 	})
 	if err == nil && o.check {
 		err = r.differs()

@@ -160,7 +160,7 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 	}
 	r.finish(err)
 	r.Warnings = r.warnings
-	return errors.Join(err, o.print(r, func(io.Writer) error { return nil }))
+	return errors.Join(err, o.print(r, nil))
 }
 
 func (o *resolveOptions) run(cmd *cobra.Command) error {
@@ -244,7 +244,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 			return err
 		}
 	}
-	err = o.print(report, func(w io.Writer) error { return o.printReport(w, report) })
+	err = o.print(report, func(w io.Writer) { o.printReport(w, report) })
 	return errors.Join(err, res.Failed)
 }
 
@@ -278,19 +278,16 @@ func warningViews(lists ...[]diag.Warning) []warningView {
 }
 
 func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveReport {
-	r := &resolveReport{
+	return &resolveReport{
 		Lock: project.LockFile, Changes: append([]project.Change{}, res.Changes...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
 		Warnings: warningViews(in.Declared.Warnings, res.Warnings), Pins: res.Pins,
 	}
-	return r
 }
 
 // printReport prints one line for each change.
-func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) error {
+func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	for _, c := range r.Changes {
-		if _, err := fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String())); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String()))
 	}
 	switch {
 	case r.Written:
@@ -300,7 +297,6 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) error {
 	case len(r.Changes) > 0 && r.Proposed == nil:
 		o.talk.Note("nothing is written: --keep-going locks the %s above", diag.Count(len(r.Changes), "change"))
 	}
-	return nil
 }
 
 // proposal is a branch with one commit, for a pull request.

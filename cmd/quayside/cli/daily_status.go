@@ -125,7 +125,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := o.print(view, func(io.Writer) error { return view.write(o.out) }); err != nil {
+	if err := o.print(view, func(io.Writer) { view.write(o.out) }); err != nil {
 		return err
 	}
 	return o.verdict(view)

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -68,23 +67,15 @@ func newStatusView(c *live.Cluster, want *look.Expected, got *look.Seen) *status
 }
 
 // write prints the tables, with an empty line between them.
-func (v *statusView) write(term *terminal) error {
-	first := true
+func (v *statusView) write(term *terminal) {
+	between := ""
 	for _, section := range []*table{v.operators(), v.remarks(), v.custom(), v.objects(), v.images()} {
-		if len(section.rows) == 0 {
-			continue
-		}
-		if !first {
-			if _, err := io.WriteString(term, "\n"); err != nil {
-				return err
-			}
-		}
-		first = false
-		if err := section.write(term); err != nil {
-			return err
+		if len(section.rows) > 0 {
+			fmt.Fprint(term, between)
+			section.write(term)
+			between = "\n"
 		}
 	}
-	return nil
 }
 
 func (v *statusView) operators() *table {

@@ -60,11 +60,10 @@ func (o *verifyOptions) run(ctx context.Context) error {
 	compared, err := o.verify(ctx, tree, r)
 	r.finish(err)
 	r.Warnings = append(r.warnings, r.Warnings...)
-	return errors.Join(err, o.print(r, func(w io.Writer) error {
+	return errors.Join(err, o.print(r, func(w io.Writer) {
 		if compared {
 			tree.printChanges(w, &r.renderReport)
 		}
-		return nil
 	}))
 }
 

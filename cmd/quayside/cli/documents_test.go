@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +29,7 @@ func documented() map[string][]string {
 		"catalog-search":   {"catalog search database", "catalog search nothing-like-it"},
 		"catalog-show":     {"catalog show etcd", "catalog show nothing"},
 		"catalog-validate": {"catalog validate catalog-src", "catalog validate subscriptions"},
-		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees rendered catalog-src", "diff --hops 0 --upgrade"},
+		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"feed":             {"feed"},
 		"images":           {"images", "images --inspect"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --dry-run", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
@@ -82,6 +84,29 @@ func TestDocuments(t *testing.T) {
 		}
 	})
 }
+
+// TestNothingIsLostInSilence has a full disk behind standard output.
+func TestNothingIsLostInSilence(t *testing.T) {
+	dir := quickstart(t)
+	for _, line := range []string{
+		"catalog list", "catalog show etcd", "catalog graph vault", "catalog graph vault -o dot",
+		"catalog validate catalog-src -o json", "images", "images -o yaml", "images -o imageset", "outdated", "render --stdout", "tree", "why vault",
+		"why-not vault", "version", "--version", "--help", "schema", "schema lock", "completion bash", "feed",
+		"diff --trees DIR/rendered DIR/rendered", "diff --trees DIR/rendered DIR/catalog-src --text", "images --all",
+	} {
+		var stderr bytes.Buffer
+		args := append([]string{"-C", dir}, strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
+		code := cli.Main(args, nil, full{}, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()})
+		if code != 2 || strings.Count(stderr.String(), "error: no space left on device\n") != 1 {
+			t.Errorf("quayside %s: exit code %d\n%s", line, code, &stderr)
+		}
+	}
+}
+
+// full is a device that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 const nowhere = `apiVersion: quayside.dev/v1alpha1
 kind: Subscription

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,7 @@ func (a *app) report(err error) int {
 	if a.document == nil {
 		f := newFailure()
 		f.add(err)
-		if err := a.print(f, func(io.Writer) error { return nil }); err != nil {
+		if err := a.print(f, nil); err != nil {
 			a.printError(err)
 		}
 	}
@@ -121,12 +120,9 @@ func positioned(err error) bool {
 
 // notFound says that there is no name, and what it may have been meant for.
 func notFound(kind, name string, have []string) error {
-	switch near := diag.Nearest(name, have); {
-	case len(near) > 0:
-		return fmt.Errorf("no %s %q (did you mean %s?)", kind, name, strings.Join(near, ", "))
-	case len(have) > 0 && len(have) <= 10:
-		return fmt.Errorf("no %s %q (have %s)", kind, name, strings.Join(have, ", "))
-	default:
-		return fmt.Errorf("no %s %q", kind, name)
+	hint := diag.DidYouMean(name, have)
+	if hint == "" && len(have) > 0 && len(have) <= 10 {
+		hint = fmt.Sprintf(" (have %s)", strings.Join(have, ", "))
 	}
+	return fmt.Errorf("no %s %q%s", kind, name, hint)
 }

@@ -15,10 +15,7 @@ import (
 
 // printText prints v, as this text where text is asked for.
 func (a *app) printText(v any, text string) error {
-	return a.print(v, func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.TrimSuffix(text, "\n")+"\n")
-		return err
-	})
+	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, strings.TrimSuffix(text, "\n")) })
 }
 
 // operatorArg reads "[namespace/]package" and, where it is allowed,

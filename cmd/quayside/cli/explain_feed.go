@@ -144,13 +144,10 @@ func addFeed(t *filetree.Tree, name string, f feedFile) error {
 
 func (o *feedOptions) finish(want *filetree.Tree, changes []filetree.Change) error {
 	v := feedView{o.to, want.Len(), append([]filetree.Change{}, changes...)}
-	return o.print(v, func(w io.Writer) error {
+	return o.print(v, func(w io.Writer) {
 		for _, c := range v.Changes {
-			if _, err := fmt.Fprintf(w, "%s %s\n", c.Kind.Sign(), inert.Line(c.Path)); err != nil {
-				return err
-			}
+			fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Kind.Sign()), inert.Line(c.Path))
 		}
 		o.talk.Note("%s holds %s, %d changed", v.Directory, diag.Count(v.Files, "file"), len(v.Changes))
-		return nil
 	})
 }

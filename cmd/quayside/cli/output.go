@@ -59,9 +59,9 @@ func complete(cmd *cobra.Command, flag string, words []string) {
 	}
 }
 
-// print writes v as -o says; text is called for whatever is no document. With
-// --all, documents are printed together at the end.
-func (a *app) print(v any, text func(w io.Writer) error) error {
+// print writes v as -o says; text, which may be nil, is called for whatever is no
+// document. With --all, documents are printed together at the end.
+func (a *app) print(v any, text func(w io.Writer)) error {
 	a.document = v
 	if a.all && (a.output == "json" || a.output == "yaml") {
 		return nil
@@ -80,13 +80,16 @@ func (a *app) print(v any, text func(w io.Writer) error) error {
 		_, err = a.out.Write(data)
 		return err
 	default:
-		return text(a.out)
+		if text != nil {
+			text(a.out)
+		}
+		return nil
 	}
 }
 
 // printTable is print for what is a table as text.
 func (a *app) printTable(v any, t *table) error {
-	return a.print(v, func(io.Writer) error { return t.write(a.out) })
+	return a.print(v, func(io.Writer) { t.write(a.out) })
 }
 
 // failure is what a command that fails prints in place of its document.

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"io"
+	"fmt"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -31,9 +31,12 @@ func (t *table) add(cells ...string) {
 func (t *table) paint(color string) { t.colors[len(t.colors)-1] = color }
 
 // write prints the table to the device that term describes.
-func (t *table) write(term *terminal) error {
+func (t *table) write(term *terminal) {
 	if !term.tty {
-		return t.writePlain(term)
+		for _, row := range t.rows {
+			fmt.Fprintln(term, strings.Join(row, "\t"))
+		}
+		return
 	}
 	head := make([]string, len(t.head))
 	for i, h := range t.head {
@@ -49,28 +52,14 @@ func (t *table) write(term *terminal) error {
 	if t.uncut {
 		limit = math.MaxInt
 	}
-	if _, err := io.WriteString(term, term.paint(bold, aligned(head, widths, limit))+"\n"); err != nil {
-		return err
-	}
+	fmt.Fprintln(term, term.paint(bold, aligned(head, widths, limit)))
 	for i, row := range t.rows {
 		line := aligned(row, widths, limit)
 		if t.colors[i] != "" {
 			line = term.paint(t.colors[i], line)
 		}
-		if _, err := io.WriteString(term, line+"\n"); err != nil {
-			return err
-		}
+		fmt.Fprintln(term, line)
 	}
-	return nil
-}
-
-func (t *table) writePlain(w io.Writer) error {
-	for _, row := range t.rows {
-		if _, err := io.WriteString(w, strings.Join(row, "\t")+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // aligned pads each cell but the last to its column's width and cuts the line

@@ -18,8 +18,18 @@ type terminal struct {
 	io.Writer           // takes any text: see inert.Writer
 	device    io.Writer // takes what is to reach it as it is
 	tty       bool
-	width     int  // columns; 0 where there is no terminal
-	color     bool // only on a terminal, and not against NO_COLOR
+	width     int   // columns; 0 where there is no terminal
+	color     bool  // only on a terminal, and not against NO_COLOR
+	failed    error // why something could not be written: asked for at the end
+}
+
+// Write takes any text, and keeps the first error.
+func (t *terminal) Write(p []byte) (int, error) {
+	n, err := t.Writer.Write(p)
+	if t.failed == nil {
+		t.failed = err
+	}
+	return n, err
 }
 
 func newTerminal(w io.Writer, env environment) *terminal {

@@ -29,10 +29,7 @@ type versionView struct {
 
 func (a *app) printVersion() error {
 	v := versionView{a.version, runtime.Version(), platform()}
-	return a.print(v, func(w io.Writer) error {
-		_, err := io.WriteString(w, a.versionLine())
-		return err
-	})
+	return a.print(v, func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
 }
 
 // versionLine is what 'version' and --version print.
