@@ -72,6 +72,7 @@ type Pin struct {
 	Replaces        string                 `json:"replaces" doc:"The bundle that this one took the place of."`
 	Skipped         []string               `json:"skipped" form:"nonempty" doc:"Bundles passed over on the way here, oldest first."`
 	RemainingHops   []string               `json:"remainingHops" form:"nonempty" doc:"Bundles up to the head that can be reached, nearest first."`
+	HeldBack        HeldBack               `json:"heldBack" form:"enum=approval|hold|downgrade|stranded|dropped|installMode|clusterVersion|conflict" doc:"Why an upgrade of everything would leave it where it is. Absent where it would move, or need not."`
 	Config          json.RawMessage        `json:"config" doc:"As spec.config of OLM's Subscription."`
 	RequestedBy     []Request              `json:"requestedBy" doc:"Why the package is pinned."`
 	RelatedImages   []catalog.RelatedImage `json:"relatedImages" doc:"Every image that the bundle needs, by digest."`
@@ -80,6 +81,22 @@ type Pin struct {
 	Pos             diag.Pos               `json:"-"`
 	Fields          diag.Fields            `json:"-"`
 }
+
+// HeldBack is what keeps a pin from its next hop, or from the head of its channel.
+type HeldBack string
+
+// What an operator waits for: the declaration, then the catalogs, then the cluster
+// and the other operators.
+const (
+	HeldByApproval    HeldBack = "approval"       // Manual: only an upgrade that names it moves it
+	HeldByHold        HeldBack = "hold"           // its declaration says so
+	HeldByVersions    HeldBack = "downgrade"      // the only way on goes down
+	HeldByCatalog     HeldBack = "stranded"       // no edge leads on, or its channel or package is no longer there
+	HeldByDrop        HeldBack = "dropped"        // likewise, and its catalog no longer has the version
+	HeldByInstallMode HeldBack = "installMode"    // the next one does not support what its OperatorGroup wants
+	HeldByCluster     HeldBack = "clusterVersion" // the next one does not run on that version of the cluster
+	HeldByConflict    HeldBack = "conflict"       // the next one does not go together with something else
+)
 
 // Request is one reason why a package is pinned: a declaration such as
 // "my-etcd/etcd", or a pin and what it requires, as in "olm.gvk.required

@@ -56,7 +56,7 @@ func (w *world) manner(s *want) (manner, string) {
 		return moveIt, ""
 	}
 	if s.approval == subscription.Manual {
-		return fixIt, "its approval is Manual: name it with --upgrade=" + s.ns + "/" + s.pkg
+		return fixIt, "its approval is Manual: only --upgrade=" + s.ns + "/" + s.pkg + " moves it"
 	}
 	if w.opt.Upgrade {
 		return moveIt, ""

@@ -116,7 +116,7 @@ func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Op
 func toldByEntry() []string { return unheld()[1:] }
 
 func unheld() []string {
-	return []string{"bundle", "channel", "image", "properties", "relatedImages", "remainingHops", "version"}
+	return []string{"bundle", "channel", "heldBack", "image", "properties", "relatedImages", "remainingHops", "version"}
 }
 
 type checker struct {
@@ -142,10 +142,13 @@ func (c *checker) compare(change lockfile.Change) {
 		return
 	}
 	var sure, unsure []string
+	_, read := c.x.Catalog(id)
 	for _, f := range change.Fields {
-		if !c.stands[id] && slices.Contains(doubtful, f) {
+		switch {
+		case f == "heldBack" && !read: // confirm says so
+		case !c.stands[id] && slices.Contains(doubtful, f), f == "heldBack" && !whole(c.x, c.lock):
 			unsure = append(unsure, f)
-		} else {
+		default:
 			sure = append(sure, f)
 		}
 	}
@@ -153,9 +156,11 @@ func (c *checker) compare(change lockfile.Change) {
 		c.Stale = append(c.Stale, r.About(sure, change.At, change.Pos))
 	}
 	if len(unsure) > 0 {
-		r.Text = "is not what its catalog says now, which has changed since"
-		if change.Catalog != nil {
+		switch r.Text = "is not what its catalog says now, which has changed since"; {
+		case change.Catalog != nil:
 			r.Text = "has changed since"
+		case c.stands[id]:
+			r.Text = "is not what all catalogs together say now, of which the lock does not have each as it is"
 		}
 		c.Unchecked = append(c.Unchecked, r.About(unsure, change.At, change.Pos))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/resolve/internal/solve"
@@ -20,6 +21,8 @@ type Conflict struct {
 	Chain         []Link   `json:"chain"`         // who asks for what, root first
 	Changes       []Change `json:"changes"`       // what resolves it, each by itself, tried; the least invasive first
 	Tried         int      `json:"tried"`         // how many changes were
+
+	Waits []catalog.ID `json:"-"` // the catalogs that could not be read and that its subscriptions need
 }
 
 // Link is one line of a chain.
@@ -140,6 +143,7 @@ func (t *teller) conflict() *Conflict {
 		if by, ok := x.cause.(asking); ok {
 			c.Subscriptions = append(c.Subscriptions, by.want.key())
 			c.At = cmp.Or(c.At, by.where())
+			c.Waits = append(c.Waits, t.b.w.waits(by.want)...)
 		}
 	}
 	slices.Sort(c.Subscriptions)

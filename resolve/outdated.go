@@ -11,19 +11,20 @@ import (
 
 // Age says how far one pin is behind its catalog.
 type Age struct {
-	Namespace    string        `json:"namespace"`
-	Package      string        `json:"package"`
-	Subscription string        `json:"subscription"`
-	Channel      string        `json:"channel,omitempty"`
-	Pinned       string        `json:"pinned"`              // version
-	Next         string        `json:"next,omitempty"`      // version one hop away; empty: none
-	Reachable    string        `json:"reachable,omitempty"` // version at the end of the way; empty: none
-	Hops         int           `json:"hops"`                // to Reachable
-	Head         string        `json:"head,omitempty"`      // version at the head of the channel
-	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval, a conflict, no edge
-	Dropped      string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
-	Others       []ChannelHead `json:"others"`              // the other channels, default first
-	Deprecated   []string      `json:"deprecated"`          // messages for the package, channel and bundle
+	Namespace    string            `json:"namespace"`
+	Package      string            `json:"package"`
+	Subscription string            `json:"subscription"`
+	Channel      string            `json:"channel,omitempty"`
+	Pinned       string            `json:"pinned"`              // version
+	Next         string            `json:"next,omitempty"`      // version one hop away; empty: none
+	Reachable    string            `json:"reachable,omitempty"` // version at the end of the way; empty: none
+	Hops         int               `json:"hops"`                // to Reachable
+	Head         string            `json:"head,omitempty"`      // version at the head of the channel
+	Stays        string            `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval, a conflict, no edge
+	HeldBack     lockfile.HeldBack `json:"heldBack,omitempty"`  // the same in a word
+	Dropped      string            `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
+	Others       []ChannelHead     `json:"others"`              // the other channels, default first
+	Deprecated   []string          `json:"deprecated"`          // messages for the package, channel and bundle
 }
 
 // ChannelHead is the newest version of a channel.
@@ -38,19 +39,9 @@ func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
 // Outdated returns the age of every pin, by namespace and package, with what holds
 // each back when everything is to move.
 func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) []Age {
-	opt.Upgrade, opt.From, opt.Named = true, nil, nil
-	w := newWorld(x, decl, opt)
+	w := newWorld(x, decl, moving(opt))
 	w.quiet = true
-	st := w.stateBefore(lock)
-	held := map[*want]string{}
-	if r, err := w.round(st, lock); err == nil {
-		for _, root := range r.b.roots {
-			if root.want != nil && root.want.current != nil {
-				_, why := w.held(r, root)
-				_, held[root.want], _ = strings.Cut(why, ": ") // what is offered stands in Next
-			}
-		}
-	}
+	st, holds := w.holds(lock)
 	var out []Age
 	for _, p := range lock.Pins {
 		a := Age{
@@ -60,7 +51,9 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
 				w.age(&a, s)
-				a.Stays = cmp.Or(held[s], a.Stays)
+				h := holds[s]
+				_, why, _ := strings.Cut(w.sentence(s, h, lock), ": ") // what is offered stands in Next
+				a.HeldBack, a.Stays = h.by, cmp.Or(why, a.Stays)
 				a.Dropped = w.dropped(s.current)
 				break
 			}

@@ -213,6 +213,47 @@ func TestOwnResultStays(t *testing.T) {
 	})
 }
 
+// TestWhatIsHeldBackStays upgrades everything: what the lock says is held back stays,
+// and what has hops before it and is not moves.
+func TestWhatIsHeldBackStays(t *testing.T) {
+	stayed, moved := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		u, opt := drawUniverse(t), drawOptions(t)
+		x := u.index(t)
+		for i := range u.decl.Subscriptions {
+			s := &u.decl.Subscriptions[i]
+			for _, c := range x.Having(s.Package) {
+				p, _ := c.Package(s.Package)
+				if b := rapid.SampledFrom(p.Bundles()).Draw(t, "starts at"); !b.Deprecated() {
+					s.StartingCSV = b.Name()
+				}
+			}
+		}
+		opt.Upgrade, opt.Hops = false, 1
+		first := mustResolve(t, x, &u.decl, nil, opt)
+		if len(first.Conflicts) > 0 {
+			return
+		}
+		opt.Upgrade = true
+		next := mustResolve(t, x, &u.decl, first.Lock, opt)
+		for _, p := range first.Lock.Pins {
+			switch q, _ := next.Lock.Pin(p.Namespace, p.Package); {
+			case p.HeldBack != "" && q.Bundle != p.Bundle:
+				t.Fatalf("%s is held back (%s), and moved from %s to %s", p.Key(), p.HeldBack, p.Bundle, q.Bundle)
+			case p.HeldBack == "" && len(p.RemainingHops) > 0 && q.Bundle == p.Bundle:
+				t.Fatalf("%s stays at %s before %s, and nothing is said to hold it back", p.Key(), p.Bundle, p.RemainingHops)
+			case p.HeldBack != "":
+				stayed++
+			case q.Bundle != p.Bundle:
+				moved++
+			}
+		}
+	})
+	if stayed == 0 || moved == 0 {
+		t.Errorf("%d stayed, %d moved: the test shows nothing", stayed, moved)
+	}
+}
+
 func TestAllHopsEndWhereNothingChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)

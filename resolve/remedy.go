@@ -131,6 +131,17 @@ func (d dispute) prove(most int, solves func([]remedy) bool) {
 	d.Changes = append(d.Changes, given...)
 }
 
+// takes returns the bundle that is pinned of an operator with the remedies, or "".
+func (t trial) takes(of Target, rs ...remedy) string {
+	w, prev := t.with(rs)
+	res, err := w.resolve(prev)
+	if err != nil {
+		return ""
+	}
+	p, _ := res.Partial.Pin(of.Namespace, of.Package)
+	return p.Bundle
+}
+
 // solves reports whether what is resolved has a solution with the remedies.
 func (t trial) solves(rs []remedy) bool {
 	w, prev := t.with(rs)

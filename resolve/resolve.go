@@ -20,14 +20,14 @@
 //	 3 chance becomes a rule            builder.inOrder, world.catalogs, world.providers
 //	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space, world.reportBadRanges
 //	 5 versions do not go down          world.upgrades, world.cannotSucceed
-//	 6 silence is broken                world.reportRound, world.reportHeld, world.reportOrphans, world.reportEnd
+//	 6 silence is broken                world.reportRound, world.reportHeld, world.holdBack, world.reportOrphans, world.reportEnd
 //	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked
 //	 8 the state                        world.stateBefore, world.fromLock, world.fromCluster
 //	 9 declarations of OLM v1           want.allows, world.rank, tied
 //	10 overlap                          builder.overlaps, builder.overlap, sharing
 //	11 selectors of OperatorGroups      world.followGroup
 //	12 generated pins are consequences  builder.answers, builder.inOrder, world.cannotSucceed, relaxed.soften, nextState.generate, installed.spare
-//	13 proven suggestions               world.suggest, teller.remedies, question.offers
+//	13 proven suggestions               world.suggest, teller.remedies, question.offers, world.exit
 //	14 stranded pins                    world.stranded, world.dropped
 //	15 lost preferences not followed    builder.candidates
 //
@@ -82,7 +82,9 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			break
 		}
 		last = r
-		w.reportRound(r)
+		if !w.quiet {
+			w.reportRound(r)
+		}
 		res.Conflicts = append(res.Conflicts, r.conflicts...)
 		if r.changed {
 			res.Rounds = append(res.Rounds, w.moves(st, r.next))
@@ -103,7 +105,10 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	res.Conflicts = unique(res.Conflicts)
 	res.Partial = w.lock(st, prev)
 	res.Moves = withDropped(w.moves(first, st), prev, res.Partial)
-	w.reportEnd(last, st)
+	if !w.quiet {
+		w.holdBack(res.Partial, prev)
+		w.reportEnd(last, st, res)
+	}
 	res.Warnings = diag.SortWarnings(w.warnings)
 	if len(res.Conflicts) == 0 || opt.KeepGoing {
 		res.Lock = res.Partial

@@ -389,6 +389,8 @@ func (s *scenario) recorded(pkg, field string) string {
 		return words(p.Skipped...)
 	case "remaining":
 		return words(p.RemainingHops...)
+	case "heldBack":
+		return string(p.HeldBack)
 	case "catalog":
 		return p.Catalog.String()
 	case "image":

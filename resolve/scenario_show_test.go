@@ -49,6 +49,9 @@ func (s *scenario) show(args []string) {
 			if a.Dropped != "" {
 				dropped = " dropped=" + a.Dropped
 			}
+			if a.HeldBack != "" {
+				dropped += " heldBack=" + string(a.HeldBack)
+			}
 			text += fmt.Sprintf("%s/%s %s next=%s reachable=%s hops=%d head=%s others=%v deprecated=%v %s%s\n", a.Namespace, a.Package, a.Pinned,
 				a.Next, a.Reachable, a.Hops, a.Head, a.Others, a.Deprecated, a.Stays, dropped)
 		}

@@ -31,7 +31,7 @@ import (
 //	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, from
 //	save NAME                  keeps the lock for run from=NAME
 //	want a2 team/b1            all that is pinned now
-//	pin a k=v …                what the lock says of a: replaces, skipped, remaining, version, channel, catalog, image
+//	pin a k=v …                what the lock says of a: replaces, skipped, remaining, heldBack, version, channel, catalog, image
 //	moves a1>a2                what the run moved
 //	warn CODE [text]           a warning of the run; "quiet": none at all
 //	conflict NS/SUB …          the run found one between these

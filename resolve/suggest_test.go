@@ -81,7 +81,7 @@ type deed struct {
 func (d *deed) do(line string) bool {
 	line = strings.Replace(line, ", channel ", ",", 1)
 	for pattern, how := range map[string]func(s *subscription.Subscription, word string){
-		`^(\S+):1: ask for channel (\S+)$`:         func(s *subscription.Subscription, word string) { s.Channels = []string{word} },
+		`^(\S+):1: ask for channel (\S+)$`: func(s *subscription.Subscription, word string) { s.Channels = []string{word} },
 		`^(\S+):1: ask for package (\S+)$`: func(s *subscription.Subscription, word string) {
 			pkg, channel, found := strings.Cut(word, ",")
 			if s.Package = pkg; found {

@@ -71,13 +71,13 @@ func (w *world) warnFor(s *want, code, msg string) {
 // because explains why the bundle of that name cannot answer root: what stands
 // against it when nothing else may.
 func (r *round) because(root root, name string) string {
-	return r.against(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name }))
+	return r.prevents(root, slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool { return r.b.atoms[id].bundle() != name }))
 }
 
-// against explains why none of the atoms can answer root: nothing would hold
+// prevents explains why none of the atoms can answer root: nothing would hold
 // together with them, or nothing that leaves the subscriptions before it what
 // they prefer. What root itself asks for is not repeated.
-func (r *round) against(root root, of []int) string {
+func (r *round) prevents(root root, of []int) string {
 	p := r.b.p
 	p.Roots = slices.Clone(p.Roots)
 	at := slices.IndexFunc(p.Roots, func(c solve.Choice) bool { return c.Tag == root.choice.Tag })
@@ -107,10 +107,21 @@ func (r *round) against(root root, of []int) string {
 }
 
 // reportEnd says what is true of the state that is written down. Rule 6.
-func (w *world) reportEnd(r *round, st *state) {
+func (w *world) reportEnd(r *round, st *state, res *Result) {
+	told := map[catalog.ID]bool{} // by a conflict
+	for _, c := range res.Conflicts {
+		for _, id := range c.Waits {
+			told[id] = true
+		}
+	}
+	for id, err := range w.x.Broken() {
+		if !told[id] {
+			w.warn(diag.Warning{Code: "broken-catalog", Msg: "catalog " + id.String() + " cannot be used: " + err.Error()})
+		}
+	}
 	for _, root := range r.b.roots {
-		if root.want != nil && root.want.current != nil {
-			w.reportHeld(r, root)
+		if s := root.want; s != nil && s.current != nil && !slices.ContainsFunc(w.waits(s), func(id catalog.ID) bool { return told[id] }) {
+			w.reportHeld(r, root, res.Partial)
 		}
 	}
 	w.reportOrphans(st)
@@ -174,84 +185,6 @@ func (w *world) reportBadRanges(st *state) {
 			}
 		}
 	}
-}
-
-// reportHeld says why something stays that was to move, or that nothing leads on
-// from, whether or not it was to. Rule 6.
-func (w *world) reportHeld(r *round, root root) {
-	s := root.want
-	code, why := w.held(r, root)
-	if code == "stranded" || code != "" && (w.opt.Upgrade || w.named(s) != nil) {
-		w.warnFor(s, code, s.title()+" stays at "+s.current.bundle+why)
-	}
-}
-
-// held returns why what is installed for root stays, as the code of a warning and
-// the end of a sentence, such as ": no edge leads from it towards a.v2". Both are
-// empty where it moves, or need not.
-func (w *world) held(r *round, root root) (code, why string) {
-	s := root.want
-	if id, ok := r.picks[s]; !ok || r.b.atoms[id].bundle() != s.current.bundle {
-		return "", ""
-	}
-	how, stay := w.manner(s)
-	if root.opts.stay != "" && how != fixIt {
-		return "stranded", ": " + root.opts.stay
-	}
-	better := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool {
-		a := r.b.atoms[id]
-		return a.entry == nil || a.bundle() == s.current.bundle
-	})
-	next := w.remaining(s.current, s)
-	switch {
-	case how == fixIt && len(next) > 0:
-		return "held", " although " + next[0] + " is offered: " + stay
-	case len(better) > 0 && how == moveIt:
-		return "held", " although " + r.b.atoms[better[0]].bundle() + " is offered: " + r.against(root, better)
-	case len(root.opts.down) > 0:
-		return "downgrade", ": the only way on goes down to " + root.opts.down[0].Name() + "; --allow-downgrade takes it"
-	case len(next) == 0:
-		return w.stranded(s)
-	}
-	return "", ""
-}
-
-// stranded says that no edge leads from what is installed to the head. Rule 14.
-func (w *world) stranded(s *want) (code, why string) {
-	pkgs, bad := w.packages(s)
-	if bad != nil || s.direct() {
-		return "", ""
-	}
-	var head *catalog.Entry
-	for _, p := range pkgs {
-		for _, ch := range s.channelsOf(p) {
-			if ch.Head().Name() == s.current.bundle {
-				return "", ""
-			}
-			if head == nil {
-				head = ch.Head()
-			}
-		}
-	}
-	if head == nil {
-		return "", ""
-	}
-	way := "--reinstall=" + s.ns + "/" + s.pkg
-	if s.current.facts.hasVersion && head.Bundle().Version().LT(s.current.facts.version) {
-		way += " --allow-downgrade"
-	}
-	return "stranded", ": no edge leads from it towards " + head.Name() + "; " + way + " takes that without one"
-}
-
-// direct reports whether s names a bundle: its catalog is made of that alone.
-func (s *want) direct() bool { return s.decl != nil && s.decl.Bundle != "" }
-
-// dropped returns the catalog that had i and has it no more, or "". Rule 14.
-func (w *world) dropped(i *installed) string {
-	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
-		return ""
-	}
-	return i.cat.String()
 }
 
 func (w *world) reportDeprecated(i *installed, s *want) {

@@ -229,13 +229,7 @@ func (q *question) conflict(es []*catalog.Entry) (*teller, error) {
 func (q *question) brings(rs []remedy) bool {
 	asking := *q.w
 	asking.opt.Upgrade, asking.opt.Named = false, []Target{{Namespace: q.t.Namespace, Package: q.t.Package, Version: q.out.Version}}
-	w, prev := trial{w: &asking, prev: q.prev}.with(rs)
-	res, err := w.resolve(prev)
-	if err != nil || res.Partial == nil {
-		return false
-	}
-	p, ok := res.Partial.Pin(q.t.Namespace, q.t.Package)
-	return ok && p.Bundle == q.out.Bundle
+	return trial{w: &asking, prev: q.prev}.takes(q.t, rs...) == q.out.Bundle
 }
 
 // offers returns what may have the version offered. Rule 13.

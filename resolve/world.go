@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,10 +66,20 @@ func newWorld(x *catalog.Index, decl *subscription.Set, opt Options) *world {
 	for _, s := range decl.Subscriptions {
 		w.space(s.Namespace)
 	}
-	for id, err := range x.Broken() {
-		w.warn(diag.Warning{Code: "broken-catalog", Msg: "catalog " + id.String() + " cannot be used: " + err.Error()})
-	}
 	return w
+}
+
+// waits returns the catalogs that could not be read and that s needs: the one that
+// it names, else any of them where its package is in no other.
+func (w *world) waits(s *want) []catalog.ID {
+	broken := w.x.Broken()
+	switch {
+	case s.cat == nil && len(w.x.Having(s.pkg)) == 0:
+		return slices.SortedFunc(maps.Keys(broken), catalog.ID.Compare)
+	case s.cat != nil && broken[*s.cat] != nil:
+		return []catalog.ID{*s.cat}
+	}
+	return nil
 }
 
 func (w *world) warn(warning diag.Warning) { w.warnings = append(w.warnings, warning) }

@@ -22,6 +22,7 @@ type Change struct {
 	Fields        []string            `json:"fields,omitempty"`
 	Why           string              `json:"why,omitempty"`
 	RemainingHops []string            `json:"remainingHops,omitempty"`
+	HeldBack      lockfile.HeldBack   `json:"heldBack,omitempty"`
 }
 
 // changes returns how after differs from before, which may be nil, and why.
@@ -51,7 +52,7 @@ func changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 			v.Why = why[v.Operator]
 		}
 		if pin, ok := after.Pin(c.Namespace, c.Package); ok {
-			v.RemainingHops = pin.RemainingHops
+			v.RemainingHops, v.HeldBack = pin.RemainingHops, pin.HeldBack
 		}
 		out = append(out, v)
 	}
@@ -99,6 +100,9 @@ func (c Change) String() string {
 	}
 	if n := len(c.RemainingHops); n > 0 {
 		fmt.Fprintf(&b, "; %s to go: %s", diag.Count(n, "hop"), strings.Join(c.RemainingHops, ", "))
+	}
+	if c.HeldBack != "" {
+		fmt.Fprintf(&b, "; held back: %s", c.HeldBack)
 	}
 	return b.String()
 }

@@ -104,11 +104,6 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 	if len(res.Conflicts) > 0 {
 		out.Failed = in.blame(resolve.Conflicts(res.Conflicts))
 	}
-	if input := new(InputError); errors.As(out.Failed, &input) {
-		out.Warnings = slices.DeleteFunc(out.Warnings, func(w diag.Warning) bool { // said by the error
-			return w.Code == "broken-catalog" || w.Code == "stranded"
-		})
-	}
 	out.Warnings = diag.SortWarnings(append(out.Warnings, in.heldBack(out.Warnings)...))
 	if res.Lock == nil { // what else is new in a pin comes with its content
 		out.Pins = len(res.Partial.Pins)
@@ -161,46 +156,26 @@ func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.
 // read causes replaced by what is wrong with the catalog.
 func (in *Inputs) blame(err error) error {
 	var conflicts resolve.Conflicts
-	if len(in.Index.Broken()) == 0 || !errors.As(err, &conflicts) {
+	if !errors.As(err, &conflicts) {
 		return err
 	}
-	waiting, needed := in.waiting()
-	others := slices.DeleteFunc(slices.Clone(conflicts), func(c *resolve.Conflict) bool {
-		return slices.ContainsFunc(c.Subscriptions, func(key string) bool { return waiting[key] })
-	})
-	if len(needed) == 0 || len(others) == len(conflicts) {
+	var others resolve.Conflicts
+	var needed []catalog.ID
+	var waiting []string
+	for _, c := range conflicts {
+		if len(c.Waits) == 0 {
+			others = append(others, c)
+			continue
+		}
+		needed, waiting = append(needed, c.Waits...), append(waiting, c.Subscriptions...)
+	}
+	if len(needed) == 0 {
 		return err
 	}
-	faults := broken(in.Index, func(id catalog.ID) bool { return needed[id] })
+	faults := broken(in.Index, func(id catalog.ID) bool { return slices.Contains(needed, id) })
 	input := &InputError{fmt.Errorf("%w\nwaiting for it: %s", faults.Err(), diag.Count(len(waiting), "subscription"))}
 	if len(others) == 0 {
 		return input
 	}
 	return errors.Join(input, others)
-}
-
-// waiting returns the subscriptions that need a catalog which could not be
-// read, and those catalogs. A subscription that names no catalog may need any
-// of them where its package is in no other.
-func (in *Inputs) waiting() (subscriptions map[string]bool, catalogs map[catalog.ID]bool) {
-	subscriptions, catalogs = map[string]bool{}, map[catalog.ID]bool{}
-	broken := in.Index.Broken()
-	need := func(key string, id catalog.ID) {
-		if broken[id] != nil {
-			subscriptions[key] = true
-			catalogs[id] = true
-		}
-	}
-	for _, sub := range in.Declared.Subscriptions {
-		if sub.Catalog != nil {
-			need(sub.Key(), *sub.Catalog)
-			continue
-		}
-		if len(in.Index.Having(sub.Package)) == 0 {
-			for id := range broken {
-				need(sub.Key(), id)
-			}
-		}
-	}
-	return subscriptions, catalogs
 }

@@ -196,7 +196,7 @@ func tamperings() []tampering {
 		pin("channel", "stale", func(p *lockfile.Pin) { p.Channel = "old" }),
 		pin("channel", "stale", func(p *lockfile.Pin) { p.Channel = "" }),
 		of("apps/dep", "subscription", "stale", func(p *lockfile.Pin) { p.Channel = "slow" }),
-		pin("bundle", "unchecked", func(p *lockfile.Pin) { p.Bundle, p.RemainingHops = "app.v3.0.1", nil }),
+		pin("bundle", "unchecked", func(p *lockfile.Pin) { p.Bundle, p.RemainingHops, p.HeldBack = "app.v3.0.1", nil, lockfile.HeldByDrop }),
 		of("vault/vault", "bundle", "stale", func(p *lockfile.Pin) { p.Bundle = "vault-operator.v0.2.0" }),
 		pin("image", "stale", func(p *lockfile.Pin) { p.Image = "registry.example.com/app@" + otherDigest }),
 		pin("image", "stale", func(p *lockfile.Pin) { p.Image, p.ContentDigest = "", otherDigest }),
@@ -220,6 +220,9 @@ func tamperings() []tampering {
 		pin("skipped", "unchecked", func(p *lockfile.Pin) { p.Skipped = nil }),
 		pin("remainingHops", "stale", func(p *lockfile.Pin) { p.RemainingHops = nil }),
 		pin("remainingHops", "stale", func(p *lockfile.Pin) { p.RemainingHops = []string{"app.v4.0.0", "app.v5.0.0"} }),
+		pin("heldBack", "stale", func(p *lockfile.Pin) { p.HeldBack = "" }),
+		pin("heldBack", "stale", func(p *lockfile.Pin) { p.HeldBack = lockfile.HeldByConflict }),
+		of("apps/dep", "heldBack", "stale", func(p *lockfile.Pin) { p.HeldBack = lockfile.HeldByHold }),
 		pin("config", "stale", func(p *lockfile.Pin) { p.Config = []byte(`{"env":[{"name":"A","value":"c"}]}`) }),
 		pin("config", "stale", func(p *lockfile.Pin) { p.Config = nil }),
 		pin("requestedBy", "stale", func(p *lockfile.Pin) { p.RequestedBy = nil }),
@@ -296,7 +299,7 @@ func TestTamperedWithoutCatalog(t *testing.T) {
 			v, err := verdict(t, e, map[string]string{"quayside.lock": text, "quayside.yaml": away(tamperedWith(t, nil)["quayside.yaml"])})
 			if c.want == "" {
 				left := v.Unchecked[len(v.Unchecked)-1]
-				if want := []resolve.Field{{Name: "channel", Line: 190}, {Name: "contentDigest", Line: 192}, {Name: "remainingHops"}}; err != nil || !slices.Equal(left.Fields, want) {
+				if want := []resolve.Field{{Name: "channel", Line: 191}, {Name: "heldBack"}, {Name: "contentDigest", Line: 193}, {Name: "remainingHops"}}; err != nil || !slices.Equal(left.Fields, want) {
 					t.Errorf("%v, of %s/%s not checked %v", err, left.Namespace, left.Package, left.Fields)
 				}
 				return

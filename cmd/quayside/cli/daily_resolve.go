@@ -51,8 +51,8 @@ func newResolve(a *app) *cobra.Command {
 			A pin that is still valid stays: without --upgrade, only what is missing is
 			filled in, and a new release in a catalog changes nothing. An upgrade takes one
 			hop along the edges that the operator's author declared, and the lock lists the
-			remaining hops. Subscriptions with installPlanApproval: Manual move only when
-			they are named.
+			remaining hops, and why --upgrade would leave an operator where it is.
+			Subscriptions with installPlanApproval: Manual move only when they are named.
 
 			What an operator depends on is pinned too, and stays pinned when nothing
 			requires it any more: a warning says so, and --prune removes it. --unpin forgets

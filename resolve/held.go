@@ -1,0 +1,237 @@
+package resolve
+
+import (
+	"slices"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// held is why something installed stays where it is. The zero value says that it
+// moves, or need not.
+type held struct {
+	by   lockfile.HeldBack
+	text string         // the end of a sentence: " although a.v2 is offered: "; empty: nothing is to be said
+	why  func() string  // the rest of it, where that has to be found out; nil: there is none
+	to   *catalog.Entry // what a flag may get it to; nil: nothing
+}
+
+// sentence returns the end of a sentence, with what gets out of it when resolving
+// from lock; or nothing.
+func (w *world) sentence(s *want, h held, lock *lockfile.File) string {
+	if h.why != nil {
+		h.text += h.why()
+	}
+	return h.text + w.exit(s, h, lock)
+}
+
+// moving returns opt where everything is to move that may.
+func moving(opt Options) Options {
+	opt.Upgrade, opt.Named, opt.From, opt.Unpin, opt.AllowDowngrade = true, nil, nil, nil, false
+	return opt
+}
+
+// holds returns the state that lock makes, and what would hold back each thing
+// that is asked for. Options are those of moving. The solver is asked where there
+// is somewhere to go.
+func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
+	st, out := w.stateBefore(lock), map[*want]held{}
+	var once *round
+	solved := func() *round {
+		if once == nil {
+			once = &round{b: &builder{}}
+			if r, err := w.round(st, lock); err == nil {
+				once = r
+			}
+		}
+		return once
+	}
+	for _, s := range st.wants {
+		if s.current != nil {
+			out[s] = w.held(s, w.options(s), solved)
+		}
+	}
+	return st, out
+}
+
+// holdBack writes down in lock, which follows prev, what holds each pin back.
+// What a cluster was seen to hold is no part of that. As long as nothing moves,
+// what catalogs offer now that are not those of lock says nothing. Rule 6.
+func (w *world) holdBack(lock, prev *lockfile.File) {
+	stays := func(p lockfile.Pin) bool {
+		old, ok := prev.Pin(p.Namespace, p.Package)
+		return ok && old.Bundle == p.Bundle
+	}
+	if prev != nil && !w.opt.fresh && !w.opt.Upgrade && !whole(w.x, lock) && !slices.ContainsFunc(lock.Pins, func(p lockfile.Pin) bool { return !stays(p) }) {
+		return
+	}
+	asked := *w
+	asked.opt = moving(w.opt)
+	asked.opt.Held = nil
+	all, _ := trial{w: &asked}.with(nil)
+	st, holds := all.holds(lock)
+	by := map[string]lockfile.HeldBack{}
+	for _, s := range st.wants {
+		if h := holds[s]; h.by != "" {
+			by[s.current.pin.Key()] = h.by
+		}
+	}
+	for i := range lock.Pins {
+		lock.Pins[i].HeldBack = by[lock.Pins[i].Key()]
+	}
+}
+
+// whole reports whether all catalogs are those of lock, as they were.
+func whole(x *catalog.Index, lock *lockfile.File) bool {
+	return len(x.Broken()) == 0 && !slices.ContainsFunc(x.Catalogs(), func(c *catalog.Catalog) bool {
+		old, ok := lock.Catalog(c.ID())
+		return !ok || old.Digest != c.Digest()
+	})
+}
+
+// reportHeld says why something stays that was to move, or that nothing leads on
+// from, whether or not it was to. lock is where the user goes on from. Rule 6.
+func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
+	s := root.want
+	if !r.leaves(s) {
+		return
+	}
+	h, code := w.held(s, root.opts, func() *round { return r }), "held"
+	switch h.by {
+	case lockfile.HeldByVersions:
+		code = "downgrade"
+	case lockfile.HeldByCatalog, lockfile.HeldByDrop:
+		code = "stranded"
+	}
+	if h.text != "" && (code == "stranded" || w.opt.Upgrade || w.named(s) != nil) {
+		w.warnFor(s, code, s.title()+" stays at "+s.current.bundle+w.sentence(s, h, lock))
+	}
+}
+
+// leaves reports whether what is installed for s stays.
+func (r *round) leaves(s *want) bool {
+	id, ok := r.picks[s]
+	return ok && r.b.atoms[id].bundle() == s.current.bundle
+}
+
+// held returns why what is installed for s stays, which opts can answer. What is
+// possible and not done only solved knows.
+func (w *world) held(s *want, opts options, solved func() *round) held {
+	how, stay := w.manner(s)
+	next := w.remaining(s.current, s)
+	switch {
+	case opts.stay != "" && opts.stay != stay:
+		return held{by: lockfile.HeldByCatalog, text: ": " + opts.stay}
+	case how == fixIt && len(next) > 0:
+		h := held{by: lockfile.HeldByApproval, text: " although " + next[0] + " is offered: " + stay}
+		if s.hold != "" {
+			h.by = lockfile.HeldByHold
+		}
+		return h
+	case how == moveIt && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
+		return solved().against(s)
+	case len(opts.down) > 0:
+		return held{by: lockfile.HeldByVersions, text: ": the only way on goes down to " + opts.down[0].Name(), to: opts.down[0]}
+	case len(next) == 0:
+		return w.stranded(s)
+	}
+	return held{}
+}
+
+// against returns why s keeps what is installed although something else is
+// offered, or nothing where it does not.
+func (r *round) against(s *want) held {
+	if !r.leaves(s) {
+		return held{}
+	}
+	root := r.b.roots[slices.IndexFunc(r.b.roots, func(x root) bool { return x.want == s })]
+	better := slices.DeleteFunc(slices.Clone(root.choice.Of), func(id int) bool {
+		a := r.b.atoms[id]
+		return a.entry == nil || a.bundle() == s.current.bundle
+	})
+	if len(better) == 0 { // it was given up with what it takes part in
+		return held{by: lockfile.HeldByConflict}
+	}
+	h := held{by: r.b.bannedBy(better), text: " although " + r.b.atoms[better[0]].bundle() + " is offered: "}
+	h.why = func() string { return r.prevents(root, better) }
+	return h
+}
+
+// bannedBy returns what none of the atoms can do where they are, else that they
+// conflict with something.
+func (b *builder) bannedBy(ids []int) lockfile.HeldBack {
+	words := map[banKind]lockfile.HeldBack{banInstallMode: lockfile.HeldByInstallMode, banCluster: lockfile.HeldByCluster}
+	by := lockfile.HeldByConflict
+	for _, id := range ids {
+		why := b.bans(b.atoms[id])
+		i := slices.IndexFunc(why, func(w ban) bool { return words[w.kind] != "" })
+		if i < 0 {
+			return lockfile.HeldByConflict
+		}
+		by = words[why[i].kind]
+	}
+	return by
+}
+
+// stranded says that no edge leads from what is installed to the head. Rule 14.
+func (w *world) stranded(s *want) held {
+	pkgs, bad := w.packages(s)
+	if bad != nil || s.direct() {
+		return held{}
+	}
+	var head *catalog.Entry
+	for _, p := range pkgs {
+		for _, ch := range s.channelsOf(p) {
+			if ch.Head().Name() == s.current.bundle {
+				return held{}
+			}
+			if head == nil {
+				head = ch.Head()
+			}
+		}
+	}
+	if head == nil {
+		return held{}
+	}
+	h := held{by: lockfile.HeldByCatalog, text: ": no edge leads from it towards " + head.Name(), to: head}
+	if w.dropped(s.current) != "" {
+		h.by = lockfile.HeldByDrop
+	}
+	return h
+}
+
+// exit says of the flag that may get s to what h names whether it does: it is
+// tried from lock. Rule 13.
+func (w *world) exit(s *want, h held, lock *lockfile.File) string {
+	if h.to == nil {
+		return ""
+	}
+	at := Target{Namespace: s.ns, Package: s.pkg, Anew: true}
+	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " takes that without one"
+	down := s.current.facts.hasVersion && h.to.Bundle().Version().LT(s.current.facts.version)
+	switch {
+	case h.by == lockfile.HeldByVersions:
+		flags, takes = "--allow-downgrade", " takes it"
+		at.Anew = w.named(s) != nil && w.named(s).Anew
+	case down:
+		flags += " --allow-downgrade"
+	}
+	plain := *w
+	plain.opt = moving(w.opt)
+	plain.opt.Upgrade, plain.opt.KeepGoing, plain.opt.AllowDowngrade, plain.opt.Hops = false, true, down, 1
+	if (trial{w: &plain, prev: lock}).takes(at, remedy{apply: func(in *inputs) { in.name(at) }}) != h.to.Name() {
+		takes = " does not take it there either"
+	}
+	return "; " + flags + takes
+}
+
+// direct reports whether s names a bundle: its catalog is made of that alone.
+func (s *want) direct() bool { return s.decl != nil && s.decl.Bundle != "" }
+
+// dropped returns the catalog that had i and has it no more, or "". Rule 14.
+func (w *world) dropped(i *installed) string {
+	if _, read := w.x.Catalog(i.cat); i.pin == nil || i.entry != nil || !read {
+		return ""
+	}
+	return i.cat.String()
+}
