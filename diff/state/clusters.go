@@ -263,15 +263,13 @@ func (s *Side) sources(o *overlay.Overlay, files map[string][]byte) []diff.File 
 	var out, generated []diff.File
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := diff.File{Path: path.Join(s.as, name), Data: files[name]}
-		rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
 		switch {
-		case inside && !strings.HasPrefix(rest, "clusters/"):
-		case inside && strings.Contains(rest, "/generated/"):
-			generated = append(generated, f)
 		case name == o.File:
 			out = append([]diff.File{f}, out...)
-		default:
+		case s.theirs(name):
 			out = append(out, f)
+		case strings.HasPrefix(name, path.Join(s.out, "clusters")+"/"):
+			generated = append(generated, f)
 		}
 	}
 	return append(out, generated...)

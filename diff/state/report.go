@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -328,9 +329,16 @@ func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, w
 	if warn {
 		c.project.Talk.Warn(res.Warnings)
 	}
+	s.rendered(res, c.pool)
+	return nil
+}
+
+// rendered sets the tree of a side to what a lock renders to, beside the user's
+// own files.
+func (s *Side) rendered(res *render.Result, pool pool) {
 	var files []diff.File
 	for name, data := range res.Tree.All() {
-		files = append(files, diff.File{Path: path.Join(s.out, name), Data: c.pool.add(data)})
+		files = append(files, diff.File{Path: path.Join(s.out, name), Data: pool.add(data)})
 	}
 	s.holds(files, func(name string) ([]byte, error) {
 		rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
@@ -340,5 +348,4 @@ func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, w
 		}
 		return data, nil
 	})
-	return nil
 }

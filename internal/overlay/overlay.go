@@ -63,6 +63,7 @@ type Overlay struct {
 	Plain  bool     // it lists files and directories, these too, and changes nothing
 
 	k      types.Kustomization
+	lists  bool              // it lists resources, and does nothing else
 	own    map[string][]byte // File and the files that it refers to, by path
 	list   []string          // the paths among resources that are files, in order
 	below  []*Overlay        // the directories that it refers to
@@ -109,7 +110,8 @@ func (f *Files) open(dir string) (*Overlay, error) {
 	if err := o.k.Unmarshal(data); err != nil {
 		return nil, diag.Errorf(diag.Pos{File: o.File}, "%w", err)
 	}
-	o.Plain = reflect.DeepEqual(o.k, types.Kustomization{TypeMeta: o.k.TypeMeta, Resources: o.k.Resources})
+	o.lists = reflect.DeepEqual(o.k, types.Kustomization{TypeMeta: o.k.TypeMeta, Resources: o.k.Resources})
+	o.Plain = o.lists
 	o.k.FixKustomization()
 	o.loaded = perVisit + len(data)
 	var faults diag.List
@@ -232,6 +234,9 @@ func (o *Overlay) All() map[string][]byte {
 
 // Files returns the paths of File and of the files that it refers to, sorted.
 func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.own)) }
+
+// Changes reports whether o itself does more than list resources.
+func (o *Overlay) Changes() bool { return !o.lists }
 
 // Kustomizations returns o and every kustomization that goes into its build,
 // each once.

@@ -141,3 +141,29 @@ func TestNone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestPatches asks which patches still have something to change.
+func TestPatches(t *testing.T) {
+	o, err := files(map[string]string{
+		"top/c/kustomization.yaml": "resources: [generated]\nnamePrefix: x-\npatches:\n" +
+			"- target: {kind: ConfigMap, name: a}\n  patch: '[{\"op\": \"add\", \"path\": \"/data/x\", \"value\": \"y\"}]'\n" +
+			"- target: {kind: ConfigMap, name: gone}\n  path: p.yaml\n" +
+			"- target: {kind: ConfigMap}\n  patch: |-\n    $patch: delete\n    kind: ConfigMap\n    metadata: {name: any}\n",
+		"top/c/p.yaml": "- {op: add, path: /data/x, value: y}\n",
+	}).Open("top/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches, err := o.Patches(func(string) bool { return true })
+	if err != nil || len(patches) != 3 {
+		t.Fatalf("%d patches, %v", len(patches), err)
+	}
+	for i, hits := range []int{1, 0, 1} {
+		if patches[i].Hits != hits {
+			t.Errorf("%s: %d hits, want %d", patches[i].Pos, patches[i].Hits, hits)
+		}
+	}
+	if got := patches[1].Pos.String(); got != "top/c/kustomization.yaml:6:11" {
+		t.Errorf("the second is at %s", got)
+	}
+}

@@ -139,6 +139,7 @@ func (o *renderOptions) compare(ctx context.Context, p *project.Project) (*rende
 		Files:     res.Tree.Len(),
 		Changes:   append([]filetree.Change{}, changes...),
 		Warnings:  warningViews(res.Warnings),
+		result:    res,
 	}
 	if o.foreign {
 		for _, name := range filetree.Foreign(have, res.Tree) {
@@ -171,6 +172,8 @@ type renderReport struct {
 	Files     int               `json:"files"`
 	Changes   []filetree.Change `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
 	Warnings  []warningView     `json:"warnings"`
+
+	result *render.Result
 }
 
 // differs returns what a check says of the report.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
@@ -30,6 +31,10 @@ func newVerify(a *app) *cobra.Command {
 			one. Every file that differs (~), is missing (+), is no longer needed (-) or is
 			not quayside's (?) is listed. Your own files are no fault, but among the
 			CustomResourceDefinitions, where every file is applied. Nothing is written.
+
+			The overlays of all clusters are built with your own patches over what the lock
+			renders to: one that does not build, and a patch that has nothing left to
+			change, is a fault.
 
 			Whatever the lock says is found out again: from the declarations, from the
 			catalogs, and from the content of the bundles where no catalog confirms it.
@@ -90,7 +95,7 @@ func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *veri
 		return false, errors.Join(stale, err)
 	}
 	r.renderReport = *compared
-	return true, errors.Join(stale, compared.differs())
+	return true, errors.Join(stale, compared.differs(), state.Overlays(p, compared.result))
 }
 
 // checkReport is what `quayside resolve --check` prints, and `quayside verify`

@@ -1,0 +1,100 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/render"
+)
+
+// Overlays builds the overlays of all clusters over what a lock renders to, and
+// returns what is wrong with them, each fault a *project.DiffersError at its place:
+// an overlay that does not build, and a patch of the user's that has nothing left
+// to change in any cluster, of which kustomize says nothing.
+func Overlays(p *project.Project, res *render.Result) error {
+	c, err := newComparison(p, Lock)
+	if err != nil {
+		return err
+	}
+	s := Side{project: p, out: c.InRepo(p.Settings.Output), below: c.onDisk(c.files)}
+	s.rendered(res, c.pool)
+	var faults diag.List
+	idle, live := map[diag.Pos]string{}, map[diag.Pos]bool{}
+	for _, name := range s.clusters {
+		x, err := s.share(name)
+		faults.Add(diag.Pos{}, err)
+		for _, o := range x.overlays {
+			if c.built[o.Digest] != nil || !s.changed(o) {
+				continue
+			}
+			built, err := c.build(o)
+			if faults.Add(diag.Pos{File: o.File}, err); err != nil {
+				continue
+			}
+			patches, err := o.Patches(s.theirs)
+			if err != nil {
+				return err
+			}
+			for _, p := range patches {
+				if live[p.Pos] = live[p.Pos] || p.Hits > 0; p.Hits == 0 {
+					idle[p.Pos] = sought(p.Target, built)
+				}
+			}
+		}
+	}
+	for pos, what := range idle {
+		if !live[pos] {
+			faults.Addf(pos, "nothing is left for this patch to change: %s", what)
+		}
+	}
+	for i, f := range faults {
+		faults[i] = &diag.Error{Pos: f.Pos, Err: &project.DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}}
+	}
+	return faults.Err()
+}
+
+// theirs reports whether a file is the user's, and not part of the tree.
+func (s *Side) theirs(name string) bool {
+	rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
+	return !inside || strings.HasPrefix(rest, "clusters/") && !strings.Contains(rest, "/generated/") && !strings.Contains(rest, "/crds/")
+}
+
+// changed reports whether anything of the user's goes into an overlay: what is
+// rendered builds.
+func (s *Side) changed(o *overlay.Overlay) bool {
+	for k := range o.Kustomizations() {
+		if s.theirs(k.File) && (k.Changes() || slices.ContainsFunc(k.Files(), func(name string) bool { return name != k.File })) {
+			return true
+		}
+	}
+	return false
+}
+
+// sought says what a patch is for, and what of that kind has a like name.
+func sought(target types.Selector, built [][]byte) string {
+	var names []string
+	for _, data := range built {
+		var object map[string]any
+		if json.Unmarshal(data, &object) == nil && kobj.Text(object, "kind") == target.Kind {
+			names = append(names, kobj.Text(object, "metadata", "name"))
+		}
+	}
+	var words []string
+	for _, field := range []struct{ name, value string }{
+		{"kind", target.Kind}, {"name", target.Name}, {"namespace", target.Namespace}, {"group", target.Group}, {"version", target.Version},
+		{"labelSelector", target.LabelSelector}, {"annotationSelector", target.AnnotationSelector},
+	} {
+		if field.value != "" {
+			words = append(words, fmt.Sprintf("%s %q", field.name, field.value))
+		}
+	}
+	return strings.Join(words, ", ") + diag.DidYouMean(target.Name, slices.Compact(slices.Sorted(slices.Values(names))))
+}
