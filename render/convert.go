@@ -175,13 +175,8 @@ func convertIngress(o Object) (Object, error) {
 	if backend := kobj.Map(o, "spec", "backend"); backend != nil {
 		o = kobj.With(kobj.Without(o, "spec", "backend"), ingressBackend(backend), "spec", "defaultBackend")
 	}
-	rules, _ := kobj.Map(o, "spec")["rules"].([]any)
 	var out []any
-	for _, v := range rules {
-		rule, ok := v.(map[string]any)
-		if !ok {
-			continue
-		}
+	for _, rule := range kobj.Items(o, "spec", "rules") {
 		if http := kobj.Map(rule, "http"); http != nil {
 			var paths []any
 			for _, p := range kobj.Items(http, "paths") {

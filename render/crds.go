@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -56,7 +57,8 @@ func (in *install) conversion(crd Object) Object {
 	}
 	crd = kobj.With(crd, service, "spec", "conversion", "webhook", "clientConfig", "service")
 	if in.generated(name) {
-		crd = in.injectCA(dropCA(crd), name)
+		// a caBundle belongs to another certificate
+		crd = in.injectCA(kobj.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle"), name)
 	}
 	return crd
 }
@@ -64,29 +66,14 @@ func (in *install) conversion(crd Object) Object {
 // listedConversion sets what the CSV says of a CRD's conversion.
 func (in *install) listedConversion(crd Object, w bundle.Webhook) Object {
 	service := in.services[w.DeploymentName]
-	path := w.Path
-	if path == "" {
-		path = "/"
-	}
-	webhook := maps.Clone(kobj.Map(crd, "spec", "conversion", "webhook"))
-	if webhook == nil {
-		webhook = map[string]any{}
-	}
-	client := map[string]any{"service": map[string]any{
-		"name": service, "namespace": in.pin.Namespace, "path": path, "port": w.ContainerPort,
-	}}
-	webhook["clientConfig"] = client
+	webhook := kobj.With(kobj.Map(crd, "spec", "conversion", "webhook"), map[string]any{"service": map[string]any{
+		"name": service, "namespace": in.pin.Namespace, "path": cmp.Or(w.Path, "/"), "port": w.ContainerPort,
+	}}, "clientConfig")
 	if versions, ok := w.Fields["admissionReviewVersions"]; ok {
 		webhook["conversionReviewVersions"] = versions
 	}
 	crd = kobj.With(crd, map[string]any{"strategy": "Webhook", "webhook": webhook}, "spec", "conversion")
-	return in.injectCA(dropCA(crd), service)
-}
-
-// dropCA returns the CRD without a caBundle of its conversion webhook, which
-// belongs to another certificate.
-func dropCA(crd Object) Object {
-	return kobj.Without(crd, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	return in.injectCA(crd, service)
 }
 
 // onlyPort returns the port of a generated Service that has one, where that is

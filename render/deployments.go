@@ -149,30 +149,25 @@ func propertyList(in []catalog.Property) []any {
 // the downward API; "*" stands for all of them.
 func readAnnotations(pod map[string]any) map[string]bool {
 	read := map[string]bool{}
-	note := func(ref map[string]any) {
-		path := kobj.Text(ref, "fieldPath")
+	var look func(v any)
+	look = func(v any) {
+		fields, _ := v.(map[string]any)
+		path := kobj.Text(fields, "fieldRef", "fieldPath")
 		if path == "metadata.annotations" {
 			read["*"] = true
 		}
 		if key, ok := strings.CutPrefix(path, "metadata.annotations['"); ok {
 			read[strings.TrimSuffix(key, "']")] = true
 		}
-	}
-	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
-		for _, env := range kobj.Items(c, "env") {
-			note(kobj.Map(env, "valueFrom", "fieldRef"))
+		for _, e := range fields {
+			look(e)
+		}
+		list, _ := v.([]any)
+		for _, e := range list {
+			look(e)
 		}
 	}
-	for _, v := range kobj.Items(pod, "volumes") {
-		for _, item := range kobj.Items(v, "downwardAPI", "items") {
-			note(kobj.Map(item, "fieldRef"))
-		}
-		for _, source := range kobj.Items(v, "projected", "sources") {
-			for _, item := range kobj.Items(source, "downwardAPI", "items") {
-				note(kobj.Map(item, "fieldRef"))
-			}
-		}
-	}
+	look(pod)
 	return read
 }
 
