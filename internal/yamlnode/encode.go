@@ -80,7 +80,7 @@ func (e *encoder) indent(n int) {
 }
 
 func (e *encoder) mapping(m map[string]any, indent int) {
-	for i, key := range slices.Sorted(maps.Keys(m)) {
+	for i, key := range sortedKeys(m) {
 		if i > 0 {
 			e.indent(indent)
 		}
@@ -88,6 +88,13 @@ func (e *encoder) mapping(m map[string]any, indent int) {
 		e.raw(":")
 		e.value(m[key], indent)
 	}
+}
+
+// sortedKeys allocates once: a tree has many mappings.
+func sortedKeys(m map[string]any) []string {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
 }
 
 // value writes what stands behind the colon of a key in column indent.
@@ -133,7 +140,7 @@ func (e *encoder) flow(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		e.raw("{")
-		for _, key := range slices.Sorted(maps.Keys(v)) {
+		for _, key := range sortedKeys(v) {
 			e.raw(sep + e.quoted(key) + ": ")
 			e.flow(v[key])
 			sep = ", "
