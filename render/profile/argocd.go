@@ -22,9 +22,6 @@ const (
 
 	// argoApproved is how a person allows that something is deleted.
 	argoApproved = "argocd.argoproj.io/deletion-approved"
-	// argoFinalizer has an ApplicationSet let go of its Applications before it
-	// is deleted, which would go with it otherwise.
-	argoFinalizer = "resources-finalizer.argocd.argoproj.io"
 
 	// localServer is the cluster that Argo CD itself runs in.
 	localServer = "https://kubernetes.default.svc"
@@ -136,8 +133,8 @@ func (c Cluster) argoDestination() map[string]any {
 }
 
 // applicationSet returns one that makes an Application for each cluster. Unless
-// the workspace says otherwise, it deletes none, its own end included, and
-// deleting one by hand leaves what it applied.
+// the workspace says otherwise, it deletes none, and those that go with it, or by
+// hand, leave what they applied.
 func applicationSet(t Tree, part string) kobj.Object {
 	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", part)
 	var elements []any
@@ -170,7 +167,6 @@ func applicationSet(t Tree, part string) kobj.Object {
 	}
 	if t.GitOps.RemovedClusters != Delete {
 		spec["syncPolicy"] = map[string]any{"preserveResourcesOnDeletion": true, "applicationsSync": "create-update"}
-		o = kobj.With(o, kobj.Values(argoFinalizer), "metadata", "finalizers")
 	}
 	o["spec"] = spec
 	return o

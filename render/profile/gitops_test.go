@@ -36,9 +36,6 @@ func TestKeeps(t *testing.T) {
 			if kept := kobj.True(policy, "preserveResourcesOnDeletion") && kobj.Text(policy, "applicationsSync") == "create-update"; kept != keep {
 				t.Errorf("%q: %s has syncPolicy %v", removed, o.Key(), policy)
 			}
-			if lets := len(kobj.Texts(o, "metadata", "finalizers")) > 0; lets != keep {
-				t.Errorf("%q: %s lets go of its Applications: %v", removed, o.Key(), lets)
-			}
 			if got := kobj.Texts(o, "spec", "preservedFields", "annotations"); !slices.Contains(got, "argocd.argoproj.io/deletion-approved") {
 				t.Errorf("%s takes a person's confirmation away", o.Key())
 			}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ type outcome struct {
 }
 
 // TestArgoCD has Argo CD's own engine live through what a team does with the
-// quickstart in Git, by the two Applications that are rendered for it: install,
+// quickstart in Git, by the Application that is rendered for it: install,
 // upgrade, revert, uninstall. What holds data waits for a person, and nothing
 // else waits for that.
 func TestArgoCD(t *testing.T) {
@@ -88,89 +87,85 @@ func TestArgoCD(t *testing.T) {
 	}
 }
 
-// argo is Argo CD with the Applications of a workspace.
+// argo is Argo CD with the Application of a workspace.
 type argo struct {
 	program string
 	q       quayside
 	cluster *harness.Cluster
-	waiting map[string]outcome // operations that wait for a person, by part
+	started string // of the operation that waits for a person
 }
 
-// parts returns the names by which the two Applications differ, in the order in
-// which they are synchronized.
-func parts() []string { return []string{"crds", "operators"} }
-
-// manifest returns the file of a part's Application.
-func (a *argo) manifest(part string) string {
-	return filepath.Join(a.q.dir, "rendered", "argocd", "application-quayside-default-"+part+".yaml")
+// manifest returns the file of the Application.
+func (a *argo) manifest() string {
+	return filepath.Join(a.q.dir, "rendered", "argocd", "application-quayside-default-operators.yaml")
 }
 
-// sources returns the manifests that a part's Application points at, as Argo CD
-// reads them.
-func (a *argo) sources(t *testing.T, part string) []byte {
+// sources returns the manifests that the Application points at, as Argo CD reads
+// them.
+func (a *argo) sources(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile(a.manifest(part))
+	text, err := os.ReadFile(a.manifest())
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := objects(t, string(text))[0]
-	path, _, _ := unstructured.NestedString(app.Object, "spec", "source", "path")
-	dir := filepath.Join(a.q.dir, filepath.FromSlash(path))
-	if _, plain, _ := unstructured.NestedMap(app.Object, "spec", "source", "directory"); plain {
-		return directory(t, dir)
+	sources, _, _ := unstructured.NestedSlice(objects(t, string(text))[0].Object, "spec", "sources")
+	var all []byte
+	for _, s := range sources {
+		source, _ := s.(map[string]any)
+		path, _, _ := unstructured.NestedString(source, "path")
+		dir := filepath.Join(a.q.dir, filepath.FromSlash(path))
+		if _, plain, _ := unstructured.NestedMap(source, "directory"); plain {
+			all = append(all, directory(t, dir)...)
+		} else {
+			all = append(append(all, "\n---\n"...), kustomized(t, dir)...)
+		}
 	}
-	return kustomized(t, dir)
+	return all
 }
 
-// sync runs one operation of a part's Application and returns what came of it.
-func (a *argo) sync(ctx context.Context, t *testing.T, part, application, started string) outcome {
+// sync runs one operation of the Application and returns what came of it.
+func (a *argo) sync(ctx context.Context, t *testing.T, application, started string) outcome {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifests.yaml")
-	if err := os.WriteFile(file, a.sources(t, part), 0o600); err != nil {
+	if err := os.WriteFile(file, a.sources(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, log bytes.Buffer
 	cmd := exec.CommandContext(ctx, a.program, "-kubeconfig", a.cluster.Kubeconfig, "-application", application, "-started", started, file)
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("synchronizing %s: %v\n%s", part, err, log.String())
+		t.Fatalf("synchronizing: %v\n%s", err, log.String())
 	}
 	var o outcome
 	if err := json.Unmarshal(out.Bytes(), &o); err != nil {
 		t.Fatal(err)
 	}
 	for _, reason := range o.Unhealthy {
-		t.Errorf("%s: not healthy: %s", part, reason)
+		t.Errorf("not healthy: %s", reason)
 	}
 	return o
 }
 
-// succeeds synchronizes both Applications to the end and returns what came of
-// it, by part.
-func (a *argo) succeeds(ctx context.Context, t *testing.T) map[string]outcome {
+// succeeds synchronizes to the end and returns what came of it.
+func (a *argo) succeeds(ctx context.Context, t *testing.T) outcome {
 	t.Helper()
-	outcomes := map[string]outcome{}
-	for _, part := range parts() {
-		o := a.sync(ctx, t, part, a.manifest(part), "")
-		if o.Phase != "Succeeded" {
-			t.Fatalf("%s: the operation is %s: %s\n%+v", part, o.Phase, o.Message, o.Synced)
-		}
-		outcomes[part] = o
+	o := a.sync(ctx, t, a.manifest(), "")
+	if o.Phase != "Succeeded" {
+		t.Fatalf("the operation is %s: %s\n%+v", o.Phase, o.Message, o.Synced)
 	}
-	return outcomes
+	return o
 }
 
 // installs wants a first operation to apply everything, wave by wave.
 func (a *argo) installs(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for part, o := range a.succeeds(ctx, t) {
-		if got, want := len(o.Synced), len(objects(t, string(a.sources(t, part)))); got != want {
-			t.Errorf("%s: the first sync applied %d objects of %d", part, got, want)
-		}
-		for i, s := range o.Synced {
-			if i > 0 && s.Wave < o.Synced[i-1].Wave {
-				t.Errorf("%s: %s of wave %d came after %s of wave %d", part, s.Object, s.Wave, o.Synced[i-1].Object, o.Synced[i-1].Wave)
-			}
+	o := a.succeeds(ctx, t)
+	if got, want := len(o.Synced), len(objects(t, string(a.sources(t)))); got != want {
+		t.Errorf("the first sync applied %d objects of %d", got, want)
+	}
+	for i, s := range o.Synced {
+		if i > 0 && s.Wave < o.Synced[i-1].Wave {
+			t.Errorf("%s of wave %d came after %s of wave %d", s.Object, s.Wave, o.Synced[i-1].Object, o.Synced[i-1].Wave)
 		}
 	}
 }
@@ -178,33 +173,27 @@ func (a *argo) installs(ctx context.Context, t *testing.T) {
 // inSync wants another operation to find nothing to do.
 func (a *argo) inSync(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for part, o := range a.succeeds(ctx, t) {
-		for _, s := range o.Synced {
-			t.Errorf("%s: %s was out of sync the second time: %s", part, s.Object, s.Message)
-		}
+	for _, s := range a.succeeds(ctx, t).Synced {
+		t.Errorf("%s was out of sync the second time: %s", s.Object, s.Message)
 	}
 }
 
 // uninstall takes two operators away and upgrades another in one commit, and
-// wants both Applications to do all of it but to wait for a person with what
-// holds data.
+// wants all of it to be done but what holds data to wait for a person.
 func (a *argo) uninstall(ctx context.Context, t *testing.T, applier *harness.Applier, repository repository) {
 	t.Helper()
 	a.q.remove(t, "subscriptions/etcd.yaml", "subscriptions/vault.yaml")
 	a.q.must(t, "resolve", "--offline", "--upgrade")
 	a.q.must(t, "render", "--offline")
 	repository.commit(t, a.q.dir, "uninstall two, upgrade another")
-	a.waiting = map[string]outcome{}
-	for _, part := range parts() {
-		o := a.sync(ctx, t, part, a.manifest(part), "")
-		if o.Phase != "Running" || !strings.HasPrefix(o.Message, "waiting for pruning confirmation") {
-			t.Errorf("%s: the operation is %s: %s; want it to wait for a person", part, o.Phase, o.Message)
-		}
-		a.waiting[part] = o
-		// It is still waiting when it is looked at again, whatever else was done.
-		if o = a.sync(ctx, t, part, a.manifest(part), o.Started.Format(time.RFC3339)); o.Phase != "Running" {
-			t.Errorf("%s: nobody confirmed, and yet the operation is %s: %s", part, o.Phase, o.Message)
-		}
+	o := a.sync(ctx, t, a.manifest(), "")
+	if o.Phase != "Running" || !strings.HasPrefix(o.Message, "waiting for pruning confirmation") {
+		t.Errorf("the operation is %s: %s; want it to wait for a person", o.Phase, o.Message)
+	}
+	a.started = o.Started.Format(time.RFC3339)
+	// It is still waiting when it is looked at again, whatever else was done.
+	if o = a.sync(ctx, t, a.manifest(), a.started); o.Phase != "Running" {
+		t.Errorf("nobody confirmed, and yet the operation is %s: %s", o.Phase, o.Message)
 	}
 	crds := only(a.q.rendered(t), isCRD)
 	for _, crd := range crds {
@@ -218,28 +207,25 @@ func (a *argo) uninstall(ctx context.Context, t *testing.T, applier *harness.App
 	}
 }
 
-// confirm has a person confirm what waits, on the Applications, and wants the
-// operations to come to their end.
+// confirm has a person confirm what waits, on the Application, and wants the
+// operation to come to its end.
 func (a *argo) confirm(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for _, part := range slices.Backward(parts()) {
-		text, err := os.ReadFile(a.manifest(part))
-		if err != nil {
-			t.Fatal(err)
-		}
-		app := objects(t, string(text))[0]
-		app.SetAnnotations(map[string]string{"argocd.argoproj.io/deletion-approved": time.Now().UTC().Format(time.RFC3339)})
-		if text, err = app.MarshalJSON(); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), "application.json")
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		o := a.sync(ctx, t, part, file, a.waiting[part].Started.Format(time.RFC3339))
-		if o.Phase != "Succeeded" {
-			t.Errorf("%s: confirmed, and yet the operation is %s: %s", part, o.Phase, o.Message)
-		}
+	text, err := os.ReadFile(a.manifest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := objects(t, string(text))[0]
+	app.SetAnnotations(map[string]string{"argocd.argoproj.io/deletion-approved": time.Now().UTC().Format(time.RFC3339)})
+	if text, err = app.MarshalJSON(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "application.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := a.sync(ctx, t, file, a.started); o.Phase != "Succeeded" {
+		t.Errorf("confirmed, and yet the operation is %s: %s", o.Phase, o.Message)
 	}
 }
 

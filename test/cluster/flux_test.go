@@ -33,7 +33,7 @@ func TestFlux(t *testing.T) {
 	cluster := harness.Start(t, harness.Options{})
 	startFlux(t, cluster, source, kustomize)
 	ctx, applier := within(t, 4*time.Minute), applier(t, cluster)
-	list := append(objects(t, fmt.Sprintf(fleet, repository.url)), manifests(t, filepath.Join(q.dir, "rendered", "flux"))...)
+	list := append(objects(t, fmt.Sprintf(fleet, repository.url)), manifests(t, filepath.Join(q.dir, "rendered", "flux", "default"))...)
 	if _, err := applier.Apply(ctx, list); err != nil {
 		t.Fatal(err)
 	}

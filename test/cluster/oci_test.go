@@ -51,7 +51,7 @@ func TestFluxOCI(t *testing.T) {
 	cluster := harness.Start(t, harness.Options{})
 	startFlux(t, cluster, source, kustomize)
 	ctx, applier := within(t, 8*time.Minute), applier(t, cluster)
-	list := append(objects(t, fmt.Sprintf(fleetImage, artifact.reference)), impatient(manifests(t, filepath.Join(q.dir, "rendered", "flux")))...)
+	list := append(objects(t, fmt.Sprintf(fleetImage, artifact.reference)), impatient(manifests(t, filepath.Join(q.dir, "rendered", "flux", "default")))...)
 	if _, err := applier.Apply(ctx, list); err != nil {
 		t.Fatal(err)
 	}
