@@ -2,9 +2,11 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Create makes the object, without fields that its kind does not know, and
@@ -42,5 +44,20 @@ func (a *Applier) TryUpdate(ctx context.Context, o *unstructured.Unstructured) e
 	_, err = a.scoped(mapping, o.GetNamespace()).Update(ctx, o, metav1.UpdateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: a.manager, FieldValidation: metav1.FieldValidationStrict,
 	})
+	return err
+}
+
+// SetStatus gives the object that the server holds this status, as the program
+// would whose affair it is.
+func (a *Applier) SetStatus(ctx context.Context, o *unstructured.Unstructured, status map[string]any) error {
+	mapping, err := a.mapping(ctx, o.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	_, err = a.scoped(mapping, o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, text, metav1.PatchOptions{FieldManager: a.manager}, "status")
 	return err
 }
