@@ -189,13 +189,22 @@ func TestBudgetBooksWhoGrants(t *testing.T) {
 	before := state
 	before.Objects = gives("a/one", "ones")
 	before.Pins = append(state.Pins[:1:1], lockfile.Pin{Namespace: "b", Package: "two", Version: "0.9.0"})
-	r, err := Compare(before, state, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range r.Findings {
-		if strings.HasPrefix(f.Rule, "rbac.") && f.Operator != "b/two" {
-			t.Errorf("%s of %s: %s", f.Rule, f.Operator, f.Message)
+	for rule, sides := range map[string][2]State{"rbac.aggregated": {before, state}, "rbac.lost": {state, before}} {
+		r, err := Compare(sides[0], sides[1], Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		aggregated := 0
+		for _, f := range r.Findings {
+			if strings.Contains(f.Message, "bound to ClusterRole admin") && f.Rule == rule {
+				aggregated++
+				if f.Operator != "b/two" {
+					t.Errorf("%s of %s: %s", f.Rule, f.Operator, f.Message)
+				}
+			}
+		}
+		if aggregated != 1 {
+			t.Errorf("%s: %d findings about admin, want 1", rule, aggregated)
 		}
 	}
 }

@@ -271,7 +271,7 @@ func (d rbacDiff) say(b clause) {
 		f.Before, f.After = "", b.grant.Role
 	}
 	home := d.home
-	if o, i := d.source(b); o != nil {
+	if o, i := d.source(d.c.after, b); o != nil {
 		f.where, f.steps = o, []step{{key: "rules"}, {key: strconv.Itoa(i), by: "#"}}
 		if d.subject.Kind == "ClusterRole" {
 			home = o // many may give to it: the finding is about the one that does
@@ -300,18 +300,35 @@ func caps(b clause) []Severity {
 }
 
 func (d rbacDiff) lost(grants []rbac.Grant) {
-	for scope, list := range byScope(d.clauses(grants)) {
-		d.c.add("rbac.lost", d.home, Finding{
-			Field: where(scope), Before: some(describeAll(list), 40),
-			Message: fmt.Sprintf("%smay no longer %s in %s", d.who(), some(describeAll(list), 3), where(scope)),
-		})
+	by := map[string][]clause{} // by who gave it
+	home := map[string]*Object{}
+	for _, b := range d.clauses(grants) {
+		from := d.home
+		if o, _ := d.source(d.c.before, b); o != nil && d.subject.Kind == "ClusterRole" {
+			from = o
+		}
+		operator := ""
+		if from != nil {
+			operator = from.Operator
+		}
+		by[operator] = append(by[operator], b)
+		home[operator] = cmp.Or(home[operator], from)
+	}
+	for operator, list := range by {
+		for scope, list := range byScope(list) {
+			d.c.add("rbac.lost", home[operator], Finding{
+				Field: where(scope), Before: some(describeAll(list), 40),
+				Message: fmt.Sprintf("%smay no longer %s in %s", d.who(), some(describeAll(list), 3), where(scope)),
+			})
+		}
 	}
 }
 
-// source finds the rule of a role that gives a clause: of the same operator first.
-func (d rbacDiff) source(b clause) (*Object, int) {
+// source finds the rule of a role that gives a clause in a state: of the same
+// operator first.
+func (d rbacDiff) source(v *view, b clause) (*Object, int) {
 	for _, own := range []bool{true, false} {
-		for _, o := range d.c.after.order {
+		for _, o := range v.order {
 			r := o.Ref()
 			if r.Kind != "Role" && r.Kind != "ClusterRole" || r.Kind == "Role" && r.Namespace != b.grant.Namespace {
 				continue
