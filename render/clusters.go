@@ -288,7 +288,7 @@ func difference(ops []any, at string, a, b any) []any {
 			break
 		}
 		for _, key := range slices.Sorted(maps.Keys(mergeMaps(x, y))) {
-			here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+			here := at + "/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 			from, had := x[key]
 			to, has := y[key]
 			switch {
