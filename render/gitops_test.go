@@ -175,9 +175,14 @@ func TestIssuerComesFirst(t *testing.T) {
 		waves[kind] = append(waves[kind], wave)
 	}
 	for _, pair := range [][2]string{
-		{"CustomResourceDefinition", "Deployment that issues"}, {"Namespace", "Deployment that issues"}, {"Deployment that issues", "Issuer"},
-		{"Deployment that issues", "ClusterIssuer"}, {"Deployment that issues", "Certificate"}, {"Certificate", "Deployment"},
-		{"ClusterIssuer", "Deployment"}, {"Deployment", "ValidatingWebhookConfiguration"},
+		{"CustomResourceDefinition", "Deployment that issues"},
+		{"Namespace", "Deployment that issues"},
+		{"Deployment that issues", "Issuer"},
+		{"Deployment that issues", "ClusterIssuer"},
+		{"Deployment that issues", "Certificate"},
+		{"Certificate", "Deployment"},
+		{"ClusterIssuer", "Deployment"},
+		{"Deployment", "ValidatingWebhookConfiguration"},
 	} {
 		before, after := waves[pair[0]], waves[pair[1]]
 		if len(before) == 0 || len(after) == 0 || slices.Max(before) >= slices.Min(after) {

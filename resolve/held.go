@@ -97,10 +97,9 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		return
 	}
 	h, code := w.held(s, root.opts, func() *round { return r }), "held"
-	switch h.by {
-	case lockfile.HeldByVersions:
+	if h.by == lockfile.HeldByVersions {
 		code = "downgrade"
-	case lockfile.HeldByCatalog, lockfile.HeldByDrop:
+	} else if h.by == lockfile.HeldByCatalog || h.by == lockfile.HeldByDrop {
 		code = "stranded"
 	}
 	if h.text != "" && (code == "stranded" || w.opt.Upgrade || w.named(s) != nil) {

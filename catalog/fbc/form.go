@@ -167,7 +167,7 @@ func (ms members[T]) form() form[T] {
 func (ms members[T]) shape(name []byte) (*shape, bool) {
 	for i := range ms {
 		if string(name) == ms[i].name {
-			return ms[i].form.shape, true
+			return ms[i].shape, true
 		}
 	}
 	return nil, false

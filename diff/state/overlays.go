@@ -89,8 +89,13 @@ func sought(target types.Selector, built [][]byte) string {
 	}
 	var words []string
 	for _, field := range []struct{ name, value string }{
-		{"kind", target.Kind}, {"name", target.Name}, {"namespace", target.Namespace}, {"group", target.Group}, {"version", target.Version},
-		{"labelSelector", target.LabelSelector}, {"annotationSelector", target.AnnotationSelector},
+		{"kind", target.Kind},
+		{"name", target.Name},
+		{"namespace", target.Namespace},
+		{"group", target.Group},
+		{"version", target.Version},
+		{"labelSelector", target.LabelSelector},
+		{"annotationSelector", target.AnnotationSelector},
 	} {
 		if field.value != "" {
 			words = append(words, fmt.Sprintf("%s %q", field.name, field.value))

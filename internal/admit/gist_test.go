@@ -76,7 +76,14 @@ func sets(t *testing.T) []set {
 	text, list := map[string]any{"type": "string"}, map[string]any{"type": "array"}
 	values := []any{
 		nil, "[", "string", "object", "array", "atomic", "set", "map", int64(3), math.Inf(1), true, false,
-		[]any{"name"}, []any{nil}, []any{text}, []any{map[string]any{"rule": "true"}}, map[string]any{}, text, list, map[string]any{"metadata": text, "a": text}, map[string]any{"a": list},
+		[]any{"name"},
+		[]any{nil},
+		[]any{text},
+		[]any{map[string]any{"rule": "true"}},
+		map[string]any{},
+		text, list,
+		map[string]any{"metadata": text, "a": text},
+		map[string]any{"a": list},
 	}
 	fields := []string{"Type", "unknown"}
 	for of, i := reflect.TypeFor[apiextensionsv1.JSONSchemaProps](), 0; i < of.NumField(); i++ {

@@ -63,10 +63,10 @@ func references(k types.Kustomization) []reference {
 	for i, p := range k.Patches {
 		one(config, fmt.Sprintf("patches[%d].path", i), p.Path)
 	}
-	for i, p := range k.PatchesJson6902 {
+	for i, p := range k.PatchesJson6902 { //nolint:staticcheck // kustomize still reads it
 		one(config, fmt.Sprintf("patchesJson6902[%d].path", i), p.Path)
 	}
-	for i, p := range k.PatchesStrategicMerge {
+	for i, p := range k.PatchesStrategicMerge { //nolint:staticcheck // kustomize still reads it
 		one(patch, fmt.Sprintf("patchesStrategicMerge[%d]", i), string(p))
 	}
 	for i, r := range k.Replacements {

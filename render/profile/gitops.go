@@ -147,8 +147,10 @@ func twice(clusters []Cluster, where func(Cluster) (field, place string)) []Faul
 		switch before, seen := first[place]; {
 		case place == "":
 		case seen:
-			out = append(out, Fault{fmt.Sprintf("clusters[%d].%s", i, field),
-				fmt.Sprintf("cluster %q is at %s, and so is cluster %q: what is applied to one would be taken for the other's", c.Name, place, before)})
+			out = append(out, Fault{
+				fmt.Sprintf("clusters[%d].%s", i, field),
+				fmt.Sprintf("cluster %q is at %s, and so is cluster %q: what is applied to one would be taken for the other's", c.Name, place, before),
+			})
 		default:
 			first[place] = c.Name
 		}

@@ -23,7 +23,8 @@ func (in *Installation) DeepCopyObject() runtime.Object {
 	if in == nil {
 		return nil
 	}
-	return &Installation{TypeMeta: in.TypeMeta, ObjectMeta: *in.ObjectMeta.DeepCopy(), Spec: in.Spec.DeepCopy(), Status: in.Status.DeepCopy()}
+	meta := in.ObjectMeta
+	return &Installation{TypeMeta: in.TypeMeta, ObjectMeta: *meta.DeepCopy(), Spec: in.Spec.DeepCopy(), Status: in.Status.DeepCopy()}
 }
 
 // DeepCopyObject returns a copy that shares nothing with in.
@@ -31,7 +32,8 @@ func (in *InstallationList) DeepCopyObject() runtime.Object {
 	if in == nil {
 		return nil
 	}
-	out := &InstallationList{TypeMeta: in.TypeMeta, ListMeta: *in.ListMeta.DeepCopy(), Items: slices.Clone(in.Items)}
+	meta := in.ListMeta
+	out := &InstallationList{TypeMeta: in.TypeMeta, ListMeta: *meta.DeepCopy(), Items: slices.Clone(in.Items)}
 	for i := range out.Items {
 		out.Items[i] = *in.Items[i].DeepCopyObject().(*Installation)
 	}

@@ -49,7 +49,7 @@ spec:
   profile: argocd
   gitops: {repoURL: "https://git.example.com/fleet.git", revision: main, path: rendered, namespace: argocd, project: default}
   clusters:
-  - {name: lab, operators: ["*/etcd", "*/prometheus"], config: {nodeSelector: {zone: lab}}}
+  - {name: lab, server: "https://lab.example.com:6443", operators: ["*/etcd", "*/prometheus"], config: {nodeSelector: {zone: lab}}}
   - {name: prod}
 `, filepath.ToSlash(rel)))
 	pkgs := solvable(t, root)

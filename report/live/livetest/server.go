@@ -48,7 +48,7 @@ type Server struct {
 func New(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]Object{}}
-	s.Guard.Server = http.HandlerFunc(s.answer)
+	s.Server = http.HandlerFunc(s.answer)
 	s.Line = func(r *http.Request) string { return r.Method + " " + r.URL.String() }
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust the certificate are what some tests want
