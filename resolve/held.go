@@ -97,10 +97,12 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		return
 	}
 	h, code := w.held(s, root.opts, func() *round { return r }), "held"
-	if h.by == lockfile.HeldByVersions {
+	switch h.by {
+	case lockfile.HeldByVersions:
 		code = "downgrade"
-	} else if h.by == lockfile.HeldByCatalog || h.by == lockfile.HeldByDrop {
+	case lockfile.HeldByCatalog, lockfile.HeldByDrop:
 		code = "stranded"
+	default:
 	}
 	if h.text != "" && (code == "stranded" || w.opt.Upgrade || w.named(s) != nil) {
 		w.warnFor(s, code, s.title()+" stays at "+s.current.bundle+w.sentence(s, h, lock))

@@ -202,7 +202,7 @@ func (w etcd) holdsBack(t *testing.T, rendered []*unstructured.Unstructured) {
 			"type": "Upgradeable", "status": said, "reason": "Migration", "message": "members are being replaced", "lastTransitionTime": "2026-01-01T00:00:00Z",
 		}}}
 		w.apply(t, []*unstructured.Unstructured{condition})
-		w.must(t, w.status("--output", "observed.yaml")...)
+		w.must(t, w.status("--save", "observed.yaml")...)
 		stdout, stderr, code := w.run(t, "resolve", "--offline", "--upgrade", "--observed", "observed.yaml")
 		held := strings.Contains(stderr, "held: it says Upgradeable=False: members are being replaced")
 		if moved := strings.Contains(stdout, "my-etcd/etcd 0.9.2 → 0.9.4"); code != 0 || moved != (said == "True") || held == moved {
