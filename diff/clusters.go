@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -175,9 +174,7 @@ func (r *Report) arrange(known []Operator) {
 		r.Operators = append(r.Operators, about)
 	}
 	slices.SortStableFunc(r.Findings, compareFindings)
-	slices.SortStableFunc(r.Operators, func(a, b Operator) int {
-		return cmp.Or(slices.Compare(a.Clusters, b.Clusters), strings.Compare(lastIfEmpty(a.Name), lastIfEmpty(b.Name)))
-	})
+	r.rank()
 }
 
 // onlyIn says for which clusters something holds: "c03: ", "38 clusters (c01, c02,

@@ -38,12 +38,16 @@ func compareDeletions(c *comparison) {
 		}
 	}, crdKind)
 	words := map[string][2]string{
-		"Namespace":                       {"data.namespace-removed", "the namespace, and all that it holds, is deleted"},
 		"PersistentVolumeClaim":           {"data.volume-claim-removed", "the claim is deleted"},
 		"StatefulSet.apps":                {"data.stateful-set-removed", "the StatefulSet is deleted"},
 		"Secret":                          {"data.secret-removed", "the Secret is deleted"},
 		"NetworkPolicy.networking.k8s.io": {"data.policy-removed", "the NetworkPolicy is deleted"},
 	}
+	c.each(func(p pair) {
+		if p.after == nil {
+			c.add("data.namespace-removed", p.before, Finding{Message: "the namespace leaves the tree: " + fate(p.before, "and all that it holds")})
+		}
+	}, "Namespace")
 	for _, kind := range names(words) {
 		c.each(func(p pair) {
 			if p.after == nil {
@@ -51,6 +55,27 @@ func compareDeletions(c *comparison) {
 			}
 		}, kind)
 	}
+}
+
+// fate says what becomes in the cluster of an object that leaves the tree, and of
+// what goes with it, by what the object tells the tool that applies it.
+func fate(o *Object, along string) string {
+	switch {
+	case !o.protected():
+		return "it is deleted, " + along
+	case strings.Contains(kobj.Text(o.Content, "metadata", "annotations", "argocd.argoproj.io/sync-options"), "Prune=confirm"):
+		return "Argo CD deletes it once somebody confirms, " + along
+	}
+	return "it is protected and stays; whoever deletes it deletes it " + along
+}
+
+// protected reports whether the tool that applies the object does not prune it
+// without being told to.
+func (o *Object) protected() bool {
+	annotations := kobj.Map(o.Content, "metadata", "annotations")
+	options := kobj.Text(annotations, "argocd.argoproj.io/sync-options")
+	return strings.Contains(options, "Prune=confirm") || strings.Contains(options, "Prune=false") ||
+		kobj.Text(annotations, "kustomize.toolkit.fluxcd.io/prune") == "disabled"
 }
 
 func (c *comparison) crdGone(crd *Object) {
@@ -61,7 +86,7 @@ func (c *comparison) crdGone(crd *Object) {
 			lost = append(lost, &c.after.Resources[i])
 		}
 	}
-	f := Finding{Before: some(kinds.Define(crd.Content).Served(), 8), Message: fmt.Sprintf("the definition of %s goes, and every object of it in the cluster", serves.Kind)}
+	f := Finding{Before: some(kinds.Define(crd.Content).Served(), 8), Message: fmt.Sprintf("the definition of %s leaves the tree: %s", serves.Kind, fate(crd, "and every object of it in the cluster"))}
 	if n := len(lost); n > 0 {
 		f.Message += fmt.Sprintf("; %s of this repository among them", plural(n, "object", "objects"))
 	}

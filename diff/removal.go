@@ -68,16 +68,16 @@ func planRemoval(before, after *view, operator, version string) Removal {
 		case o.Operator != operator:
 		case after.byKey[ref.key()] != nil:
 			r.StillOwned = append(r.StillOwned, ref)
-		case ref.is(crdKind, "Namespace"):
+		case o.protected():
 			r.Stays = append(r.Stays, ref)
-			if ref.is(crdKind) {
-				r.kind(before, o)
-			}
 		default:
 			r.Pruned = append(r.Pruned, ref)
 			if ref.is(webhookKinds()...) {
 				r.Webhooks = append(r.Webhooks, ref)
 			}
+		}
+		if o.Operator == operator && ref.is(crdKind) && after.byKey[ref.key()] == nil {
+			r.kind(before, o)
 		}
 	}
 	for i := range after.Resources {

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -13,7 +14,7 @@ type Report struct {
 	Before    string     // name of the state before
 	After     string     // name of the state after
 	Clusters  []string   // whose states were compared, before and after, sorted; nil where none has a name
-	Operators []Operator // those that something happened to, by name; the last may have no name
+	Operators []Operator // those that something happened to, those with the worst findings first, then by clusters and name; one may have no name
 	Findings  []Finding  // worst first, then by operator, rule, object, field
 	Removals  []Removal  // what to do for each operator that goes
 	Questions []Question // what lies outside the accepted budget; see [Options]
@@ -63,11 +64,35 @@ func (c *comparison) report() *Report {
 	if skipped := c.after.Skipped; len(skipped) > 0 {
 		c.note("not looked into, because they do not parse as YAML: %s", strings.Join(skipped[:min(len(skipped), 5)], ", "))
 	}
-	return &Report{
+	r := &Report{
 		Questions: c.questions,
 		Before:    c.before.Name, After: c.after.Name,
 		Operators: c.operators(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
 	}
+	r.rank()
+	return r
+}
+
+// rank puts the operators first of which worse is found, as long as nobody waived
+// it, then by clusters and name, what belongs to no operator last.
+func (r *Report) rank() {
+	worst := func(o Operator) (out Severity) {
+		for _, f := range o.of(r.Findings) {
+			if f.Waiver == "" {
+				out = max(out, f.Severity)
+			}
+		}
+		return out
+	}
+	ranks := make(map[string]Severity, len(r.Operators))
+	key := func(o Operator) string { return o.Name + "\x00" + strings.Join(o.Clusters, ",") }
+	for _, o := range r.Operators {
+		ranks[key(o)] = worst(o)
+	}
+	slices.SortStableFunc(r.Operators, func(a, b Operator) int {
+		return cmp.Or(cmp.Compare(ranks[key(b)], ranks[key(a)]), slices.Compare(a.Clusters, b.Clusters),
+			strings.Compare(lastIfEmpty(a.Name), lastIfEmpty(b.Name)))
+	})
 }
 
 // fold returns the findings sorted, those of one object that say the same of
@@ -134,7 +159,6 @@ func (c *comparison) operators() []Operator {
 	for _, name := range names(all) {
 		out = append(out, *all[name])
 	}
-	slices.SortStableFunc(out, func(a, b Operator) int { return strings.Compare(lastIfEmpty(a.Name), lastIfEmpty(b.Name)) })
 	return out
 }
 

@@ -31,7 +31,8 @@ func demo(t testing.TB) (before, after State) {
 	}
 	mine := parsed(t, "", "team/widget.yaml", custom("v1", "{x: {a: one, b: two}}"))
 	gadget := parsed(t, "", "team/gadget.yaml", "apiVersion: old.io/v1\nkind: Gadget\nmetadata: {name: g, namespace: team, finalizers: [old.io/keep]}\n")
-	gadgets := strings.NewReplacer("demo.io", "old.io", "widgets", "gadgets", "Widget", "Gadget", "widget", "gadget").Replace(widget("{type: string}"))
+	gadgets := strings.NewReplacer("demo.io", "old.io", "widgets", "gadgets", "Widget", "Gadget", "widget", "gadget",
+		"metadata: {name: widgets.demo.io", "metadata: {annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}, name: gadgets.old.io").Replace(widget("{type: string}"))
 	before = State{
 		Name: "main:quayside.lock", KubernetesVersion: "1.34", Pins: []lockfile.Pin{pin("demo", "1.0.0", "demo.v1.0.0", ""), pin("old", "0.1.0", "old.v0.1.0", "")},
 		Objects: slices.Concat(
@@ -225,5 +226,28 @@ func TestRemovalPlan(t *testing.T) {
 	}
 	if steps := got.Steps(); len(steps) != 3 || !strings.Contains(steps[0].Lines[0], "stays until they are gone") {
 		t.Errorf("%+v", steps)
+	}
+}
+
+// TestWhatGoes holds what is said of an object that leaves the tree against the
+// plan: what stays in one is not deleted in the other.
+func TestWhatGoes(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Namespace\nmetadata: {name: gone"
+	for annotations, want := range map[string]string{
+		"": "it is deleted, and all that it holds",
+		", annotations: {kustomize.toolkit.fluxcd.io/prune: enabled}":                    "it is deleted, and all that it holds",
+		", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}":                   "it is protected and stays; whoever deletes it deletes it and all that it holds",
+		", annotations: {argocd.argoproj.io/sync-options: Prune=false}":                  "it is protected and stays; whoever deletes it deletes it and all that it holds",
+		", annotations: {argocd.argoproj.io/sync-options: 'Prune=confirm,Delete=false'}": "Argo CD deletes it once somebody confirms, and all that it holds",
+	} {
+		before := State{Pins: []lockfile.Pin{{Namespace: "gone", Package: "demo", Version: "1.0.0"}}, Objects: parsed(t, "gone/demo", "a.yaml", head+annotations+"}")}
+		r := compare(t, before, State{})
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.namespace-removed" })
+		if i < 0 || r.Findings[i].Message != "the namespace leaves the tree: "+want {
+			t.Errorf("%q: %+v", annotations, r.Findings)
+		}
+		if stays := len(r.Removals) == 1 && len(r.Removals[0].Stays) == 1; stays == strings.HasPrefix(want, "it is deleted") {
+			t.Errorf("%q: %+v", annotations, r.Removals)
+		}
 	}
 }
