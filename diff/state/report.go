@@ -99,12 +99,20 @@ func (s *Side) policy() (diff.Policy, error) {
 // missing.
 type ChangedFile struct{ Path, Before, After string }
 
-// Files returns the files in which the two trees differ, by path.
+// Files returns the files in which the two sides differ, by path: those of the
+// trees, and those of the user's that go into what a cluster gets.
 func (c *Comparison) Files(ctx context.Context) ([]ChangedFile, error) {
 	if err := c.fill(ctx); err != nil {
 		return nil, err
 	}
-	a, b := byPath(c.Before.tree), byPath(c.After.tree)
+	a, err := c.Before.everything()
+	if err != nil {
+		c.project.Talk.Note("%v: files that only an overlay there names are not compared", c.Before.named(err))
+	}
+	b, err := c.After.everything()
+	if err != nil {
+		return nil, c.After.named(err)
+	}
 	var out []ChangedFile
 	for name, data := range b {
 		if old := a[name]; old != data {
@@ -120,12 +128,23 @@ func (c *Comparison) Files(ctx context.Context) ([]ChangedFile, error) {
 	return out, nil
 }
 
-func byPath(files []diff.File) map[string]string {
+// everything returns the files of a side by path, as far as the error leaves.
+func (s *Side) everything() (map[string]string, error) {
 	out := map[string]string{}
-	for _, f := range files {
+	for _, f := range s.tree {
 		out[f.Path] = string(f.Data)
 	}
-	return out
+	var errs []error
+	for _, cluster := range s.clusters {
+		x, err := s.share(cluster)
+		errs = append(errs, err)
+		for _, o := range x.overlays {
+			for name, data := range o.All() {
+				out[path.Join(s.as, name)] = string(data)
+			}
+		}
+	}
+	return out, errors.Join(errs...)
 }
 
 // fleet returns what clusters there are. Where the side after has no tree at all,
