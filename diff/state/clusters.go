@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/overlay"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -115,7 +116,9 @@ func (c *Comparison) reports(opt diff.Options) ([]diff.Part, error) {
 		parts = append(parts, diff.Part{Clusters: g.names, Report: report})
 	}
 	if len(parts) == 0 {
-		report, err := diff.Compare(diff.State{Name: before.Name}, diff.State{Name: after.Name, Skipped: after.Skipped}, opt)
+		version := groups[0].after.version
+		report, err := diff.Compare(diff.State{Name: before.Name, KubernetesVersion: version},
+			diff.State{Name: after.Name, KubernetesVersion: version, Skipped: after.Skipped}, opt)
 		return []diff.Part{{Report: report}}, err
 	}
 	return parts, nil
@@ -130,7 +133,7 @@ func (c *Comparison) alike(before, after diff.State) bool {
 	same := func(a, b diff.File) bool { return a.Path == b.Path && bytes.Equal(a.Data, b.Data) }
 	return slices.EqualFunc(definitions(&c.Before), definitions(&c.After), same) &&
 		slices.EqualFunc(before.Resources, after.Resources, func(a, b diff.Object) bool { return a.Path == b.Path && bytes.Equal(a.Raw, b.Raw) }) &&
-		reflect.DeepEqual(before.Pins, after.Pins)
+		len(lockfile.Diff(&lockfile.File{Pins: before.Pins}, &lockfile.File{Pins: after.Pins})) == 0
 }
 
 // definition reports whether a file is a definition of the tree, which no overlay
