@@ -276,7 +276,7 @@ func TestNoPinsAnyMore(t *testing.T) {
 				t.Errorf("%s: an empty field:\n%s", name, d.text)
 			}
 		}
-		if stream, err := StreamOverlay(res, nil, "lab"); err != nil || len(stream) > 0 {
+		if stream, err := StreamOverlay(res, builder(res, nil), "lab"); err != nil || len(stream) > 0 {
 			t.Errorf("%s: got stream %q, %v", name, stream, err)
 		}
 		opt.Reporter = &Reporter{Image: "registry.example.com/quayside-report:v1", Namespace: "quayside-system"}

@@ -88,7 +88,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 				if got := crdNames(t, res, dir); !slices.Equal(got, c.want) {
 					t.Errorf("%s: %s gives %s, from %s, %v; want %v", name, tool, cluster, dir, got, c.want)
 				}
-				stream, err := StreamOverlay(res, nil, cluster)
+				stream, err := StreamOverlay(res, builder(res, nil), cluster)
 				if err != nil {
 					t.Fatal(err)
 				}

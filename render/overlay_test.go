@@ -91,7 +91,7 @@ func TestStreamOverlay(t *testing.T) {
 		"clusters/lab/more.yaml":          "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: beacon-controller, namespace: beacon-system}\nspec: {replicas: 3}\n",
 		"operators/stray.yaml":            "not: ours",
 	})
-	data, err := StreamOverlay(res, disk, "lab")
+	data, err := StreamOverlay(res, builder(res, disk), "lab")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,11 +104,11 @@ func TestStreamOverlay(t *testing.T) {
 	if crd > deployment {
 		t.Error("the CRDs come after the Deployments")
 	}
-	prod, err := StreamOverlay(res, nil, "prod")
+	prod, err := StreamOverlay(res, builder(res, nil), "prod")
 	if err != nil || bytes.Contains(prod, []byte("1Gi")) {
 		t.Errorf("prod has what is lab's, %v", err)
 	}
-	if _, err := StreamOverlay(res, nil, "dev"); err == nil || !strings.Contains(err.Error(), `no cluster "dev" (have lab, prod)`) {
+	if _, err := StreamOverlay(res, builder(res, nil), "dev"); err == nil || !strings.Contains(err.Error(), `no cluster "dev" (have lab, prod)`) {
 		t.Errorf("got %v", err)
 	}
 }

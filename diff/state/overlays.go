@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -20,12 +21,10 @@ import (
 // an overlay that does not build, and a patch of the user's that has nothing left
 // to change in any cluster, of which kustomize says nothing.
 func Overlays(p *project.Project, res *render.Result) error {
-	c, err := newComparison(p, Lock)
+	c, s, err := beside(p, res)
 	if err != nil {
 		return err
 	}
-	s := Side{project: p, out: c.InRepo(p.Settings.Output), below: c.onDisk(c.files)}
-	s.rendered(res, c.pool)
 	var faults diag.List
 	idle, live := map[diag.Pos]string{}, map[diag.Pos]bool{}
 	for _, name := range s.clusters {
@@ -59,6 +58,30 @@ func Overlays(p *project.Project, res *render.Result) error {
 		faults[i] = &diag.Error{Pos: f.Pos, Err: &project.DiffersError{Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()}}
 	}
 	return faults.Err()
+}
+
+// Builder returns what builds a directory of the tree that a lock renders to,
+// beside the user's own files, as stock kustomize does: its objects, as JSON.
+func Builder(p *project.Project, res *render.Result) (func(dir string) ([][]byte, error), error) {
+	_, s, err := beside(p, res)
+	return func(dir string) ([][]byte, error) {
+		o, err := s.files.Open(path.Join(s.out, dir))
+		if err != nil {
+			return nil, err
+		}
+		return o.Build()
+	}, err
+}
+
+// beside returns what a lock renders to, as a side that lies in the work tree.
+func beside(p *project.Project, res *render.Result) (*Comparison, *Side, error) {
+	c, err := newComparison(p, Lock)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Side{project: p, out: c.InRepo(p.Settings.Output), below: c.onDisk(c.files)}
+	s.rendered(res, c.pool)
+	return c, s, nil
 }
 
 // theirs reports whether a file is the user's, and not part of the tree.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
@@ -81,11 +82,11 @@ func (o *renderOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.stdout {
-		res, have, err := o.rendered(ctx, p)
+		res, err := o.rendered(ctx, p)
 		if err != nil {
 			return err
 		}
-		return o.stream(p, res, have)
+		return o.stream(p, res)
 	}
 	r, err := o.compare(ctx, p)
 	if err != nil {
@@ -100,25 +101,27 @@ func (o *renderOptions) run(ctx context.Context) error {
 	return err
 }
 
-// rendered renders the lock of p, and reads the tree as it stands.
-func (o *renderOptions) rendered(ctx context.Context, p *project.Project) (*render.Result, *filetree.Tree, error) {
+// rendered renders the lock of p.
+func (o *renderOptions) rendered(ctx context.Context, p *project.Project) (*render.Result, error) {
 	lock, err := p.NeedLock()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	res, err := p.Render(ctx, lock)
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		o.talk.Warn(res.Warnings)
 	}
-	o.talk.Warn(res.Warnings)
-	have, err := p.Rendered()
-	return res, have, err
+	return res, err
 }
 
 // compare compares the tree with what the lock of p renders to, and unless this
 // is a check writes that.
 func (o *renderOptions) compare(ctx context.Context, p *project.Project) (*renderReport, error) {
-	res, have, err := o.rendered(ctx, p)
+	res, err := o.rendered(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	have, err := p.Rendered()
 	if err != nil {
 		return nil, err
 	}
@@ -149,14 +152,17 @@ func (o *renderOptions) compare(ctx context.Context, p *project.Project) (*rende
 	return r, nil
 }
 
-// stream prints what a cluster gets; have is the tree as it stands, with the
-// user's own files.
-func (o *renderOptions) stream(p *project.Project, res *render.Result, have *filetree.Tree) error {
+// stream prints what a cluster gets, the user's own files included.
+func (o *renderOptions) stream(p *project.Project, res *render.Result) error {
 	cluster, err := p.Cluster(o.overlay, "--overlay")
 	if err != nil {
 		return err
 	}
-	text, err := render.StreamOverlay(res, have, cluster)
+	build, err := state.Builder(p, res)
+	if err != nil {
+		return err
+	}
+	text, err := render.StreamOverlay(res, build, cluster)
 	if err != nil {
 		return err
 	}
