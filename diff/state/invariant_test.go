@@ -1,0 +1,163 @@
+package state_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/diff/state"
+)
+
+// smallTree is a rendered tree of one operator and one cluster.
+func smallTree() map[string]string {
+	const owned = "labels: {quayside.dev/package: p, quayside.dev/install-namespace: ns}"
+	list := func(resources ...string) string { return "resources: [" + strings.Join(resources, ", ") + "]\n" }
+	return map[string]string{
+		".quayside-files":                            "# Files that quayside wrote.\n",
+		"kustomization.yaml":                         list("operators"),
+		"operators/kustomization.yaml":               list("ns"),
+		"operators/ns/kustomization.yaml":            list("p"),
+		"operators/ns/p/kustomization.yaml":          list("deployment-d.yaml", "configmap-c.yaml"),
+		"operators/ns/p/deployment-d.yaml":           "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns, " + owned + "}\nspec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: example.com/i:1}]}}}\n",
+		"operators/ns/p/configmap-c.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: ns, " + owned + "}\ndata: {k: v}\n",
+		"clusters/kustomization.yaml":                list("one"),
+		"clusters/one/generated/kustomization.yaml":  list("../../../operators"),
+		"clusters/one/shared/kustomization.yaml":     "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\ncommonAnnotations: {shared: a}\n",
+		"clusters/one/extra.yaml":                    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: ns}\ndata: {k: a}\n",
+		"clusters/one/merge.yaml":                    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns}\nspec: {template: {spec: {hostNetwork: true}}}\n",
+		"clusters/one/settings.env":                  "a=1\n",
+		"clusters/one/base/kustomization.yaml":       list("../generated") + "namePrefix: a-\n",
+		"clusters/one/base/again/kustomization.yaml": list("../../generated"),
+	}
+}
+
+// drawOverlay writes the user's part of the cluster's overlay: any mixture of
+// what a kustomization can do.
+func drawOverlay(t *rapid.T, side string, files map[string]string) {
+	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, side+" "+what) }
+	var k strings.Builder
+	base := pick("base", "generated", "generated", "base", "base/again")
+	k.WriteString("resources:\n- " + base + "\n" + pick("extra", "", "- extra.yaml\n"))
+	k.WriteString(pick("patch", "", "",
+		"patches:\n- path: merge.yaml\n",
+		"patches:\n- target: {kind: Deployment}\n  patch: '[{op: replace, path: /spec/replicas, value: 3}]'\n",
+		"patches:\n- target: {kind: ConfigMap, name: .*c}\n  patch: '[{op: add, path: /data/x, value: y}]'\n",
+		"patches:\n- target: {kind: ConfigMap, name: none}\n  patch: '[{op: add, path: /data/x, value: y}]'\n",
+		"patches:\n- patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}, $patch: delete}'\n  target: {kind: ConfigMap, labelSelector: quayside.dev/package=p}\n"))
+	for _, feature := range [][]string{
+		{"images", "", "", "images: [{name: example.com/i, newTag: '2'}]\n", "images: [{name: example.com/i, newName: evil.example.com/i}]\n"},
+		{"prefix", "", "", "", "namePrefix: x-\n"},
+		{"labels", "", "", "labels: [{pairs: {team: a}}]\n", "labels: [{pairs: {team: a}, includeSelectors: true}]\n"},
+		{"annotations", "", "", "commonAnnotations: {note: a}\n"},
+		{"replicas", "", "", "replicas: [{name: d, count: 1}]\n", "replicas: [{name: d, count: 5}]\n"},
+		{"components", "", "", "components: [shared]\n"},
+		{"generator", "", "", "configMapGenerator: [{name: made, envs: [settings.env]}]\n", "configMapGenerator: [{name: made, literals: [a=1]}]\n"},
+		{"namespace", "", "", "", "namespace: other\n"},
+	} {
+		k.WriteString(pick(feature[0], feature[1:]...))
+	}
+	files["clusters/one/kustomization.yaml"] = k.String()
+	for name, texts := range map[string][]string{
+		"clusters/one/extra.yaml":                {"k: a", "k: b"},
+		"clusters/one/settings.env":              {"a=1", "a=2"},
+		"clusters/one/shared/kustomization.yaml": {"shared: a", "shared: b"},
+		"clusters/one/merge.yaml":                {"hostNetwork: true", "hostNetwork: false"},
+	} {
+		files[name] = strings.ReplaceAll(files[name], texts[0], pick(name, texts...))
+	}
+}
+
+// stock returns what kustomize itself builds of the cluster's overlay on disk.
+func stock(dir string) (map[string][]byte, error) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "clusters", "one"))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for _, o := range built.Resources() {
+		data, err := o.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out[fmt.Sprint(o.GetKind(), " ", o.GetNamespace(), "/", o.GetName())] = data
+	}
+	return out, nil
+}
+
+// TestWhatAClusterGetsIsWhatDiffSaw compares two random overlays over one tree:
+// just the objects are told that differ between what kustomize itself builds of
+// the two, and nothing is said where nothing does.
+func TestWhatAClusterGetsIsWhatDiffSaw(t *testing.T) {
+	p := open(t, t.TempDir(), &said{})
+	root := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		var dirs [2]string
+		var builds [2]map[string][]byte
+		for i, side := range []string{"before", "after"} {
+			files := smallTree()
+			drawOverlay(t, side, files)
+			dirs[i] = filepath.Join(root, side)
+			if err := os.RemoveAll(dirs[i]); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range files {
+				name = filepath.Join(dirs[i], filepath.FromSlash(name))
+				if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var err error
+			if builds[i], err = stock(dirs[i]); err != nil {
+				t.Skipf("kustomize does not build it: %v", err)
+			}
+		}
+		comparison, err := state.Trees(p, dirs[0], dirs[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := comparison.Report(context.Background(), time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, o := range report.Operators {
+			for _, ref := range slices.Concat(o.Added, o.Changed, o.Removed) {
+				got = append(got, fmt.Sprint(ref.Kind, " ", ref.Namespace, "/", ref.Name))
+			}
+		}
+		slices.Sort(got)
+		want := []string{}
+		for _, name := range slices.Sorted(maps.Keys(union(builds[0], builds[1]))) {
+			if !bytes.Equal(builds[0][name], builds[1][name]) {
+				want = append(want, name)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("kustomize's builds differ in (-) and diff tells of (+):\n%s", d)
+		}
+		if report.Empty() != (len(want) == 0) {
+			t.Errorf("empty is %v, and %d objects differ", report.Empty(), len(want))
+		}
+	})
+}
+
+func union(a, b map[string][]byte) map[string][]byte {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
