@@ -76,22 +76,18 @@ func (c *comparison) report() *Report {
 // rank puts the operators first of which worse is found, as long as nobody waived
 // it, then by clusters and name, what belongs to no operator last.
 func (r *Report) rank() {
-	worst := func(o Operator) (out Severity) {
-		for _, f := range o.of(r.Findings) {
-			if f.Waiver == "" {
-				out = max(out, f.Severity)
-			}
-		}
-		return out
+	worst := map[string]Severity{}
+	key := func(operator string, clusters []string) string {
+		return operator + "\x00" + strings.Join(clusters, ",")
 	}
-	ranks := make(map[string]Severity, len(r.Operators))
-	key := func(o Operator) string { return o.Name + "\x00" + strings.Join(o.Clusters, ",") }
-	for _, o := range r.Operators {
-		ranks[key(o)] = worst(o)
+	for _, f := range r.Findings {
+		if k := key(f.Operator, f.Clusters); f.Waiver == "" {
+			worst[k] = max(worst[k], f.Severity)
+		}
 	}
 	slices.SortStableFunc(r.Operators, func(a, b Operator) int {
-		return cmp.Or(cmp.Compare(ranks[key(b)], ranks[key(a)]), slices.Compare(a.Clusters, b.Clusters),
-			strings.Compare(lastIfEmpty(a.Name), lastIfEmpty(b.Name)))
+		return cmp.Or(cmp.Compare(worst[key(b.Name, b.Clusters)], worst[key(a.Name, a.Clusters)]),
+			slices.Compare(a.Clusters, b.Clusters), strings.Compare(lastIfEmpty(a.Name), lastIfEmpty(b.Name)))
 	})
 }
 
