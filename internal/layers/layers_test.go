@@ -72,6 +72,7 @@ func table() map[string]rule {
 
 		"internal/gitrepo": {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
 
+		"adopt/snapshot":           {level: 3, outside: []string{"context"}},
 		"registry/mirror":          {level: 3, outside: []string{"context"}},
 		"catalog/build":            {level: 4, outside: []string{"context"}},
 		"bundle/fetch":             {level: 4, outside: []string{"context"}},

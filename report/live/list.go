@@ -25,7 +25,7 @@ func (o *object) UnmarshalJSON(data []byte) error {
 
 // secretive reports whether only the metadata of a kind is fetched.
 func (k *kind) secretive() bool {
-	return k.apiVersion == "v1" && (k.name == "Secret" || k.name == "ConfigMap")
+	return !k.whole && k.apiVersion == "v1" && (k.name == "Secret" || k.name == "ConfigMap")
 }
 
 // accept returns the form in which objects of the kind are asked for; suffix is
@@ -51,7 +51,7 @@ func (k *kind) dressed(o map[string]any) map[string]any {
 	}
 	delete(kobj.Map(o, "metadata"), "managedFields")
 	delete(kobj.Map(o, "metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
-	if k.name == "CustomResourceDefinition" {
+	if k.name == "CustomResourceDefinition" && !k.whole {
 		for _, v := range kobj.Items(o, "spec", "versions") {
 			delete(v, "schema") // by far the most of it
 		}
@@ -135,11 +135,12 @@ type ListOptions struct {
 	Namespace        string // empty: everywhere
 	Labels           string // selector: "app=etcd"
 	Most             int    // objects; 0: all
+	Whole            bool   // with what Secrets and ConfigMaps hold, and the schemas of definitions
 }
 
 // List lists objects of one kind. The error is as that of Read.
 func (c *Cluster) List(ctx context.Context, opt ListOptions) (Found, error) {
-	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind}
+	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.Whole}
 	var found Found
 	r, err := c.resource(ctx, opt.APIVersion, opt.Kind)
 	if err == nil {

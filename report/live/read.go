@@ -24,6 +24,7 @@ const ownLabel = "quayside.dev/package"
 // kind is one kind of objects to read, and what is known of them so far.
 type kind struct {
 	apiVersion, name string
+	whole            bool // with contents
 	refs             []v1alpha1.ObjectReference
 	got              map[string]v1alpha1.Observed // by namespace/name
 }

@@ -1,0 +1,119 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/report/live"
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// wanted is a kind that is read of a live cluster.
+type wanted struct {
+	apiVersion, kind string
+	labels           string // selector: what else there is of the kind was not installed by OLM
+}
+
+// kinds returns what is read of every live cluster: OLM's own kinds, and those of
+// which it installs objects. What InstallPlans name besides is read too.
+func kinds() []wanted {
+	const managed = "olm.managed=true"
+	return []wanted{
+		{"v1", "Namespace", ""},
+		{OLM + "/v1alpha1", "Subscription", ""},
+		{OLM + "/v1alpha1", "ClusterServiceVersion", ""},
+		{OLM + "/v1alpha1", "InstallPlan", ""},
+		{OLM + "/v1alpha1", "CatalogSource", ""},
+		{OLM + "/v1", "OperatorGroup", ""},
+		{OLM + "/v1", "Operator", ""},
+		{OLM + "/v1", "OLMConfig", ""},
+		{OLM + "/v2", "OperatorCondition", ""},
+		{OLMv1 + "/v1", "ClusterExtension", ""},
+		{OLMv1 + "/v1", "ClusterCatalog", ""},
+		{"v1", "ServiceAccount", ""},
+		{"v1", "Service", ""},
+		{"v1", "ConfigMap", managed},
+		{"v1", "Secret", managed},
+		{"apps/v1", "Deployment", ""},
+		{"apps/v1", "ReplicaSet", ""},
+		{"batch/v1", "Job", managed},
+		{"policy/v1", "PodDisruptionBudget", ""},
+		{"rbac.authorization.k8s.io/v1", "Role", ""},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding", ""},
+		{"rbac.authorization.k8s.io/v1", "ClusterRole", ""},
+		{"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", ""},
+		{"scheduling.k8s.io/v1", "PriorityClass", ""},
+		{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""},
+		{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", ""},
+		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", ""},
+		{"apiregistration.k8s.io/v1", "APIService", ""},
+	}
+}
+
+// Live reads the objects of a live cluster. What it does not serve is not there;
+// what it would not hand out is in Unread. The error is as that of
+// [live.Cluster.Read], or a diag.List.
+func Live(ctx context.Context, c *live.Cluster, opt Options) (*Snapshot, error) {
+	b := newBuilder(opt)
+	if err := b.list(ctx, c, kinds()); err != nil {
+		return nil, err
+	}
+	if err := b.list(ctx, c, b.named()); err != nil {
+		return nil, err
+	}
+	return b.snapshot()
+}
+
+// named returns the kinds that InstallPlans and Operators name and that were not
+// read yet.
+func (b *builder) named() []wanted {
+	s := Snapshot{objects: nil}
+	for _, o := range b.byKey {
+		s.objects = append(s.objects, o)
+	}
+	slices.SortFunc(s.objects, func(x, y *Object) int { return x.Compare(y.Key) })
+	known := kinds()
+	var out []wanted
+	for _, p := range s.InstallPlans() {
+		for _, step := range p.Steps {
+			w := wanted{apiVersion: strings.TrimPrefix(step.Group+"/"+step.Version, "/"), kind: step.Kind}
+			same := func(k wanted) bool { return k.kind == w.kind && kobj.Group(k.apiVersion) == step.Group }
+			if step.Kind != "" && !slices.ContainsFunc(known, same) {
+				known, out = append(known, w), append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// list reads the objects of kinds, but for those that are passed over.
+func (b *builder) list(ctx context.Context, c *live.Cluster, kinds []wanted) error {
+	var opts []live.ListOptions
+	for _, w := range kinds {
+		if !b.passes(kobj.Group(w.apiVersion), w.kind) {
+			opts = append(opts, live.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, Whole: true})
+		}
+	}
+	found, err := c.Lists(ctx, opts)
+	if err != nil {
+		return err
+	}
+	for i, f := range found {
+		if f.Reason != "" && f.Reason != v1alpha1.ReasonNoKind {
+			b.unread = append(b.unread, Unread{APIVersion: opts[i].APIVersion, Kind: opts[i].Kind, Reason: f.Message})
+		}
+		for _, o := range f.Objects {
+			raw, err := json.Marshal(o)
+			if err != nil {
+				return err
+			}
+			b.single(raw, diag.Pos{})
+		}
+		found[i] = live.Found{}
+	}
+	return nil
+}
