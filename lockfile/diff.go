@@ -98,7 +98,7 @@ func differing(a, b block) []string {
 	var names []string
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for _, f := range yamlnode.Fields(x.Type()) {
-		if !bytes.Equal(field(x, f), field(y, f)) {
+		if !bytes.Equal(field(x, f, ""), field(y, f, "")) {
 			names = append(names, f.Name)
 		}
 	}

@@ -48,48 +48,54 @@ func section[T block](b *bytes.Buffer, name string, items []T) {
 }
 
 // lines returns the fields of a block, two blanks in.
-func lines(of block) []byte {
+func lines(of block) []byte { return fields(reflect.ValueOf(of), "  ") }
+
+func fields(of reflect.Value, indent string) []byte {
 	var b []byte
-	v := reflect.ValueOf(of)
-	for _, f := range yamlnode.Fields(v.Type()) {
-		b = append(b, field(v, f)...)
+	for _, f := range yamlnode.Fields(of.Type()) {
+		b = append(b, field(of, f, indent)...)
 	}
 	return b
 }
 
-// field returns one field of a block, nothing where it is empty.
-func field(of reflect.Value, f reflect.StructField) []byte {
+// field returns one field of a block, or of a part of one; nothing where it is
+// empty.
+func field(of reflect.Value, f reflect.StructField, indent string) []byte {
 	var b bytes.Buffer
 	v := of.FieldByIndex(f.Index)
 	if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
 		return nil
 	}
-	fmt.Fprintf(&b, "  %s:", f.Name)
+	fmt.Fprintf(&b, "%s%s:", indent, f.Name)
 	switch value := v.Interface().(type) {
 	case bool:
 		b.WriteString(" true\n")
 	case json.RawMessage:
-		must(yamlnode.BlockJSON(&b, value, 2))
+		must(yamlnode.BlockJSON(&b, value, len(indent)))
 	case map[string]string:
 		b.WriteByte('\n')
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			fmt.Fprintf(&b, "    %s: %s\n", yamlnode.Quote(key), yamlnode.Quote(value[key]))
+			fmt.Fprintf(&b, "%s  %s: %s\n", indent, yamlnode.Quote(key), yamlnode.Quote(value[key]))
 		}
 	case []string:
 		b.WriteByte('\n')
 		for _, s := range value {
-			fmt.Fprintf(&b, "  - %s\n", yamlnode.Quote(s))
+			fmt.Fprintf(&b, "%s- %s\n", indent, yamlnode.Quote(s))
 		}
 	default:
-		if v.Kind() != reflect.Slice { // a word, or a catalog's identity
+		switch v.Kind() { //nolint:exhaustive // the rest is a word, or a catalog's identity
+		case reflect.Pointer:
+			b.WriteByte('\n')
+			b.Write(fields(v.Elem(), indent+"  "))
+		case reflect.Slice:
+			b.WriteByte('\n')
+			for i := range v.Len() {
+				b.WriteString(indent + "- {")
+				members(&b, v.Index(i))
+				b.WriteString("}\n")
+			}
+		default:
 			fmt.Fprintf(&b, " %s\n", yamlnode.Quote(fmt.Sprint(value)))
-			break
-		}
-		b.WriteByte('\n')
-		for i := range v.Len() {
-			b.WriteString("  - {")
-			members(&b, v.Index(i))
-			b.WriteString("}\n")
 		}
 	}
 	return b.Bytes()

@@ -78,6 +78,13 @@ func sorted(p Pin) Pin {
 	p.WatchNamespaces = sortedUnique(p.WatchNamespaces, strings.Compare)
 	p.RequestedBy = sortedUnique(p.RequestedBy, compareRequests)
 	p.RelatedImages = sortedUnique(p.RelatedImages, compareImages)
+	if p.Adopted != nil {
+		p.Adopted = &Adopted{
+			Condition:    p.Adopted.Condition,
+			Certificates: sortedUnique(p.Adopted.Certificates, strings.Compare),
+			Annotations:  sortedUnique(p.Adopted.Annotations, compareAnnotations),
+		}
+	}
 	return p
 }
 
@@ -117,6 +124,10 @@ func sortedUnique[T comparable](in []T, compare func(a, b T) int) []T {
 
 func compareRequests(a, b Request) int {
 	return cmp.Or(strings.Compare(a.Subscription, b.Subscription), strings.Compare(a.Pin, b.Pin), strings.Compare(a.Requirement, b.Requirement))
+}
+
+func compareAnnotations(a, b Annotation) int {
+	return cmp.Or(strings.Compare(a.Deployment, b.Deployment), strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
 func compareImages(a, b catalog.RelatedImage) int {

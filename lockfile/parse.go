@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"bytes"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -139,6 +140,10 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 		_, err = catalog.ParseDigest(string(value))
 	case catalog.InstallMode:
 		_, err = catalog.ParseInstallMode(string(value))
+	case *Adopted:
+		if value.Condition == "" {
+			err = fmt.Errorf("%s: adopted: no condition", what)
+		}
 	case string:
 		if digest := imageref.Split(value).Digest; f.Name == "image" && digest != "" {
 			_, err = catalog.ParseDigest(digest)

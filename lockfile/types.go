@@ -78,8 +78,24 @@ type Pin struct {
 	RelatedImages   []catalog.RelatedImage `json:"relatedImages" doc:"Every image that the bundle needs, by digest."`
 	Properties      []catalog.Property     `json:"properties" doc:"What the catalog says of the bundle."`
 	Declaration     catalog.Digest         `json:"declaration" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Hash of the declarations that this pin answers."`
+	Adopted         *Adopted               `json:"adopted" doc:"What is kept as OLM left it, until the pin moves to another bundle. Absent where OLM did not install it."`
 	Pos             diag.Pos               `json:"-"`
 	Fields          diag.Fields            `json:"-"`
+}
+
+// Adopted is what rendering keeps of an operator as OLM installed it, so that to
+// take it over restarts no pod. What follows from the bundle is not in it.
+type Adopted struct {
+	Condition    string       `json:"condition" form:"required nonempty" doc:"Name of the OperatorCondition that the pods are told."`
+	Certificates []string     `json:"certificates" form:"nonempty" doc:"The CA of OLM's serving certificates, in DER and base64. Absent where the workspace's provider makes them."`
+	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not tell."`
+}
+
+// Annotation is one that the pods of a Deployment have.
+type Annotation struct {
+	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
+	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`
+	Value      string `json:"value" form:"required" doc:"Value of the annotation."`
 }
 
 // HeldBack is what keeps a pin from its next hop, or from the head of its channel.

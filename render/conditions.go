@@ -18,8 +18,14 @@ const (
 )
 
 // conditionName is the name of the install's OperatorCondition. It stays the
-// same from version to version, and with it what the operator reported.
-func (in *install) conditionName() string { return kobj.Fit(in.pin.Package, kobj.MaxSubdomain) }
+// same from version to version, and with it what the operator reported; of an
+// adopted one it is the name that OLM gave it.
+func (in *install) conditionName() string {
+	if in.pin.Adopted != nil {
+		return in.pin.Adopted.Condition
+	}
+	return kobj.Fit(in.pin.Package, kobj.MaxSubdomain)
+}
 
 // operatorConditions makes the object in which an operator says that it must
 // not be upgraded, and lets the operator's accounts write to it.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -39,6 +40,7 @@ func deployments(in *install) ([]Object, error) {
 			in.mountCertificates(pod, in.opt.provider.Secret(service))
 		}
 		in.config.apply(o)
+		in.addRecorded(o)
 		errs.Add(in.pin.Pos, in.config.mounted(in.pin.Pos, o))
 		in.addEnvironment(pod)
 		out = append(out, o)
@@ -78,8 +80,9 @@ func (in *install) templateAnnotations(spec map[string]any) (map[string]string, 
 	if err := in.addProperties(csv, read); err != nil {
 		return nil, err
 	}
+	adopted := in.pin.Adopted != nil
 	for key, value := range csv {
-		if _, set := own[key]; !set && (in.opt.CSVAnnotations || read["*"] || read[key]) {
+		if _, set := own[key]; adopted || !set && (in.opt.CSVAnnotations || read["*"] || read[key]) {
 			out[key] = value
 		}
 	}
@@ -94,7 +97,7 @@ func (in *install) templateAnnotations(spec map[string]any) (map[string]string, 
 // addProperties adds the bundle's properties in the two forms that OLM writes
 // them in: v0's where a container reads it, v1's also on request.
 func (in *install) addProperties(csv map[string]string, read map[string]bool) error {
-	if read["operatorframework.io/properties"] {
+	if in.pin.Adopted != nil || read["operatorframework.io/properties"] {
 		text, err := jsonText(map[string]any{"properties": propertyList(in.properties())})
 		if err != nil {
 			return err
@@ -197,35 +200,55 @@ func (in *install) addEnvironment(pod map[string]any) {
 // container. A mount of one of the two volumes at a path of the bundle's own
 // choice is kept.
 func (in *install) mountCertificates(pod map[string]any, secret string) {
-	mounted := func(name, path, crt, key string) {
-		items := []any{map[string]any{"key": "tls.crt", "path": crt}, map[string]any{"key": "tls.key", "path": key}}
-		addCertificateVolume(pod, name, path, map[string]any{
-			"name": name, "secret": map[string]any{"secretName": secret, "items": items},
-		})
+	mounts := []certificateMount{
+		{"webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"},
+		{"apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"},
 	}
-	mounted("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key")
-	mounted("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key")
+	if in.pin.Adopted != nil {
+		slices.Reverse(mounts)
+		for _, m := range mounts {
+			m.addAsOLM(pod, secret)
+		}
+		pod["serviceAccountName"] = cmp.Or(kobj.Text(pod, "serviceAccountName"), "default")
+		return
+	}
+	for _, m := range mounts {
+		m.add(pod, secret)
+	}
 }
 
-// addCertificateVolume puts volume into pod in place of the one of its name,
-// and mounts it in every container that does not mount it yet, in place of
-// whatever is mounted at path. A volume that nobody mounts any more goes.
-func addCertificateVolume(pod map[string]any, name, path string, volume map[string]any) {
+// certificateMount is a volume with a serving certificate, and where its files
+// lie in a container.
+type certificateMount struct{ name, path, crt, key string }
+
+func (m certificateMount) volume(secret string) map[string]any {
+	items := []any{map[string]any{"key": "tls.crt", "path": m.crt}, map[string]any{"key": "tls.key", "path": m.key}}
+	return map[string]any{"name": m.name, "secret": map[string]any{"secretName": secret, "items": items}}
+}
+
+func (m certificateMount) mount() map[string]any {
+	return map[string]any{"name": m.name, "mountPath": m.path}
+}
+
+// add puts the volume into pod in place of the one of its name, and mounts it in
+// every container that does not mount it yet, in place of whatever is mounted at
+// its path. A volume that nobody mounts any more goes.
+func (m certificateMount) add(pod map[string]any, secret string) {
 	displaced := map[string]bool{}
 	for _, c := range kobj.Items(pod, "containers") {
 		mounts := kobj.Items(c, "volumeMounts")
-		if slices.ContainsFunc(mounts, func(m map[string]any) bool { return kobj.Text(m, "name") == name }) {
+		if slices.ContainsFunc(mounts, func(have map[string]any) bool { return kobj.Text(have, "name") == m.name }) {
 			continue
 		}
 		var kept []any
-		for _, m := range mounts {
-			if strings.TrimRight(kobj.Text(m, "mountPath"), "/") == path {
-				displaced[kobj.Text(m, "name")] = true
+		for _, have := range mounts {
+			if strings.TrimRight(kobj.Text(have, "mountPath"), "/") == m.path {
+				displaced[kobj.Text(have, "name")] = true
 				continue
 			}
-			kept = append(kept, m)
+			kept = append(kept, have)
 		}
-		c["volumeMounts"] = append(kept, map[string]any{"name": name, "mountPath": path})
+		c["volumeMounts"] = append(kept, m.mount())
 	}
 	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
 		for _, m := range kobj.Items(c, "volumeMounts") {
@@ -235,7 +258,7 @@ func addCertificateVolume(pod map[string]any, name, path string, volume map[stri
 	volumes, _ := pod["volumes"].([]any)
 	volumes = slices.DeleteFunc(slices.Clone(volumes), func(v any) bool {
 		have, ok := v.(map[string]any)
-		return ok && (displaced[kobj.Text(have, "name")] || kobj.Text(have, "name") == name)
+		return ok && (displaced[kobj.Text(have, "name")] || kobj.Text(have, "name") == m.name)
 	})
-	pod["volumes"] = append(volumes, volume)
+	pod["volumes"] = append(volumes, m.volume(secret))
 }

@@ -85,6 +85,9 @@ func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, erro
 	if in.config, err = parseConfig(pin.Config); err != nil {
 		return nil, diag.Errorf(pin.Pos, "%w", err)
 	}
+	if err := in.keepCertificates(); err != nil {
+		return nil, err
+	}
 	return in, in.nameServices()
 }
 

@@ -56,7 +56,7 @@ func (t *tree) crds() ([]string, error) {
 // sharedCRDs returns the CRDs that no operator brings, and no platform.
 func (t *tree) sharedCRDs() []Object {
 	var out []Object
-	if len(t.installs) > 0 && !t.opt.OpenShift {
+	if len(t.installs) > 0 && !t.opt.OpenShift && !t.besideOLM() {
 		out = append(out, shared(operatorConditionCRD(), ""))
 	}
 	if t.opt.Reporter != nil {

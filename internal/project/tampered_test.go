@@ -234,6 +234,7 @@ func tamperings() []tampering {
 		pin("properties", "stale", func(p *lockfile.Pin) {
 			p.Properties = append(p.Properties, catalog.Property{Type: "olm.package.required", Value: []byte(`{"packageName":"nowhere","versionRange":">=1.0.0"}`)})
 		}),
+		pin("adopted", "nothing", func(p *lockfile.Pin) { p.Adopted = &lockfile.Adopted{Condition: "app.v3.0.0"} }),
 		pin("declaration", "stale", func(p *lockfile.Pin) { p.Declaration = otherDigest }),
 		accepted("operator", func(a *lockfile.Accepted) { a.Operator = "vault/vault" }),
 		accepted("permissions", func(a *lockfile.Accepted) { a.Permissions = []string{"* *.* in the cluster"} }),

@@ -8,6 +8,9 @@
 package certificates
 
 import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,6 +87,23 @@ func Of(name Name, s Settings) (Provider, error) {
 
 // Enum returns the names that a Name may be, for the schema.
 func (Name) Enum() []string { return Names() }
+
+// PEM returns certificates in DER and base64 as one file in PEM. The error says
+// which is none.
+func PEM(der []string) ([]byte, error) {
+	var out []byte
+	for i, text := range der {
+		data, err := base64.StdEncoding.DecodeString(text)
+		if err == nil {
+			_, err = x509.ParseCertificate(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("certificates[%d]: %w", i, err)
+		}
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})...)
+	}
+	return out, nil
+}
 
 // Injected reports whether a controller of any provider fills in a CA.
 func Injected(o kobj.Object) bool {

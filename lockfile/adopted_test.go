@@ -1,0 +1,48 @@
+package lockfile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestAdopted fixes how the lock tells what is kept of OLM's.
+func TestAdopted(t *testing.T) {
+	f := sample()
+	f.Pins[1].Adopted = &lockfile.Adopted{
+		Condition:    "etcdoperator.v0.9.4",
+		Certificates: []string{"Zm9v", "YmFy", "Zm9v"},
+		Annotations:  []lockfile.Annotation{{Deployment: "b", Name: "olmcahash", Value: "2"}, {Deployment: "a", Name: "note", Value: ""}},
+	}
+	text := string(lockfile.Format(f))
+	const want = `  adopted:
+    condition: etcdoperator.v0.9.4
+    certificates:
+    - YmFy
+    - Zm9v
+    annotations:
+    - {deployment: a, name: note, value: ""}
+    - {deployment: b, name: olmcahash, value: "2"}
+  checksum:`
+	if !strings.Contains(text, want) {
+		t.Fatalf("got %s", text)
+	}
+	got, err := lockfile.Parse("quayside.lock", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := string(lockfile.Format(got)); again != text {
+		t.Errorf("not canonical: %s", cmp.Diff(text, again))
+	}
+	changes := lockfile.Diff(sample(), got)
+	if len(changes) != 1 || changes[0].Kind != lockfile.Changed || !cmp.Equal(changes[0].Fields, []string{"adopted"}) {
+		t.Errorf("got %+v", changes)
+	}
+	f.Pins[1].Adopted = &lockfile.Adopted{Certificates: []string{"Zm9v"}}
+	if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), "adopted: no condition") {
+		t.Errorf("without the name of a condition: %v", err)
+	}
+}

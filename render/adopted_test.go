@@ -1,0 +1,157 @@
+package render
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"io/fs"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// certificate returns a certificate such as OLM makes, in PEM.
+func certificate(t *testing.T) string {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(zeros{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true}
+	der, err := x509.CreateCertificate(zeros{}, of, of, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// zeros is a source of keys that are no secret.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// hooked is a bundle with a conversion webhook, an admission webhook, and pods
+// that mount a certificate of the author's where OLM mounts its own.
+func hooked() fstest.MapFS {
+	b := small("x", "1.0.0", "v1")
+	csv := string(b["manifests/csv.yaml"].Data)
+	csv = strings.Replace(csv, "metadata: {name: x.v1.0.0}", "metadata: {name: x.v1.0.0, annotations: {note: of the CSV, own: of the CSV}}", 1)
+	csv = strings.Replace(csv, "{type: OwnNamespace, supported: true}, {type: SingleNamespace, supported: true}, {type: MultiNamespace, supported: true}, ", "", 1)
+	from, _, _ := strings.Cut(csv, "      deployments:")
+	csv = from + `      deployments:
+      - name: d
+        spec:
+          selector: {matchLabels: {a: b}}
+          template:
+            metadata: {labels: {a: b}, annotations: {own: of the pods}}
+            spec:
+              volumes: [{name: theirs, secret: {secretName: s}}, {name: tmp, emptyDir: {}}]
+              containers:
+              - {name: c, image: i, volumeMounts: [{name: theirs, mountPath: /tmp/k8s-webhook-server/serving-certs}, {name: tmp, mountPath: /tmp}]}
+              - {name: e, image: i, volumeMounts: [{name: webhook-cert, mountPath: /elsewhere}]}
+  webhookdefinitions:
+  - {type: ConversionWebhook, generateName: c, deploymentName: d, containerPort: 443, conversionCRDs: [things.x.io], sideEffects: None, admissionReviewVersions: [v1]}
+  - {type: ValidatingAdmissionWebhook, generateName: v.x.io, deploymentName: d, containerPort: 443, sideEffects: None, admissionReviewVersions: [v1]}
+`
+	b["manifests/csv.yaml"] = &fstest.MapFile{Data: []byte(csv)}
+	return b
+}
+
+func renderAdopted(t *testing.T, adopted *lockfile.Adopted) map[string]Object {
+	t.Helper()
+	lock := &lockfile.File{Pins: []lockfile.Pin{{
+		Namespace: "ns", Package: "x", Bundle: "x.v1.0.0", Version: "1.0.0", InstallMode: "AllNamespaces", OperatorGroup: "og", Adopted: adopted,
+	}}}
+	res, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return hooked(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]Object{}
+	for _, r := range res.Objects {
+		out[r.Object.Kind()+"/"+r.Object.Name()] = r.Object
+	}
+	return out
+}
+
+// TestAdopted holds what an adopted operator keeps of OLM's, and that one that is
+// not has none of it.
+func TestAdopted(t *testing.T) {
+	ca := certificate(t)
+	block, _ := pem.Decode([]byte(ca))
+	plain := renderAdopted(t, nil)
+	got := renderAdopted(t, &lockfile.Adopted{
+		Condition:    "x.v1.0.0",
+		Certificates: []string{base64.StdEncoding.EncodeToString(block.Bytes)},
+		Annotations:  []lockfile.Annotation{{Deployment: "d", Name: "olmcahash", Value: "abc"}, {Deployment: "other", Name: "no", Value: "no"}},
+	})
+	template := kobj.Map(got["Deployment/d"], "spec", "template")
+	want := map[string]string{
+		"note": "of the CSV", "own": "of the CSV", "olmcahash": "abc",
+		"olm.operatorGroup": "og", "olm.operatorNamespace": "ns", "olm.targetNamespaces": "",
+		"operatorframework.io/properties": `{"properties":[{"type":"olm.gvk","value":{"group":"x.io","kind":"Thing","version":"v1"}},{"type":"olm.package","value":{"packageName":"x","version":"1.0.0"}}]}`,
+	}
+	if d := cmp.Diff(want, kobj.TextMap(template, "metadata", "annotations")); d != "" {
+		t.Errorf("annotations: -want +got\n%s", d)
+	}
+	names := func(m map[string]any, key string) (out []string) {
+		for _, item := range kobj.Items(m, key) {
+			out = append(out, kobj.Text(item, "name"))
+		}
+		return out
+	}
+	pod := kobj.Map(template, "spec")
+	containers := kobj.Items(pod, "containers")
+	for what, pair := range map[string][2][]string{
+		"volumes":         {{"theirs", "tmp", "apiservice-cert", "webhook-cert"}, names(pod, "volumes")},
+		"mounts":          {{"webhook-cert", "tmp", "apiservice-cert"}, names(containers[0], "volumeMounts")},
+		"mounted already": {{"webhook-cert", "apiservice-cert"}, names(containers[1], "volumeMounts")},
+		"account":         {{"default"}, {kobj.Text(pod, "serviceAccountName")}},
+		"condition":       {{"x.v1.0.0"}, {kobj.Text(kobj.Items(containers[0], "env")[0], "value")}},
+	} {
+		if !slices.Equal(pair[0], pair[1]) {
+			t.Errorf("%s: want %v, got %v", what, pair[0], pair[1])
+		}
+	}
+	bundle := base64.StdEncoding.EncodeToString([]byte(ca))
+	for key, path := range map[string][]string{
+		"CustomResourceDefinition/things.x.io": {"spec", "conversion", "webhook", "clientConfig", "caBundle"},
+	} {
+		if kobj.Text(got[key], path...) != bundle {
+			t.Errorf("%s has another CA", key)
+		}
+	}
+	hook := got["ValidatingWebhookConfiguration/ns.x.v.x.io"]
+	if kobj.Text(kobj.Items(hook, "webhooks")[0], "clientConfig", "caBundle") != bundle {
+		t.Errorf("the webhook has another CA: %v", hook)
+	}
+	for _, key := range []string{"Certificate/d-service-cert", "CustomResourceDefinition/" + conditionCRD} {
+		if got[key] != nil || plain[key] == nil {
+			t.Errorf("%s: adopted %v, else %v", key, got[key] != nil, plain[key] != nil)
+		}
+	}
+	for key, wanted := range map[string]bool{"OperatorCondition/x.v1.0.0": true, "OperatorCondition/x": false} {
+		if (got[key] != nil) != wanted || (plain[key] != nil) == wanted {
+			t.Errorf("%s: adopted %v, else %v", key, got[key] != nil, plain[key] != nil)
+		}
+	}
+}
+
+// TestAdoptedCertificates refuses what is no certificate, a private key before
+// all: it would come to lie in the tree.
+func TestAdoptedCertificates(t *testing.T) {
+	for _, text := range []string{"%", base64.StdEncoding.EncodeToString([]byte("key"))} {
+		lock := &lockfile.File{Pins: []lockfile.Pin{{Namespace: "ns", Package: "x", Bundle: "x.v1.0.0", Version: "1.0.0", InstallMode: "AllNamespaces", Adopted: &lockfile.Adopted{Condition: "x.v1.0.0", Certificates: []string{text}}}}}
+		_, err := All(lock, Options{}, func(lockfile.Pin) (fs.FS, error) { return hooked(), nil })
+		if err == nil || !strings.Contains(err.Error(), "adopted: certificates[0]: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
