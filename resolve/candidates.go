@@ -218,12 +218,17 @@ func (s *want) channelsOf(p *catalog.Package) []*catalog.Channel {
 	return out
 }
 
-// entriesOf returns what of returns for each channel that s permits, in order.
+// entriesOf returns what of returns for each channel that s permits, in order: of
+// returns a list of its own each time.
 func (s *want) entriesOf(pkgs []*catalog.Package, of func(*catalog.Channel) []*catalog.Entry) []*catalog.Entry {
 	var es []*catalog.Entry
 	for _, p := range pkgs {
 		for _, ch := range s.channelsOf(p) {
-			es = append(es, of(ch)...)
+			if next := of(ch); es == nil {
+				es = next // a copy already
+			} else {
+				es = append(es, next...)
+			}
 		}
 	}
 	return es

@@ -89,16 +89,17 @@ func (b *builder) finish() {
 			done[k] = true
 			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byPkg[k], Tag: b.tag(onePackage{fact{ns: k.ns}, k.pkg}, b.byPkg[k])})
 		}
-		for _, g := range a.facts.apis {
-			k := apiKey{a.ns, g}
-			if apis[k] || len(b.byAPI[k]) < 2 {
+		for i, api := range a.facts.numbers {
+			k := apiKey{a.ns, api}
+			if apis[k] {
 				continue
 			}
 			apis[k] = true
-			if b.onePackage(b.byAPI[k]) {
+			of := b.byAPI[k]
+			if len(of) < 2 || b.onePackage(of) {
 				continue // its package rule says the same already
 			}
-			b.p.Groups = append(b.p.Groups, solve.Group{Of: b.byAPI[k], Tag: b.tag(oneProvider{fact{ns: a.ns}, g}, b.byAPI[k])})
+			b.p.Groups = append(b.p.Groups, solve.Group{Of: of, Tag: b.tag(oneProvider{fact{ns: a.ns}, a.facts.apis[i]}, of)})
 		}
 	}
 	if !b.w.opt.AllowOverlap {

@@ -14,6 +14,7 @@ type facts struct {
 	version    catalog.Version
 	hasVersion bool
 	apis       []catalog.GVK
+	numbers    []int // of apis: the reader gives one to each
 	labels     []string
 	needs      []*requirement // without repeats, in file order
 	deprecated bool
@@ -40,10 +41,12 @@ type reader struct {
 	rules    celRules
 	bundles  map[*catalog.Bundle]*facts
 	compiled map[string]*requirement
+	apis     map[catalog.GVK]int
+	last     *facts // whose apis were numbered last
 }
 
 func newReader() *reader {
-	return &reader{bundles: map[*catalog.Bundle]*facts{}, compiled: map[string]*requirement{}}
+	return &reader{bundles: map[*catalog.Bundle]*facts{}, compiled: map[string]*requirement{}, apis: map[catalog.GVK]int{}, last: &facts{}}
 }
 
 // bundle returns the facts of a catalog's bundle.
@@ -56,9 +59,26 @@ func (r *reader) bundle(b *catalog.Bundle) *facts {
 		apis: b.Provides(), labels: b.Labels(),
 		deprecated: b.Deprecated(), broken: b.Unusable(), properties: b.Properties(),
 	}
+	r.number(f)
 	r.compile(f, b.Requires())
 	r.bundles[b] = f
 	return f
+}
+
+// number fills in the numbers of the APIs of f: mostly those of the version that
+// was read before.
+func (r *reader) number(f *facts) {
+	if slices.Equal(f.apis, r.last.apis) {
+		f.numbers = r.last.numbers
+	} else {
+		for _, g := range f.apis {
+			if _, ok := r.apis[g]; !ok {
+				r.apis[g] = len(r.apis)
+			}
+			f.numbers = append(f.numbers, r.apis[g])
+		}
+	}
+	r.last = f
 }
 
 // compile fills in what f needs.
@@ -101,6 +121,7 @@ func (r *reader) bare(ps []catalog.Property) *facts {
 		pkg: said.Package, apis: said.Provides, labels: said.Labels,
 		deprecated: said.Deprecated, broken: said.Unusable, properties: ps,
 	}
+	r.number(f)
 	f.setVersion(said.Version)
 	r.compile(f, said.Requires)
 	return f

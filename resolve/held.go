@@ -40,7 +40,7 @@ func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
 	solved := func() *round {
 		if once == nil {
 			once = &round{b: &builder{}}
-			if r, err := w.round(st, lock); err == nil {
+			if r, err := w.round(st, func() *lockfile.File { return lock }); err == nil {
 				once = r
 			}
 		}
@@ -119,18 +119,20 @@ func (r *round) leaves(s *want) bool {
 // possible and not done only solved knows.
 func (w *world) held(s *want, opts options, solved func() *round) held {
 	how, stay := w.manner(s)
-	next := w.remaining(s.current, s)
 	switch {
 	case opts.stay != "" && opts.stay != stay:
 		return held{by: lockfile.HeldByCatalog, text: ": " + opts.stay}
+	case how == moveIt && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
+		return solved().against(s)
+	}
+	next := w.remaining(s.current, s, 1)
+	switch {
 	case how == fixIt && len(next) > 0:
 		h := held{by: lockfile.HeldByApproval, text: " although " + next[0] + " is offered: " + stay}
 		if s.hold != "" {
 			h.by = lockfile.HeldByHold
 		}
 		return h
-	case how == moveIt && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
-		return solved().against(s)
 	case len(opts.down) > 0:
 		return held{by: lockfile.HeldByVersions, text: ": the only way on goes down to " + opts.down[0].Name(), to: opts.down[0]}
 	case len(next) == 0:

@@ -70,7 +70,7 @@ func (w *world) age(a *Age, s *want) {
 		a.Stays = bad.msg
 		return
 	}
-	way := w.remaining(s.current, s)
+	way := w.remaining(s.current, s, maxRounds)
 	a.Hops = len(way)
 	for _, p := range pkgs {
 		version := func(name string) string {

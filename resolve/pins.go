@@ -62,7 +62,7 @@ func (w *world) freshen(st *state) {
 		}
 		moved := w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog != i.cat
 		asks := !moved && (w.opt.Upgrade || w.named(wants[0]) != nil || w.declaration(i.ns, wants) != i.pin.Declaration)
-		w.current[i.cat] = moved || asks && !slices.Equal(i.pin.RemainingHops, w.remaining(i, wants[0]))
+		w.current[i.cat] = moved || asks && !slices.Equal(i.pin.RemainingHops, w.remaining(i, wants[0], maxRounds))
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *world) pin(i *installed, wants []*want, asked []lockfile.Request) lockf
 	}
 	if w.current[p.Catalog] {
 		p = told(p, b)
-		p.Properties, p.RemainingHops = i.facts.properties, w.remaining(i, s)
+		p.Properties, p.RemainingHops = i.facts.properties, w.remaining(i, s, maxRounds)
 	}
 	if i.pin == nil || b != nil || w.space(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
@@ -197,8 +197,8 @@ func (w *world) declaration(ns string, wants []*want) catalog.Digest {
 }
 
 // remaining returns the bundles between i and the end of the way that upgrades
-// would take, nearest first, dependencies aside.
-func (w *world) remaining(i *installed, s *want) []string {
+// would take, nearest first and most at the most, dependencies aside.
+func (w *world) remaining(i *installed, s *want, most int) []string {
 	pkgs, bad := w.packages(s)
 	if bad != nil {
 		return nil
@@ -209,7 +209,7 @@ func (w *world) remaining(i *installed, s *want) []string {
 	step.current, step.approval, step.hold = i, subscription.Automatic, ""
 	var out []string
 	seen := map[string]bool{i.bundle: true}
-	for len(out) < maxRounds {
+	for len(out) < most {
 		opts := walker.upgrades(&step, pkgs, moveIt)
 		if len(opts.of) == 0 || opts.of[0].entry == nil || seen[opts.of[0].entry.Name()] {
 			return out

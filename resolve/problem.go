@@ -50,7 +50,7 @@ type pkgKey struct{ ns, pkg string }
 
 type apiKey struct {
 	ns  string
-	api catalog.GVK
+	api int // as reader numbers them
 }
 
 type needKey struct {
@@ -278,8 +278,8 @@ func (b *builder) add(key atomKey, a *atom) int {
 			k := pkgKey{a.ns, a.facts.pkg}
 			b.byPkg[k] = append(b.byPkg[k], id)
 		}
-		for _, g := range a.facts.apis {
-			k := apiKey{a.ns, g}
+		for _, api := range a.facts.numbers {
+			k := apiKey{a.ns, api}
 			if of := b.byAPI[k]; len(of) == 0 || of[len(of)-1] != id {
 				b.byAPI[k] = append(of, id)
 			}

@@ -83,10 +83,11 @@ func (t trial) with(rs []remedy) (*world, *lockfile.File) {
 
 // suggest tries the remedies of each dispute, while what the others are about is
 // left aside, and keeps those with which it has a solution. Rule 13.
-func (w *world) suggest(prev *lockfile.File, ds []dispute, given relaxed) {
-	if w.quiet {
+func (w *world) suggest(at func() *lockfile.File, ds []dispute, given relaxed) {
+	if w.quiet || len(ds) == 0 {
 		return
 	}
+	prev := at()
 	for _, d := range ds {
 		t := trial{w: w, prev: prev, aside: map[string]relaxation{}}
 		for p, level := range given {

@@ -68,7 +68,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	first := st
 	res := &Result{}
 	var last *round
-	seen, at := []*state{st}, prev
+	seen, at := []*state{st}, func() *lockfile.File { return prev }
 	for hop := 0; ; hop++ {
 		r, err := w.round(st, at)
 		if err != nil {
@@ -97,7 +97,8 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			w.warn(diag.Warning{Code: "cycle", Msg: fmt.Sprintf("the upgrades go round in a circle of %d; stopped", len(seen)-again)})
 			break
 		}
-		seen, at = append(seen, st), w.lock(st, prev)
+		w.freshen(st)
+		seen, at = append(seen, st), func() *lockfile.File { return w.lock(st, prev) }
 	}
 	if opt.Prune {
 		st = st.pruned()

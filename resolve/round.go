@@ -20,10 +20,10 @@ type round struct {
 	changed   bool
 }
 
-// round resolves once, from what prev pins. A subscription that cannot be answered
+// round resolves once, from what the lock pins that at returns. A subscription that cannot be answered
 // is set aside with what cannot hold together with it, and the rest is resolved
 // without them. Rule 1.
-func (w *world) round(st *state, prev *lockfile.File) (*round, error) {
+func (w *world) round(st *state, at func() *lockfile.File) (*round, error) {
 	r, given := &round{}, relaxed{}
 	var told []dispute
 	for {
@@ -33,7 +33,7 @@ func (w *world) round(st *state, prev *lockfile.File) (*round, error) {
 			return nil, err
 		}
 		if core == nil {
-			w.suggest(prev, told, given)
+			w.suggest(at, told, given)
 			for _, d := range told {
 				r.conflicts = append(r.conflicts, d.Conflict)
 			}

@@ -232,6 +232,10 @@ func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
 			inst.facts = seen
 			return inst
 		}
+		if e.Bundle().Unusable() == "" {
+			inst.facts = w.read.bundle(e.Bundle())
+			return inst
+		}
 		properties, version = e.Bundle().Properties(), e.Bundle().Version().String()
 	}
 	inst.facts = w.read.bare(properties)
