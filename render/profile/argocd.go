@@ -113,7 +113,7 @@ func (argoCD) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
 			continue
 		}
 		c := t.Clusters[0]
-		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", c.Name, part)
+		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", t.GitOps.namedOf(c.Name, part))
 		o["spec"] = applicationSpec(t, part, c.Name, c.argoDestination())
 		out = append(out, o)
 	}
@@ -136,11 +136,11 @@ func (c Cluster) argoDestination() map[string]any {
 // the workspace says otherwise, it deletes none, and those that go with it, or by
 // hand, leave what they applied.
 func applicationSet(t Tree, part string) kobj.Object {
-	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", part)
+	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.named(part))
 	var elements []any
 	for _, c := range t.Clusters {
 		element := c.argoDestination()
-		element["application"], element["cluster"] = t.GitOps.named(c.Name, part), c.Name
+		element["application"], element["cluster"] = t.GitOps.namedOf(c.Name, part), c.Name
 		elements = append(elements, element)
 	}
 	generator := map[string]any{"list": map[string]any{"elements": elements}}
@@ -148,7 +148,7 @@ func applicationSet(t Tree, part string) kobj.Object {
 	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
 	if r := t.GitOps.Clusters; r != nil {
 		generator = map[string]any{"clusters": map[string]any{"selector": fields(&r.Selector)}}
-		name, cluster = t.GitOps.Name+"-{{.nameNormalized}}-"+part, "{{.name}}"
+		name, cluster = t.GitOps.Name+registeredJoint(t.GitOps)+"{{.nameNormalized}}-"+part, "{{.name}}"
 		destination = map[string]any{"server": "{{.server}}"}
 		if len(t.Clusters) == 1 {
 			cluster = t.Clusters[0].Name
@@ -170,6 +170,15 @@ func applicationSet(t Tree, part string) kobj.Object {
 	}
 	o["spec"] = spec
 	return o
+}
+
+// registeredJoint returns the joint before a name that only Argo CD knows.
+func registeredJoint(g GitOps) string {
+	dash, dot := g.joint(false), g.joint(true)
+	if dash == dot {
+		return dot
+	}
+	return `{{if contains "." .nameNormalized}}` + dot + "{{else}}" + dash + "{{end}}"
 }
 
 // applicationSpec returns the spec of one part's Application of a cluster.

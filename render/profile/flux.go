@@ -104,7 +104,7 @@ func fluxReporter(g GitOps, c Cluster, crds kobj.Object, w Workload) kobj.Object
 // fluxKustomization returns the Kustomization of one part of a cluster, which lies
 // in a directory of the tree and waits for another one; nil: for none.
 func fluxKustomization(g GitOps, c Cluster, part, dir string, after kobj.Object) kobj.Object {
-	o := g.object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", c.Name, part)
+	o := g.object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", g.namedOf(c.Name, part))
 	source := map[string]any{"kind": g.SourceRef.Kind, "name": g.SourceRef.Name}
 	if ns := g.SourceRef.Namespace; ns != "" && ns != g.Namespace {
 		source["namespace"] = ns

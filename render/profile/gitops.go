@@ -114,16 +114,32 @@ func fields(v any) map[string]any {
 	return out
 }
 
-// object returns one of the tool's own objects, whose name has the words with
-// dashes between them.
-func (g GitOps) object(apiVersion, kind string, words ...string) kobj.Object {
-	return kobj.Label(kobj.New(apiVersion, kind, g.Namespace, g.named(words...)), g.Labels)
+// object returns one of the tool's own objects.
+func (g GitOps) object(apiVersion, kind, name string) kobj.Object {
+	return kobj.Label(kobj.New(apiVersion, kind, g.Namespace, name), g.Labels)
 }
 
-// named returns the name of the workspace's environment and the words with dashes between them,
-// as long as a label's value may be.
-func (g GitOps) named(words ...string) string {
-	return kobj.Fit(strings.Join(append([]string{g.Name}, words...), "-"), kobj.MaxLabel)
+// named returns the name of a part of all clusters, as long as a label's value
+// may be.
+func (g GitOps) named(part string) string {
+	return kobj.Fit(g.Name+"-"+part, kobj.MaxLabel)
+}
+
+// namedOf returns the name of a part of one cluster, as long as a label's value
+// may be. Whatever lies on one hub has a name of its own: no environment has a dot
+// in its name, and no part a dash, so that the first dot, else the first dash, ends
+// the environment's and the last dash begins the part's.
+func (g GitOps) namedOf(cluster, part string) string {
+	return kobj.Fit(g.Name+g.joint(strings.Contains(cluster, "."))+cluster+"-"+part, kobj.MaxLabel)
+}
+
+// joint returns what stands between the environment's name and that of a cluster,
+// which has a dot or none.
+func (g GitOps) joint(dotted bool) string {
+	if dotted || strings.Contains(g.Name, "-") {
+		return "."
+	}
+	return "-"
 }
 
 // missing returns a fault for each field without a value.

@@ -1,12 +1,16 @@
 package profile_test
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"text/template"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/render/profile"
@@ -87,6 +91,81 @@ func TestEnvironments(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNames wants no two environments and clusters on one hub to have the name of
+// an object in common, by whatever gives an Application its name.
+func TestNames(t *testing.T) {
+	of := func(environment, cluster string, tool profile.Name) map[string]string {
+		tree := given()
+		tree.GitOps.Name = environment
+		tree.Clusters = []profile.Cluster{{Name: cluster}}
+		names := map[string]string{}
+		for _, o := range all(applied(t, tool, tree)) {
+			names[o.Kind()+" "+o.Name()] = o.Name()
+		}
+		return names
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		words := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 2, 4).Draw(r, "words")
+		split := func(label string) (environment, cluster string) {
+			at := rapid.IntRange(1, len(words)-1).Draw(r, label)
+			cluster = words[at]
+			for _, w := range words[at+1:] {
+				cluster += rapid.SampledFrom([]string{"-", "--", "."}).Draw(r, "joint") + w
+			}
+			return strings.Join(words[:at], rapid.SampledFrom([]string{"-", "--"}).Draw(r, "joint")), cluster
+		}
+		e1, c1 := split("one")
+		e2, c2 := split("another")
+		for _, tool := range []profile.Name{profile.ArgoCD, profile.Flux} {
+			first, second := of(e1, c1, tool), of(e2, c2, tool)
+			for key, name := range first {
+				if second[key] != "" && (e1 != e2 || c1 != c2) {
+					r.Errorf("%s: %s is of %s in %s and of %s in %s", tool, key, c1, e1, c2, e2)
+				}
+				if !strings.HasPrefix(name, e1) || !strings.Contains(name, c1) {
+					r.Errorf("%s: %s of %s in %s", tool, key, c1, e1)
+				}
+				if faults := validation.IsDNS1123Subdomain(name); len(faults) > 0 {
+					r.Errorf("%s: %s: %v", tool, key, faults)
+				}
+			}
+		}
+		listed, registered := argoNames(t, e1, c1, nil), argoNames(t, e1, c1, &profile.Registered{})
+		if single := slices.Sorted(maps.Values(of(e1, c1, profile.ArgoCD))); !slices.Equal(listed, single) || !slices.Equal(registered, single) {
+			r.Errorf("%s in %s: an Application is called %q, from a list %q, from Argo CD's own %q", c1, e1, single, listed, registered)
+		}
+	})
+}
+
+// argoNames returns what the ApplicationSets of an environment, made of a list or
+// of what is registered, call the Applications of one cluster, sorted.
+func argoNames(t *testing.T, environment, cluster string, r *profile.Registered) []string {
+	t.Helper()
+	tree := given()
+	tree.GitOps.Name, tree.GitOps.Clusters = environment, r
+	tree.Clusters = []profile.Cluster{{Name: cluster}, {Name: "other", Server: "https://other"}}
+	var out []string
+	for _, set := range applied(t, profile.ArgoCD, tree)[""] {
+		known := map[string]any{"nameNormalized": cluster}
+		if r == nil {
+			known, _ = kobj.List(kobj.Items(set, "spec", "generators")[0], "list", "elements")[0].(map[string]any)
+		}
+		// As sprig has it, of which Argo CD's templates have every function.
+		contains := func(part, s string) bool { return strings.Contains(s, part) }
+		name, err := template.New("").Funcs(template.FuncMap{"contains": contains}).Parse(kobj.Text(set, "spec", "template", "metadata", "name"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := name.Execute(&text, known); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, text.String())
+	}
+	slices.Sort(out)
+	return out
 }
 
 // TestDestinations wants each Application to go where its cluster is.
