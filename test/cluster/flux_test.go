@@ -152,9 +152,8 @@ func startFlux(t *testing.T, cluster *harness.Cluster, source, kustomize string)
 	}
 }
 
-// reconcile asks Flux to look at the source again and waits until every
-// Kustomization is ready at the revision.
-func reconcile(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
+// ask asks Flux to look at the sources in the list again.
+func ask(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
 	t.Helper()
 	for _, o := range list {
 		if o.GroupVersionKind().Group != "source.toolkit.fluxcd.io" {
@@ -166,6 +165,13 @@ func reconcile(ctx context.Context, t *testing.T, applier *harness.Applier, list
 			t.Fatal(err)
 		}
 	}
+}
+
+// reconcile asks Flux to look at the source again and waits until every
+// Kustomization is ready at the revision.
+func reconcile(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured, revision string) {
+	t.Helper()
+	ask(ctx, t, applier, list, revision)
 	for _, o := range only(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Kustomization" }) {
 		for {
 			live, err := applier.Get(ctx, o)
@@ -203,10 +209,11 @@ func deployedImages(ctx context.Context, t *testing.T, cluster *harness.Cluster,
 
 // gitops says which tool applies a tree, and from where.
 type gitops struct {
-	profile string
-	url     string // of the Git repository
-	kind    string // of Flux's source; "" is GitRepository
-	path    string // of the tree in the source; "" is rendered
+	profile  string
+	url      string // of the Git repository
+	kind     string // of Flux's source; "" is GitRepository
+	path     string // of the tree in the source; "" is rendered
+	clusters string // "{name: prod}, …"; "" is one called default
 }
 
 // quickstart returns a copy of the example's workspace, to be rendered for a
@@ -231,7 +238,8 @@ func quickstart(t *testing.T, g gitops) quayside {
   profile: %s
   gitops:
     {repoURL: %q, revision: main, path: %q, namespace: flux-system, project: default, sourceRef: {kind: %s, name: fleet}}
-`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.kind, "GitRepository"))
+  clusters: [%s]
+`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.kind, "GitRepository"), cmp.Or(g.clusters, "{name: default}"))
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
