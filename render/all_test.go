@@ -54,6 +54,23 @@ spec: {group: %[1]s.io, scope: Namespaced, names: {kind: Thing, plural: things},
 // renderSmall renders bundles by "namespace/package", each watching its own
 // namespace unless watch says otherwise.
 func renderSmall(bundles map[string]fstest.MapFS, watch map[string][]string, opt Options, declared ...lockfile.Namespace) (*Result, error) {
+	return All(smallLock(bundles, watch, declared), opt, openSmall(bundles))
+}
+
+// renderNeeding renders bundles like renderSmall, of which some need others.
+func renderNeeding(bundles map[string]fstest.MapFS, needs map[string][]string, opt Options) (*Result, error) {
+	lock := smallLock(bundles, nil, nil)
+	for by, all := range needs {
+		for i := range lock.Pins {
+			if p := &lock.Pins[i]; slices.Contains(all, p.Namespace+"/"+p.Package) {
+				p.RequestedBy = append(p.RequestedBy, lockfile.Request{Pin: by, Requirement: "olm.package.required"})
+			}
+		}
+	}
+	return All(lock, opt, openSmall(bundles))
+}
+
+func smallLock(bundles map[string]fstest.MapFS, watch map[string][]string, declared []lockfile.Namespace) *lockfile.File {
 	lock := &lockfile.File{Namespaces: declared}
 	for name, fsys := range bundles {
 		ns, pkg, _ := strings.Cut(name, "/")
@@ -67,13 +84,17 @@ func renderSmall(bundles map[string]fstest.MapFS, watch map[string][]string, opt
 			Namespace: ns, Package: pkg, Bundle: pkg + ".v" + version, Version: version, WatchNamespaces: w, InstallMode: catalog.ModeFor(ns, w),
 		})
 	}
-	return All(lock, opt, func(p lockfile.Pin) (fs.FS, error) {
+	return lock
+}
+
+func openSmall(bundles map[string]fstest.MapFS) func(lockfile.Pin) (fs.FS, error) {
+	return func(p lockfile.Pin) (fs.FS, error) {
 		fsys := bundles[p.Namespace+"/"+p.Package]
 		if len(fsys) == 0 {
 			return nil, errors.New("no such bundle")
 		}
 		return fsys, nil
-	})
+	}
 }
 
 func TestAllNamesEveryBundleThatIsMissing(t *testing.T) {
@@ -268,7 +289,7 @@ func TestNoPinsAnyMore(t *testing.T) {
 			}
 		}
 		docs, err := build(files, dir)
-		if want := map[profile.Name]int{profile.Flux: 3, profile.ArgoCD: 1}[name]; err != nil || len(docs) != want {
+		if want := map[profile.Name]int{profile.Flux: 4, profile.ArgoCD: 1}[name]; err != nil || len(docs) != want {
 			t.Errorf("%s: %s builds %d objects, %v; want %d", name, dir, len(docs), err, want)
 		}
 		for _, d := range docs {

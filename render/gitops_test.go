@@ -191,17 +191,21 @@ func TestIssuerComesFirst(t *testing.T) {
 	}
 }
 
-// TestFluxStages wants the two Kustomizations of an overlay to apply all of it
-// between them, nothing twice, with the issuer of certificates in the first.
+// TestFluxStages wants the Kustomizations of an overlay to apply all of it between
+// them, nothing twice: the issuer of certificates in the first, what is the user's
+// in the last, with what needs others.
 func TestFluxStages(t *testing.T) {
-	res, err := renderSmall(issuing(), nil, engines(profile.Flux, Cluster{Name: "lab"}))
+	bundles := issuing()
+	bundles["c/needy"] = small("needy", "1.0.0", "v1")
+	res, err := renderNeeding(bundles, map[string][]string{"c/needy": {"a/x", "ops/trust"}, "a/x": {"ops/trust"}, "ops/trust": {"c/needy"}}, engines(profile.Flux, Cluster{Name: "lab"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	files := withUserFiles(res.Tree, nil)
 	files["clusters/lab/kustomization.yaml"] = []byte("resources: [generated, mine.yaml]\n")
 	files["clusters/lab/mine.yaml"] = []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: a}}")
-	stage := func(name string) map[Key]bool {
+	stages := map[Key][]string{}
+	for _, name := range []string{"platform", "independent", "operators"} {
 		text, _ := res.Tree.Get("flux/lab/kustomization-env-lab-" + name + ".yaml")
 		files["stage/kustomization.yaml"] = kustomization(map[string]any{
 			"resources": kobj.Values("../clusters/lab"), "patches": kobj.At(decoded(t, text), "spec", "patches"),
@@ -210,21 +214,24 @@ func TestFluxStages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := map[Key]bool{}
 		for _, d := range docs {
-			out[d.head.Key()] = true
+			stages[d.head.Key()] = append(stages[d.head.Key()], name)
 		}
-		return out
 	}
-	first, rest := stage("platform"), stage("operators")
 	docs, err := build(files, "clusters/lab")
-	if err != nil || len(first)+len(rest) != len(docs) {
-		t.Errorf("%d and %d objects of %d, %v", len(first), len(rest), len(docs), err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, d := range docs {
-		o := d.head
-		if want := o.Is("", "Namespace") || o.Namespace() == "ops" || strings.HasPrefix(o.Name(), "ops."); first[o.Key()] != want || rest[o.Key()] == want {
-			t.Errorf("%s: in the first %v, in the rest %v", o.Key(), first[o.Key()], rest[o.Key()])
+		o, want := d.head, "independent"
+		switch {
+		case o.Is("", "Namespace"), o.Namespace() == "ops", strings.HasPrefix(o.Name(), "ops."):
+			want = "platform"
+		case o.Name() == "mine", o.Namespace() == "c", strings.HasPrefix(o.Name(), "c."):
+			want = "operators"
+		}
+		if got := stages[o.Key()]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is applied by %v, want %s", o.Key(), got, want)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	t := &tree{opt: opt, installs: installs, declared: map[string]lockfile.Namespace{}, files: filetree.New(), first: map[string]bool{}, warnings: warnings}
+	t := &tree{opt: opt, installs: installs, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings}
 	for _, n := range lock.Namespaces {
 		t.declared[n.Name] = n
 	}

@@ -36,8 +36,8 @@ type tree struct {
 	files    *filetree.Tree
 	objects  []Rendered
 	warnings []diag.Warning
-	ownCRDs  bool            // some cluster does not get every CRD
-	first    map[string]bool // labels of the packages that others need
+	ownCRDs  bool // some cluster does not get every CRD
+	places   map[Key]profile.Place
 }
 
 // build fills the tree: CRDs, Namespaces, operators, one overlay a cluster,
@@ -46,9 +46,6 @@ type tree struct {
 // The levels are there even where nothing is installed: overlays of the user's
 // own and the GitOps tool go on naming them when the last operator goes.
 func (t *tree) build() error {
-	for _, in := range t.installs {
-		t.first[labelValue(in.pin.Package)] = slices.ContainsFunc(in.provides(), profile.IssuesCertificates)
-	}
 	crds, err := t.crds()
 	if err != nil {
 		return err
@@ -56,6 +53,7 @@ func (t *tree) build() error {
 	if err := t.distinct(); err != nil {
 		return err
 	}
+	t.arrange()
 	namespaces, err := t.namespaces()
 	if err != nil {
 		return err
@@ -99,7 +97,7 @@ func (t *tree) add(dir, file string, r Rendered) error {
 
 // adorn returns an object of the tree as the tool that applies it wants it.
 func (t *tree) adorn(o Object) Object {
-	return t.opt.profile.Adorn(o, t.first[kobj.Text(o, "metadata", "labels", labelPackage)])
+	return t.opt.profile.Adorn(o, t.places[o.Key()])
 }
 
 // kustomization writes dir's, which lists resources in that order.

@@ -34,7 +34,7 @@ const (
 type argoCD struct{}
 
 // Adorn sets the sync wave and what a sync must mind.
-func (argoCD) Adorn(o kobj.Object, first bool) kobj.Object {
+func (argoCD) Adorn(o kobj.Object, at Place) kobj.Object {
 	var options []string
 	switch {
 	case kobj.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
@@ -44,7 +44,7 @@ func (argoCD) Adorn(o kobj.Object, first bool) kobj.Object {
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
-	o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(wave(o, first))})
+	o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(wave(o, at))})
 	merged := mergeOptions(kobj.Text(o, "metadata", "annotations", argoOptions), options)
 	if merged == "" {
 		return o
@@ -255,26 +255,42 @@ func mergeOptions(have string, more []string) string {
 // wave returns the sync wave of an object, by its place in phases. A wave waits
 // until all before it are healthy, so that nothing may stand before what makes it
 // so: the operators that others need come before these, with their own
-// certificates beside their programs.
-func wave(o kobj.Object, first bool) int {
+// certificates beside their programs. Beside its programs an operator also has the
+// custom resources of what runs before it: either may wait for the other.
+func wave(o kobj.Object, at Place) int {
+	begin := min(at.Level, maxLevel) * levelWaves
 	switch {
 	case o.Is("", "Namespace"):
 		return -40
 	case kobj.IsCRD(o):
 		return -30
-	case first && certificate(o):
+	case at.First && certificate(o):
 		return firstWaves
-	case first:
+	case at.First:
 		return firstWaves + phaseWave(o)/10
 	case certificate(o):
-		return -15
+		return begin - 15
+	case at.Whose == Foreign && custom(o):
+		return lastWave
+	case at.Whose == Required && custom(o), at.Whose == Nobodys && Phase(o) == len(phases()):
+		return begin
 	}
-	return phaseWave(o)
+	return begin + phaseWave(o)
 }
 
-// firstWaves is the wave of the programs that others need, two from either end of
-// those of their operators.
-const firstWaves = -25
+const (
+	// firstWaves is the wave of the programs that issue certificates, two from
+	// either end of those of their operators.
+	firstWaves = -25
+
+	// levelWaves is how far the waves of the programs lie apart of an operator and of
+	// one that it comes after. More than maxLevel of these in a row are not told apart.
+	levelWaves = 50
+	maxLevel   = 100
+
+	// lastWave is that of what comes after all operators.
+	lastWave = (maxLevel + 1) * levelWaves
+)
 
 // phaseWave returns the wave of an object among those of its operator, from -20
 // to 20.

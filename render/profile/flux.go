@@ -12,18 +12,21 @@ const Flux Name = "flux"
 
 const (
 	fluxPrefix = "kustomize.toolkit.fluxcd.io/"
-	// stageKey with the value stageFirst is on what the first of a cluster's two
-	// Kustomizations applies.
+	// stageKey with one of these values is on what the first and the last of the
+	// Kustomizations of a cluster's overlay apply. The last one also applies what is
+	// the user's own, which carries no label of quayside's.
 	stageKey   = "quayside.dev/stage"
 	stageFirst = "first"
+	stageLast  = "last"
+	ownedKey   = "quayside.dev/package"
 )
 
 type flux struct{}
 
 // Adorn guards what must not be pruned or substituted, lets others write the CA
-// that they inject, and says what is applied first: Namespaces, and what belongs
-// to operators that others need.
-func (flux) Adorn(o kobj.Object, first bool) kobj.Object {
+// that they inject, and says what is applied first, Namespaces and the operators
+// that issue certificates, and what last: the operators that need others.
+func (flux) Adorn(o kobj.Object, at Place) kobj.Object {
 	more := map[string]string{}
 	if keepsData(o) {
 		more[fluxPrefix+"prune"] = "disabled"
@@ -34,10 +37,13 @@ func (flux) Adorn(o kobj.Object, first bool) kobj.Object {
 	if certificates.Injected(o) {
 		more[fluxPrefix+"ssa"] = "Merge"
 	}
-	if o.Is("", "Namespace") || first && !kobj.IsCRD(o) {
+	o = kobj.Without(o, "metadata", "annotations", stageKey)
+	switch {
+	case kobj.IsCRD(o):
+	case o.Is("", "Namespace"), at.First:
 		more[stageKey] = stageFirst
-	} else {
-		o = kobj.Without(o, "metadata", "annotations", stageKey)
+	case at.Level > 0:
+		more[stageKey] = stageLast
 	}
 	return kobj.Annotate(o, more)
 }
@@ -55,37 +61,57 @@ func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 	return append(out, twice(clusters, func(c Cluster) (field, place string) { return "kubeConfig", c.KubeConfig })...)
 }
 
-// Apply returns, in a directory for each cluster, a Kustomization of the CRDs, one
-// of what comes first and one of the rest, each of which waits for the one before
-// it. Both parts of the overlay are always there, so that nothing is ever without
-// a Kustomization that applies it.
+// Apply returns, in a directory for each cluster, a Kustomization of the CRDs and
+// three of the overlay, each of which waits for the one before it. They are always
+// there, and an operator's does not change with what else is installed: what goes
+// from one Kustomization to a later one, Flux deletes before that applies it.
 func (flux) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
 	out := map[string][]kobj.Object{}
+	expressions := healthExpressions(t)
 	for _, c := range t.Clusters {
-		overlay := path.Join("clusters", c.Name)
-		crds := fluxKustomization(t.GitOps, c, crdsDir, t.crdsDir(c.Name), nil)
-		first := fluxKustomization(t.GitOps, c, "platform", overlay, crds)
-		rest := fluxKustomization(t.GitOps, c, "operators", overlay, first)
-		kobj.Map(first, "spec")["patches"] = leaveOut(stageKey + "!=" + stageFirst)
-		kobj.Map(rest, "spec")["patches"] = leaveOut(stageKey + "=" + stageFirst)
-		if expressions := healthExpressions(t); t.HealthChecks && len(expressions) > 0 {
-			kobj.Map(first, "spec")["healthCheckExprs"], kobj.Map(rest, "spec")["healthCheckExprs"] = expressions, expressions
-		}
-		out[c.Name] = []kobj.Object{crds, first, rest}
+		last := fluxKustomization(t.GitOps, c, crdsDir, t.crdsDir(c.Name), nil)
+		out[c.Name] = []kobj.Object{last}
 		if t.Reporter != nil {
-			out[c.Name] = append(out[c.Name], fluxReporter(t.GitOps, c, crds, *t.Reporter))
+			out[c.Name] = append(out[c.Name], fluxReporter(t.GitOps, c, last, *t.Reporter))
+		}
+		for _, stage := range fluxStages() {
+			last = fluxKustomization(t.GitOps, c, stage.part, path.Join("clusters", c.Name), last)
+			spec := kobj.Map(last, "spec")
+			spec["patches"] = stage.leavesOut
+			if t.HealthChecks && len(expressions) > 0 {
+				spec["healthCheckExprs"] = expressions
+			}
+			out[c.Name] = append(out[c.Name], last)
 		}
 	}
 	return out, nil
 }
 
-// leaveOut returns the patches by which a Kustomization does not apply what an
-// annotation selector selects.
-func leaveOut(annotations string) []any {
-	return []any{map[string]any{
-		"patch":  "$patch: delete\napiVersion: any/v1\nkind: Any\nmetadata:\n  name: any\n",
-		"target": map[string]any{"annotationSelector": annotations},
-	}}
+// fluxStage is a part of a cluster's overlay that one Kustomization applies.
+type fluxStage struct {
+	part      string
+	leavesOut []any // patches
+}
+
+// fluxStages returns the parts of an overlay, in order. Each object is in one.
+func fluxStages() []fluxStage {
+	return []fluxStage{
+		{"platform", []any{leaveOut(stageKey+"!="+stageFirst, "")}},
+		{"independent", []any{leaveOut(stageKey+" in ("+stageFirst+", "+stageLast+")", ""), leaveOut("", "!"+ownedKey)}},
+		{"operators", []any{leaveOut(stageKey+"="+stageFirst, ""), leaveOut(stageKey+"!="+stageLast, ownedKey)}},
+	}
+}
+
+// leaveOut returns the patch by which a Kustomization does not apply what both
+// selectors select, of annotations and of labels; an empty one selects all.
+func leaveOut(annotations, labels string) any {
+	target := map[string]any{}
+	for field, selector := range map[string]string{"annotationSelector": annotations, "labelSelector": labels} {
+		if selector != "" {
+			target[field] = selector
+		}
+	}
+	return map[string]any{"patch": "$patch: delete\napiVersion: any/v1\nkind: Any\nmetadata:\n  name: any\n", "target": target}
 }
 
 // fluxReporter returns the Kustomization of the reporter. It waits for no

@@ -244,31 +244,44 @@ func TestOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wave := func(apiVersion, kind string, first bool) int {
-		o := p.Adorn(kobj.New(apiVersion, kind, "ns", "x"), first)
+	wave := func(apiVersion, kind string, at profile.Place) int {
+		o := p.Adorn(kobj.New(apiVersion, kind, "ns", "x"), at)
 		n, err := strconv.Atoi(kobj.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	const certs, apps, rbac = "cert-manager.io/v1", "apps/v1", "rbac.authorization.k8s.io/v1"
+	const certs, apps, rbac, hooks = "cert-manager.io/v1", "apps/v1", "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
+	first := profile.Place{First: true}
 	order := [][]int{
-		{wave("v1", "Namespace", false), wave("v1", "Namespace", true)},
-		{wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", false), wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", true)},
-		{wave(rbac, "ClusterRole", true), wave("v1", "ServiceAccount", true)},
-		{wave("v1", "Service", true)},
+		{wave("v1", "Namespace", profile.Place{}), wave("v1", "Namespace", first), wave("v1", "Namespace", profile.Place{Level: 3})},
+		{wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", profile.Place{}), wave("apiextensions.k8s.io/v1", "CustomResourceDefinition", first)},
+		{wave(rbac, "ClusterRole", first), wave("v1", "ServiceAccount", first)},
+		{wave("v1", "Service", first)},
 		// Its own certificates come from its own program.
-		{wave(apps, "Deployment", true), wave(certs, "Issuer", true), wave(certs, "Certificate", true)},
-		{wave("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", true)},
-		{wave("example.com/v1", "Thing", true)},
-		{wave(rbac, "ClusterRole", false), wave("v1", "ServiceAccount", false)},
-		{wave(certs, "Issuer", false), wave(certs, "ClusterIssuer", false), wave(certs, "Certificate", false)},
-		{wave("v1", "Service", false)},
-		{wave(apps, "Deployment", false)},
-		{wave("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", false)},
-		{wave("example.com/v1", "Thing", false)},
+		{wave(apps, "Deployment", first), wave(certs, "Issuer", first), wave(certs, "Certificate", first)},
+		{wave(hooks, "ValidatingWebhookConfiguration", first)},
+		{wave("example.com/v1", "Thing", first)},
 	}
+	for level := range 102 { // the last ones are not told apart
+		at, needed := profile.Place{Level: min(level, 100)}, profile.Place{Level: min(level, 100), Whose: profile.Required}
+		if level == 101 {
+			at.Level, needed.Level = 1000, 1000
+			order = order[:len(order)-6]
+		}
+		order = append(order, [][]int{
+			{wave(rbac, "ClusterRole", at), wave("v1", "ServiceAccount", at)},
+			{wave(certs, "Issuer", at), wave(certs, "ClusterIssuer", needed), wave(certs, "Certificate", profile.Place{Level: at.Level, Whose: profile.Foreign})},
+			{wave("v1", "Service", at), wave("operators.coreos.com/v2", "OperatorCondition", profile.Place{Level: at.Level, Whose: profile.Foreign})},
+			// It may be what the program waits for, or wait for the program.
+			{wave(apps, "Deployment", at), wave("example.com/v1", "Thing", needed), wave("example.com/v1", "Thing", profile.Place{Level: at.Level, Whose: profile.Nobodys})},
+			{wave(hooks, "ValidatingWebhookConfiguration", at)},
+			{wave("example.com/v1", "Thing", at)},
+		}...)
+	}
+	foreign := profile.Place{Whose: profile.Foreign}
+	order = append(order, []int{wave("example.com/v1", "Thing", foreign), wave("monitoring.coreos.com/v1", "ServiceMonitor", profile.Place{Level: 7, Whose: profile.Foreign})})
 	for i, waves := range order {
 		if slices.Min(waves) != slices.Max(waves) || i > 0 && waves[0] <= order[i-1][0] {
 			t.Errorf("place %d has waves %v, the one before it %v", i, waves, order[max(i-1, 0)])
@@ -291,9 +304,10 @@ func TestFluxClusters(t *testing.T) {
 			prefix := "env-" + cluster + "-"
 			want := []line{
 				{prefix + "crds", crds, "", secret},
-				{prefix + "platform", overlay, prefix + "crds", secret},
-				{prefix + "operators", overlay, prefix + "platform", secret},
 				{prefix + "reporter", overlay + "/reporter", prefix + "crds", secret},
+				{prefix + "platform", overlay, prefix + "crds", secret},
+				{prefix + "independent", overlay, prefix + "platform", secret},
+				{prefix + "operators", overlay, prefix + "independent", secret},
 			}
 			var got []line
 			for _, o := range objects {

@@ -7,6 +7,36 @@ import (
 	"github.com/quayside/quayside/internal/kobj"
 )
 
+// Place is where an object of an operator stands among those of the others. The
+// zero value is that of what belongs to none.
+type Place struct {
+	First bool  // the operator issues certificates, so that others need it and it waits for none
+	Level int   // how many operators, one after the other, come before this one
+	Whose Whose // API that the object is of, where it is a custom resource
+}
+
+// Earlier returns the place of what stands in both, so that nothing waits for it.
+func (p Place) Earlier(other Place) Place {
+	return Place{First: p.First || other.First, Level: min(p.Level, other.Level), Whose: max(p.Whose, other.Whose)}
+}
+
+// Whose says who provides the API of a custom resource, as far as the tree tells.
+type Whose int
+
+// The operator itself; nobody in the tree, so that it is there already; one that
+// comes before the operator; one that does not.
+const (
+	Own Whose = iota
+	Nobodys
+	Required
+	Foreign
+)
+
+// custom reports whether o is a custom resource that nothing is known of.
+func custom(o kobj.Object) bool {
+	return !BuiltinGroup(o.Group()) && Phase(o) > workloadPhase
+}
+
 // phases lists what can be applied together, in order; each line needs those
 // above. What no line names belongs to "workloads", custom resources to the
 // end.

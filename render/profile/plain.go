@@ -9,7 +9,7 @@ const Plain Name = "plain"
 
 type plain struct{}
 
-func (plain) Adorn(o kobj.Object, _ bool) kobj.Object     { return o }
+func (plain) Adorn(o kobj.Object, _ Place) kobj.Object    { return o }
 func (plain) AdornInstallation(o kobj.Object) kobj.Object { return o }
 func (plain) Namespace() string                           { return "" }
 func (plain) Kind() string                                { return "" }

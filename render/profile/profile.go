@@ -23,9 +23,8 @@ type Name string
 
 // Profile is what one tool wants of a tree.
 type Profile interface {
-	// Adorn returns an object of the tree with what the tool wants on it. first
-	// says that it belongs to an operator that others need: see IssuesCertificates.
-	Adorn(o kobj.Object, first bool) kobj.Object
+	// Adorn returns an object of the tree with what the tool wants on it.
+	Adorn(o kobj.Object, at Place) kobj.Object
 
 	// AdornInstallation returns an Installation with what lets it be applied
 	// without waiting for the reporter, before Adorn.

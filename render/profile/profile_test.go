@@ -47,14 +47,15 @@ func TestProfiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, o := range append(objects(), objects()...) {
-				first := i < len(objects())
+			places := []profile.Place{{}, {First: true}, {Level: 2, Whose: profile.Required}, {Whose: profile.Foreign}}
+			for i, o := range slices.Repeat(objects(), len(places)) {
+				at := places[i/len(objects())]
 				before := kobj.Copy(o)
-				once := p.Adorn(o, first)
+				once := p.Adorn(o, at)
 				if !kobj.Equal(o, before) {
 					t.Errorf("%s was changed", o.Key())
 				}
-				if !kobj.Equal(once, p.Adorn(once, first)) {
+				if !kobj.Equal(once, p.Adorn(once, at)) {
 					t.Errorf("%s is another after the second time", o.Key())
 				}
 				stripped := kobj.Without(kobj.With(once, kobj.Map(o, "metadata", "annotations"), "metadata", "annotations"), "metadata", "annotations")
@@ -181,7 +182,7 @@ func TestSyncOptions(t *testing.T) {
 		"Replace=true,Replace=false":          "Replace=true,Prune=confirm,PruneLast=true,Delete=confirm",
 		"Delete=confirm,PruneLast=true,Prune": "Delete=confirm,PruneLast=true,Prune",
 	} {
-		o := p.Adorn(kobj.Annotate(kobj.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), false)
+		o := p.Adorn(kobj.Annotate(kobj.New("v1", "Namespace", "", "ns"), map[string]string{key: have}), profile.Place{})
 		if got := kobj.Text(o, "metadata", "annotations", key); got != want {
 			t.Errorf("%q: got %q, want %q", have, got, want)
 		}

@@ -123,16 +123,17 @@ func impatient(list []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return out
 }
 
-// heldBack waits until the Kustomization of the operators says which Deployment
-// is not available, and wants the CRDs' to be ready all the same, and the one
-// that depends on the operators to have applied nothing.
+// heldBack waits until the Kustomization of operators that need no other says which
+// Deployment is not available, and wants the CRDs' to be ready all the same, and
+// those that depend on it, in turn, to have applied nothing.
 func heldBack(ctx context.Context, t *testing.T, applier *harness.Applier, list []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range list {
 		want := map[string]struct{ ready, message string }{
-			"quayside-default-crds":      {"True", ""},
-			"quayside-default-operators": {"False", "Deployment/memcached-operator-system/"},
-			"databases":                  {"False", "dependency 'flux-system/quayside-default-operators' is not ready"},
+			"quayside-default-crds":        {"True", ""},
+			"quayside-default-independent": {"False", "Deployment/memcached-operator-system/"},
+			"quayside-default-operators":   {"False", "dependency 'flux-system/quayside-default-independent' is not ready"},
+			"databases":                    {"False", "dependency 'flux-system/quayside-default-operators' is not ready"},
 		}[o.GetName()]
 		for want.ready != "" {
 			live, err := applier.Get(ctx, o)
