@@ -36,10 +36,16 @@ type use struct {
 // place is the same in both states.
 func (u use) place() string { return u.in + " " + u.at }
 
-// looksLikeImage reports whether a text that may be anything is an image.
+// looksLikeImage reports whether a word is an image.
 func looksLikeImage(s string) bool {
 	img := imageref.Split(s)
 	return img.Plausible() && (img.Digest != "" || img.Tag != "") && strings.Contains(img.Registry, ".") && strings.HasPrefix(s, img.Registry+"/")
+}
+
+// imagesIn returns what looks like an image in a text that may be anything, as in
+// "4.1=quay.io/org/kafka:4.1 4.2=quay.io/org/kafka:4.2".
+func imagesIn(text string) []string {
+	return slices.DeleteFunc(strings.FieldsFunc(text, imageref.Ends), func(word string) bool { return !looksLikeImage(word) })
 }
 
 // imagesOf returns the images of one object.
@@ -61,16 +67,31 @@ func imagesOf(o *Object) []use {
 			add(kobj.Text(ctr, "image"), "container "+name, append(slices.Clone(base), step{key: "image"}))
 			for _, env := range kobj.Items(ctr, "env") {
 				n, v := kobj.Text(env, "name"), kobj.Text(env, "value")
-				if strings.HasPrefix(n, "RELATED_IMAGE_") || looksLikeImage(v) {
-					add(v, "env "+n, append(slices.Clone(base), step{key: "env"}, step{by: "name", key: n}))
+				found := imagesIn(v)
+				if strings.HasPrefix(n, "RELATED_IMAGE_") {
+					found = []string{v}
+				}
+				for _, image := range found {
+					add(image, "env "+n, append(slices.Clone(base), step{key: "env"}, step{by: "name", key: n}))
 				}
 			}
 			for _, arg := range flags(ctr) {
-				if looksLikeImage(arg.value) {
-					add(arg.value, "argument "+arg.name, append(slices.Clone(base), step{key: arg.list}))
+				for _, image := range imagesIn(arg.value) {
+					add(image, "argument "+arg.name, append(slices.Clone(base), step{key: arg.list}))
 				}
 			}
 		}
+	}
+	return out
+}
+
+// Images returns the images that an object runs: those of its containers, and
+// those that environment variables and arguments hand to them, each by its full
+// name.
+func (o *Object) Images() []string {
+	var out []string
+	for _, u := range imagesOf(o) {
+		out = append(out, u.Ref.String())
 	}
 	return out
 }

@@ -3,6 +3,8 @@ package diff
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quayside/quayside/internal/imageref"
 )
 
@@ -18,5 +20,23 @@ func TestMirrored(t *testing.T) {
 		if !img.Plausible() || mirrored(img, prefixes) != want {
 			t.Errorf("%s: is an image: %v, mirrored: %v", image, img.Plausible(), !want)
 		}
+	}
+}
+
+// TestImages takes the images out of the texts that operators get them by.
+func TestImages(t *testing.T) {
+	o, err := Content([]byte(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": {"spec": {
+		"initContainers": [{"name": "i", "image": "busybox"}],
+		"containers": [{"name": "c", "image": "quay.io/org/c:1",
+			"env": [{"name": "RELATED_IMAGE_X", "value": "org/x"}, {"name": "KAFKA", "value": "4.1=quay.io/org/kafka:4.1\n4.2=quay.io/org/kafka:4.2\n"}, {"name": "URL", "value": "http://example.com:80/a/b"}],
+			"args": ["--solver=quay.io/org/solver:2", "--config", "{\"image\": \"example.com/one:1\"}"]}]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"quay.io/org/c:1", "docker.io/org/x", "quay.io/org/kafka:4.1", "quay.io/org/kafka:4.2", "quay.io/org/solver:2", "example.com/one:1", "docker.io/library/busybox",
+	}
+	if d := cmp.Diff(want, (&Object{Content: o}).Images()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }

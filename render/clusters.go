@@ -343,6 +343,9 @@ func mirrorImages(o Object, mirrors []Mirror) {
 	}
 }
 
+// Mirrored returns where a cluster pulls an image from, given by its full name.
+func Mirrored(image string, mirrors []Mirror) string { return mirrored(image, image, mirrors) }
+
 // mirrored returns an image's reference at the most specific mirror of its full
 // name, and as it stands where it has none.
 func mirrored(stands, image string, mirrors []Mirror) string {
@@ -363,13 +366,11 @@ func mirrored(stands, image string, mirrors []Mirror) string {
 	return mirrors[best].Mirror + rest
 }
 
-// mirroredText replaces every image that stands in a text by itself: between
-// blanks, quotes, commas or signs of equality.
+// mirroredText replaces every image that stands in a text by itself.
 func mirroredText(s string, mirrors []Mirror) string {
-	isBreak := func(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
 	var out strings.Builder
 	for s != "" {
-		end := strings.IndexFunc(s, isBreak)
+		end := strings.IndexFunc(s, imageref.Ends)
 		if end < 0 {
 			end = len(s)
 		}

@@ -194,7 +194,7 @@ func (c *Comparison) fill(ctx context.Context) error {
 		if d.read || d.lock == nil || c.from == Tree {
 			continue
 		}
-		if c.from == Auto && d.committed(path.Join(d.out, "operators")+"/") && d.overlaid() && (d == &c.Before || !c.configured()) {
+		if c.from == Auto && d.inStep() && (d == &c.Before || !c.configured()) {
 			continue
 		}
 		if len(d.tree) > 0 && c.from == Auto {
@@ -215,6 +215,12 @@ func (c *Comparison) fill(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// inStep reports whether the committed tree of a side is what its lock says, as
+// far as can be told without rendering.
+func (s *Side) inStep() bool {
+	return s.committed(path.Join(s.out, "operators")+"/") && s.overlaid()
 }
 
 // committed reports whether the tree of a side holds what its lock pins, as

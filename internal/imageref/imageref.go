@@ -114,6 +114,10 @@ func (r Ref) Plausible() bool {
 		(r.Digest == "" || strings.HasPrefix(r.Digest, "sha256:") || strings.HasPrefix(r.Digest, "sha512:"))
 }
 
+// Ends reports whether r ends a reference that stands in a text: a blank, a quote,
+// a comma, a sign of equality or a bracket.
+func Ends(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
+
 // Valid reports whether a container runtime can read s as a reference: a pod
 // with another one never starts.
 func Valid(s string) bool {

@@ -69,7 +69,7 @@ func (p *Project) Tree(name string) (*filetree.Tree, error) {
 // renderOptions returns what quayside.yaml says about rendering.
 func (p *Project) renderOptions() (render.Options, error) {
 	w := p.Settings
-	mirrors, err := p.Mirrors()
+	mirrors, err := p.RenderMirrors()
 	if err != nil {
 		return render.Options{}, err
 	}
@@ -78,6 +78,7 @@ func (p *Project) renderOptions() (render.Options, error) {
 		return render.Options{}, err
 	}
 	opt := render.Options{
+		Mirrors:           mirrors,
 		Taken:             taken{client.Store, p.Version},
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
@@ -98,9 +99,6 @@ func (p *Project) renderOptions() (render.Options, error) {
 			return render.Options{}, diag.Errorf(w.At("spec.certificateSecret.caFile"), "%w", err)
 		}
 	}
-	for _, m := range mirrors.Rewrites() {
-		opt.Mirrors = append(opt.Mirrors, render.Mirror{Source: m.Prefix, Mirror: m.Mirror, DigestOnly: !m.Tags, TagOnly: !m.Digests})
-	}
 	for _, c := range w.Clusters {
 		opt.Clusters = append(opt.Clusters, render.Cluster{
 			Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
@@ -110,6 +108,16 @@ func (p *Project) renderOptions() (render.Options, error) {
 		opt.Reporter = &render.Reporter{Image: r.Image, Namespace: r.Namespace, LeaderElection: r.LeaderElection}
 	}
 	return opt, nil
+}
+
+// RenderMirrors returns where clusters pull images from.
+func (p *Project) RenderMirrors() ([]render.Mirror, error) {
+	mirrors, err := p.Mirrors()
+	var out []render.Mirror
+	for _, m := range mirrors.Rewrites() {
+		out = append(out, render.Mirror{Source: m.Prefix, Mirror: m.Mirror, DigestOnly: !m.Tags, TagOnly: !m.Digests})
+	}
+	return out, err
 }
 
 // taken keeps in the store which CRDs a version of this program saw taken.

@@ -29,7 +29,7 @@ type VendorOptions struct {
 // warned of, as resolve does.
 func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorOptions) ([]registry.VendoredImage, []diag.Warning, error) {
 	var out []registry.VendoredImage
-	for _, im := range mirror.Images(lock) {
+	for _, im := range mirror.Images(lock, nil) {
 		if !slices.Contains(im.Roles, mirror.Catalog) && !slices.Contains(im.Roles, mirror.Bundle) {
 			continue
 		}

@@ -1,4 +1,4 @@
-// Package mirror knows which images a lock needs, and carries them elsewhere:
+// Package mirror knows which images a lock and its clusters need, and carries them elsewhere:
 // to another registry, to an OCI layout, and from such a layout on.
 //
 // It removes nothing, and renames nothing but the registry: references in a
@@ -22,7 +22,8 @@ import (
 const (
 	Catalog = "catalog" // where bundles come from
 	Bundle  = "bundle"  // one version of an operator
-	Related = "related" // what the operator runs
+	Related = "related" // what the operator runs, as its author lists it
+	Running = "running" // what a cluster runs, and no catalog or bundle lists
 )
 
 // Image is one image that a lock needs.
@@ -31,43 +32,95 @@ type Image struct {
 	Digest    string   `json:"digest,omitempty"`    // empty where it is named by tag
 	Roles     []string `json:"roles"`               // sorted
 	Operators []string `json:"operators,omitempty"` // namespace/package of the pins that need it, sorted; none for a catalog
+	Clusters  []string `json:"clusters,omitempty"`  // that need it, sorted; nil: all, or whoever resolves and renders
 	Platforms []string `json:"platforms,omitempty"` // where the registry was asked
 	Bytes     int64    `json:"bytes,omitempty"`     // likewise
 }
 
-// Images returns every image that a lock needs, by name.
-func Images(lock *lockfile.File) []Image {
-	byName := map[string]*Image{}
-	add := func(image, digest, role, operator string) {
-		if image == "" {
-			return
-		}
-		im := byName[image]
-		if im == nil {
-			im = &Image{Image: image, Digest: digest}
-			byName[image] = im
-		}
-		im.Roles = union(im.Roles, role)
-		im.Operators = union(im.Operators, operator)
-	}
+// Share is what some clusters get, all of them the same.
+type Share struct {
+	Clusters  []string
+	Operators []string // namespace/package of the pins
+	Runs      []Run
+}
+
+// Run is an image that an object runs.
+type Run struct {
+	Image    string
+	Operator string // namespace/package; empty where the object is nobody's
+}
+
+// Images returns every image that a lock needs, and that clusters run beyond
+// it, by name.
+func Images(lock *lockfile.File, shares []Share) []Image {
+	l := list{byName: map[string]*Image{}}
 	for _, c := range lock.Catalogs {
 		if ref, ok := registry.CutRemote(c.Source); ok {
-			add(ref, string(c.Digest), Catalog, "")
+			l.add(ref, string(c.Digest), Catalog, "", nil)
 		}
 	}
 	for _, p := range lock.Pins {
-		add(p.Image, imageref.DigestIn(p.Image), Bundle, p.Key())
+		l.add(p.Image, imageref.DigestIn(p.Image), Bundle, p.Key(), nil)
+		var in []string
+		for _, s := range shares {
+			if slices.Contains(s.Operators, p.Key()) {
+				in = append(in, s.Clusters...)
+			}
+		}
 		for _, im := range p.RelatedImages {
 			role := Related
 			if im.Image == p.Image {
 				role = Bundle
 			}
-			add(im.Image, imageref.DigestIn(im.Image), role, p.Key())
+			l.add(im.Image, imageref.DigestIn(im.Image), role, p.Key(), in)
 		}
 	}
+	known := map[string]string{}
+	for name := range l.byName {
+		known[imageref.Split(name).String()] = name
+	}
+	var all []string
+	for _, s := range shares {
+		all = append(all, s.Clusters...)
+		for _, r := range s.Runs {
+			if name, ok := known[imageref.Split(r.Image).String()]; ok {
+				l.add(name, "", "", r.Operator, s.Clusters)
+			} else {
+				l.add(r.Image, imageref.DigestIn(r.Image), Running, r.Operator, s.Clusters)
+			}
+		}
+	}
+	return l.images(len(all))
+}
+
+// list collects images.
+type list struct{ byName map[string]*Image }
+
+func (l list) add(image, digest, role, operator string, clusters []string) {
+	if image == "" {
+		return
+	}
+	im := l.byName[image]
+	if im == nil {
+		im = &Image{Image: image, Digest: digest}
+		l.byName[image] = im
+	}
+	im.Roles = union(im.Roles, role)
+	im.Operators = union(im.Operators, operator)
+	for _, name := range clusters {
+		im.Clusters = union(im.Clusters, name)
+	}
+}
+
+// images returns what was collected; there are so many clusters in all.
+func (l list) images(clusters int) []Image {
 	var out []Image
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		out = append(out, *byName[name])
+	for _, name := range slices.Sorted(maps.Keys(l.byName)) {
+		im := *l.byName[name]
+		if len(im.Clusters) == clusters || slices.Contains(im.Roles, Catalog) || slices.Contains(im.Roles, Bundle) {
+			im.Clusters = nil
+		}
+		out = append(out, im)
 	}
 	return out
 }

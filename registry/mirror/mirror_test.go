@@ -26,9 +26,29 @@ func lock() *lockfile.File {
 }
 
 func TestImages(t *testing.T) {
-	got := mirror.Images(lock())
+	got := mirror.Images(lock(), nil)
 	want := []mirror.Image{
 		{Image: "quay.io/org/app:v1", Roles: []string{"related"}, Operators: []string{"a/one", "b/two"}},
+		{Image: "quay.io/org/catalog:v1", Digest: digest, Roles: []string{"catalog"}},
+		{Image: "quay.io/org/one@" + digest, Digest: digest, Roles: []string{"bundle"}, Operators: []string{"a/one"}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestImagesOfClusters has three clusters: one without an operator, one that runs
+// what the lock does not know.
+func TestImagesOfClusters(t *testing.T) {
+	got := mirror.Images(lock(), []mirror.Share{
+		{Clusters: []string{"c1", "c3"}, Operators: []string{"a/one", "b/two"}, Runs: []mirror.Run{{"quay.io/org/app:v1", "a/one"}, {"nginx:1", ""}}},
+		{Clusters: []string{"c2"}, Operators: []string{"a/one"}, Runs: []mirror.Run{{"quay.io/org/app:v1", "a/one"}, {"evil.example.com/app@" + digest, "a/one"}, {"nginx:1", ""}}},
+		{Clusters: []string{"c4"}, Runs: []mirror.Run{{"nginx:1", ""}}},
+	})
+	want := []mirror.Image{
+		{Image: "evil.example.com/app@" + digest, Digest: digest, Roles: []string{"running"}, Operators: []string{"a/one"}, Clusters: []string{"c2"}},
+		{Image: "nginx:1", Roles: []string{"running"}},
+		{Image: "quay.io/org/app:v1", Roles: []string{"related"}, Operators: []string{"a/one", "b/two"}, Clusters: []string{"c1", "c2", "c3"}},
 		{Image: "quay.io/org/catalog:v1", Digest: digest, Roles: []string{"catalog"}},
 		{Image: "quay.io/org/one@" + digest, Digest: digest, Roles: []string{"bundle"}, Operators: []string{"a/one"}},
 	}
@@ -55,7 +75,7 @@ func TestPlan(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			copies, err := mirror.Plan(mirror.Images(lock()), c.to)
+			copies, err := mirror.Plan(mirror.Images(lock(), nil), c.to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +110,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestSets(t *testing.T) {
-	copies, err := mirror.Plan(mirror.Images(lock()), "r.example.com")
+	copies, err := mirror.Plan(mirror.Images(lock(), nil), "r.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/mirror"
 )
@@ -19,11 +21,16 @@ func newImages(a *app) *cobra.Command {
 	o := &imagesOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "List every image that the lock needs",
+		Short: "List every image that the lock and the clusters need",
 		Long: doc(`
 			List every image that quayside.lock needs: the catalogs and bundles that resolve
 			and render read, and the images that the operators run, as their authors list
-			them. Only the lock is read, unless --inspect asks the registries for digests and
+			them. Beyond these, list what the clusters run: what your own patches, components
+			and resources set in their overlays. An image that not every cluster gets has the
+			names of those that do.
+
+			The overlays are built over the rendered tree if that is what the lock says, else
+			over what the lock renders to. --inspect asks the registries for digests and
 			platforms.
 
 			With -o imageset the list is an ImageSetConfiguration for oc-mirror that lists
@@ -50,7 +57,10 @@ func (o *imagesOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	images := mirror.Images(lock)
+	images, err := state.Images(ctx, s, lock)
+	if err != nil {
+		return err
+	}
 	if o.inspect {
 		client, err := s.Client()
 		if err != nil {
@@ -86,11 +96,18 @@ func (o *imagesOptions) ask(ctx context.Context, client *registry.Client, im *mi
 
 func (o *imagesOptions) table(images []mirror.Image) *table {
 	t := &table{head: []string{"image", "role", "operators"}}
+	somewhere := slices.ContainsFunc(images, func(im mirror.Image) bool { return im.Clusters != nil })
+	if somewhere {
+		t.head = append(t.head, "clusters")
+	}
 	if o.inspect {
 		t.head = append(t.head, "digest", "platforms")
 	}
 	for _, im := range images {
 		row := []string{im.Image, strings.Join(im.Roles, ","), strings.Join(im.Operators, ",")}
+		if somewhere {
+			row = append(row, strings.Join(im.Clusters, ","))
+		}
 		if o.inspect {
 			row = append(row, im.Digest, strings.Join(im.Platforms, ","))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/registry/mirror"
@@ -24,9 +25,9 @@ func newMirror(a *app) *cobra.Command {
 	o := &mirrorOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "mirror {<registry[/path]> | oci:<directory>}",
-		Short: "Copy every image that the lock needs to a registry or a directory",
+		Short: "Copy every image that the lock and the clusters need to a registry or a directory",
 		Long: doc(`
-			Copy every image that quayside.lock needs, with all its platforms and byte for
+			Copy every image that 'quayside images' lists, with all its platforms and byte for
 			byte, to a registry: quay.io/org/name becomes registry/path/org/name. An image
 			that is referred to by digest alone is tagged after its digest, so that the
 			registry keeps it. An image's signatures are copied with it, whether they have a
@@ -72,6 +73,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
 		return usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
 	}
+	o.offline = o.from != "" // until the images are sent
 	s, lock, err := o.locked()
 	if err != nil {
 		return err
@@ -83,7 +85,11 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if toLayout && (layout == "" || o.sets != "") {
 		return usagef(cmd, "%q: want a directory after oci:, and no --mirror-set, for a directory is no mirror", prefix)
 	}
-	copies, err := mirror.Plan(mirror.Images(lock), prefix)
+	images, err := state.Images(cmd.Context(), s, lock)
+	if err != nil {
+		return err
+	}
+	copies, err := mirror.Plan(images, prefix)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,83 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/imageref"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry/mirror"
+	"github.com/quayside/quayside/render"
+)
+
+// Images returns every image that a lock needs, and every one that a cluster
+// runs beyond it: what a patch, a component or a resource of the user's sets
+// there. The tree is the one in the workspace where that is what the lock says,
+// else what the lock renders to. What a cluster pulls from a mirror has the name
+// that it is mirrored by.
+func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mirror.Image, error) {
+	c, s, err := standing(ctx, p, lock)
+	if err != nil {
+		return nil, err
+	}
+	base, all, err := c.alone(s)
+	if err != nil {
+		return nil, err
+	}
+	original, err := originals(p, base)
+	if err != nil {
+		return nil, err
+	}
+	var shares []mirror.Share
+	for _, got := range all {
+		x := mirror.Share{Clusters: got.clusters}
+		for _, pin := range got.state.Pins {
+			x.Operators = append(x.Operators, pin.Key())
+		}
+		for i := range got.state.Objects {
+			o := &got.state.Objects[i]
+			for _, image := range o.Images() {
+				if name, ok := original[image]; ok {
+					image = name
+				}
+				x.Runs = append(x.Runs, mirror.Run{Image: image, Operator: o.Operator})
+			}
+		}
+		shares = append(shares, x)
+	}
+	return mirror.Images(lock, shares), nil
+}
+
+// originals returns, by where clusters pull them from, the images that rendering
+// has them pull from a mirror.
+func originals(p *project.Project, base diff.State) (map[string]string, error) {
+	mirrors, err := p.RenderMirrors()
+	if err != nil || len(mirrors) == 0 {
+		return nil, err
+	}
+	out := map[string]string{}
+	note := func(image string) {
+		name := imageref.Split(image).String()
+		if at := render.Mirrored(name, mirrors); at != name {
+			out[at] = name
+		}
+	}
+	for i := range base.Objects {
+		for _, image := range base.Objects[i].Images() {
+			note(image)
+		}
+	}
+	for _, cluster := range p.Settings.Clusters {
+		var config map[string]any
+		if len(cluster.Config) == 0 || json.Unmarshal(cluster.Config, &config) != nil {
+			continue // rendering says what is wrong with it
+		}
+		for _, env := range kobj.Items(config, "env") {
+			note(kobj.Text(env, "value"))
+		}
+	}
+	return out, nil
+}
