@@ -38,3 +38,33 @@ func TestAccepted(t *testing.T) {
 		t.Errorf("edited by hand: %v", err)
 	}
 }
+
+// TestAcceptedIn adds up what is accepted in all clusters and in one.
+func TestAcceptedIn(t *testing.T) {
+	f := sample()
+	f.Accepted = []lockfile.Accepted{
+		{Operator: "a/b", Clusters: []string{"c3", "c2"}, Permissions: []string{"create pods"}, Without: []string{"list secrets", "x.y/v1"}},
+		{Operator: "a/b", Permissions: []string{"list secrets", "get pods"}, APIs: []string{"x.y/v1", "z.y/v1"}},
+		{Operator: "c/d", Permissions: []string{"get pods"}},
+	}
+	text := lockfile.Format(f)
+	f, err := lockfile.Parse("quayside.lock", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cluster, want := range map[string][]lockfile.Accepted{
+		"":   {{Operator: "a/b", Permissions: []string{"get pods", "list secrets"}, APIs: []string{"x.y/v1", "z.y/v1"}}, {Operator: "c/d", Permissions: []string{"get pods"}}},
+		"c2": {{Operator: "a/b", Permissions: []string{"get pods", "create pods"}, APIs: []string{"z.y/v1"}}, {Operator: "c/d", Permissions: []string{"get pods"}}},
+	} {
+		if d := cmp.Diff(want, f.AcceptedIn(cluster), ignorePos()); d != "" {
+			t.Errorf("%q: -want +got\n%s", cluster, d)
+		}
+	}
+	if again := lockfile.Format(f); string(again) != string(text) {
+		t.Errorf("reading it changed it: %s", cmp.Diff(string(text), string(again)))
+	}
+	f.Accepted = append(f.Accepted, lockfile.Accepted{Operator: "a/b", Clusters: []string{"c2", "c3"}})
+	if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), `what is accepted of "a/b" in c2, c3 appears twice`) {
+		t.Errorf("twice: %v", err)
+	}
+}

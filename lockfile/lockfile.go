@@ -52,17 +52,23 @@ func (f *File) sorted() *File {
 	}
 	for i := range out.Accepted {
 		a := &out.Accepted[i]
-		a.Permissions, a.APIs = sortedUnique(a.Permissions, strings.Compare), sortedUnique(a.APIs, strings.Compare)
+		for _, list := range []*[]string{&a.Clusters, &a.Permissions, &a.APIs, &a.Without} {
+			*list = sortedUnique(*list, strings.Compare)
+		}
 	}
 	slices.SortStableFunc(out.Catalogs, compareCatalogs)
 	slices.SortStableFunc(out.Namespaces, compareNamespaces)
 	slices.SortStableFunc(out.Pins, comparePins)
-	slices.SortStableFunc(out.Accepted, func(a, b Accepted) int { return strings.Compare(a.Operator, b.Operator) })
+	slices.SortStableFunc(out.Accepted, compareAccepted)
 	return out
 }
 
 func compareID(a, b catalog.ID) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func compareAccepted(a, b Accepted) int {
+	return cmp.Or(strings.Compare(a.Operator, b.Operator), slices.Compare(a.Clusters, b.Clusters))
 }
 
 func compareCatalogs(a, b Catalog) int { return compareID(a.ID, b.ID) }
@@ -144,6 +150,26 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 		return Pin{}, false
 	}
 	return f.Pins[i], true
+}
+
+// AcceptedIn returns what is accepted in a cluster, one for each operator, none
+// of which has Clusters or Without; nil where no budget is kept. "" is a cluster
+// that no block names.
+func (f *File) AcceptedIn(cluster string) []Accepted {
+	var out []Accepted
+	for _, a := range f.Accepted { // the block without clusters comes first
+		if len(a.Clusters) > 0 && !slices.Contains(a.Clusters, cluster) {
+			continue
+		}
+		if i := len(out) - 1; i < 0 || out[i].Operator != a.Operator {
+			out = append(out, Accepted{Operator: a.Operator, Pos: a.Pos})
+		}
+		sum := &out[len(out)-1]
+		lacks := func(s string) bool { return slices.Contains(a.Without, s) }
+		sum.Permissions = slices.Concat(slices.DeleteFunc(sum.Permissions, lacks), a.Permissions)
+		sum.APIs = slices.Concat(slices.DeleteFunc(sum.APIs, lacks), a.APIs)
+	}
+	return out
 }
 
 // Catalog returns the catalog with this identity.

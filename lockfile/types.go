@@ -3,6 +3,7 @@ package lockfile
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
@@ -123,14 +124,16 @@ type Request struct {
 	Requirement  string `json:"requirement" doc:"What that pin requires."`
 }
 
-// Accepted is what reviewers have let one operator have. It says nothing about
-// what is installed: it is the budget that a diff is held against. Its lists are
-// sorted: "create deployments.apps in ops", and
+// Accepted is what reviewers have let one operator have, or how that differs in
+// some clusters. It says nothing about what is installed: it is the budget that a
+// diff is held against. Its lists are sorted: "create deployments.apps in ops", and
 // "etcdclusters.etcd.database.coreos.com/v1beta2".
 type Accepted struct {
 	Operator    string   `json:"operator" form:"required nonempty" doc:"namespace/package."`
+	Clusters    []string `json:"clusters" form:"nonempty" doc:"Where the block adds to, and takes from, the one without clusters. Absent: what holds wherever no other block says otherwise."`
 	Permissions []string `json:"permissions" form:"nonempty" doc:"What the operator may do, such as create deployments.apps in ops."`
 	APIs        []string `json:"apis" form:"nonempty" doc:"Kinds and versions that the operator brings."`
+	Without     []string `json:"without" form:"nonempty" doc:"With clusters: what of the permissions and kinds in the block without clusters it does not have there."`
 	Pos         diag.Pos `json:"-"`
 }
 
@@ -140,7 +143,13 @@ type block interface{ title() string }
 func (c Catalog) title() string   { return "catalog " + strconv.Quote(c.ID.String()) }
 func (n Namespace) title() string { return "Namespace " + strconv.Quote(n.Name) }
 func (p Pin) title() string       { return "pin " + strconv.Quote(p.Key()) }
-func (a Accepted) title() string  { return "what is accepted of " + strconv.Quote(a.Operator) }
+func (a Accepted) title() string {
+	title := "what is accepted of " + strconv.Quote(a.Operator)
+	if len(a.Clusters) > 0 {
+		title += " in " + strings.Join(a.Clusters, ", ")
+	}
+	return title
+}
 
 // written is a block as it stands in the file.
 type written[T block] struct {

@@ -31,17 +31,19 @@ func (x share) is(y share) bool {
 	return x.version == y.version && x.all == y.all && slices.EqualFunc(x.overlays, y.overlays, func(a, b *overlay.Overlay) bool { return a.Digest == b.Digest })
 }
 
-// group is clusters that get the same, before and after.
+// group is clusters that get the same, before and after, and of whose operators
+// the same is accepted.
 type group struct {
 	names         []string
 	before, after share
+	budget        string
 }
 
 // groups returns the clusters of the side after.
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
 	for _, name := range c.After.clusters {
-		g := group{names: []string{name}}
+		g := group{names: []string{name}, budget: c.After.budget(name)}
 		var err error
 		if g.after, err = c.After.share(name); err != nil {
 			return nil, c.After.named(err)
@@ -50,7 +52,9 @@ func (c *Comparison) groups() ([]group, error) {
 			c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: it is compared without what its overlay changed", name, c.Before.named(err)))
 			g.before = share{version: g.after.version}
 		}
-		i := slices.IndexFunc(out, func(o group) bool { return o.before.is(g.before) && o.after.is(g.after) })
+		i := slices.IndexFunc(out, func(o group) bool {
+			return o.budget == g.budget && o.before.is(g.before) && o.after.is(g.after)
+		})
 		if i < 0 {
 			out = append(out, g)
 		} else {
@@ -109,6 +113,7 @@ func (c *Comparison) reports(opt diff.Options) ([]diff.Part, error) {
 		if err != nil {
 			return nil, err
 		}
+		opt.Accepted = c.After.accepted(g.names[0])
 		report, err := diff.Compare(b, a, opt)
 		if err != nil {
 			return nil, err

@@ -55,11 +55,7 @@ func (c *Comparison) options() (diff.Options, error) {
 		}
 		opt.Severity[rule] = severity
 	}
-	if lock := c.After.lock; lock != nil {
-		for _, a := range lock.Accepted {
-			opt.Accepted = append(opt.Accepted, diff.Accepted{Operator: a.Operator, Permissions: a.Permissions, APIs: a.APIs})
-		}
-	}
+	opt.Accepted = c.After.accepted("")
 	mirrors, err := c.After.project.Mirrors()
 	if err != nil {
 		return opt, err

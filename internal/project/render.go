@@ -11,14 +11,12 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/bundle/fetch"
-	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/report/look"
-	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -245,40 +243,4 @@ func chosen(lock *lockfile.File, names []string) (*lockfile.File, error) {
 		}
 	}
 	return lock.With(lock.Catalogs, pins), errors.Join(errs...)
-}
-
-// Accept writes into lock, as accepted, what its operators may do and which
-// APIs they bring: of all, or of those that are named.
-func (p *Project) Accept(ctx context.Context, lock *lockfile.File, all bool, named []resolve.Target) error {
-	var keys []string
-	for _, t := range named {
-		keys = append(keys, t.Namespace+"/"+t.Package)
-		if _, ok := lock.Pin(t.Namespace, t.Package); !ok {
-			return fmt.Errorf("--accept=%s/%s: no such operator in %s", t.Namespace, t.Package, LockFile)
-		}
-	}
-	res, err := p.Render(ctx, lock)
-	if err != nil {
-		return err
-	}
-	var files []diff.File
-	for name, data := range res.Tree.All() {
-		files = append(files, diff.File{Path: name, Data: data})
-	}
-	objects, err := diff.Objects(diff.Base(".", files), lock.Pins)
-	if err != nil {
-		return err
-	}
-	budget, err := diff.Budget(diff.State{Name: LockFile, Pins: lock.Pins, Objects: objects})
-	if err != nil {
-		return err
-	}
-	taken := func(operator string) bool { return all || slices.Contains(keys, operator) }
-	lock.Accepted = slices.DeleteFunc(lock.Accepted, func(a lockfile.Accepted) bool { return taken(a.Operator) })
-	for _, b := range budget {
-		if taken(b.Operator) && b.Operator != "" {
-			lock.Accepted = append(lock.Accepted, lockfile.Accepted{Operator: b.Operator, Permissions: b.Permissions, APIs: b.APIs})
-		}
-	}
-	return nil
 }

@@ -237,6 +237,8 @@ func tamperings() []tampering {
 		pin("adopted", "nothing", func(p *lockfile.Pin) { p.Adopted = &lockfile.Adopted{Condition: "app.v3.0.0"} }),
 		pin("declaration", "stale", func(p *lockfile.Pin) { p.Declaration = otherDigest }),
 		accepted("operator", func(a *lockfile.Accepted) { a.Operator = "vault/vault" }),
+		accepted("clusters", func(a *lockfile.Accepted) { a.Clusters = []string{"prod"} }),
+		accepted("without", func(a *lockfile.Accepted) { a.Without = []string{"list secrets"} }),
 		accepted("permissions", func(a *lockfile.Accepted) { a.Permissions = []string{"* *.* in the cluster"} }),
 		accepted("apis", func(a *lockfile.Accepted) { a.APIs = []string{"secrets.example.com/v1"} }),
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
@@ -99,7 +100,7 @@ func newResolve(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&o.accept, "accept", "record as accepted what operators may do and which APIs they bring, of all or one: `NAMESPACE/PACKAGE`")
+	f.Var(&o.accept, "accept", "record as accepted what operators may do in each cluster and which APIs they bring, of all or one: `NAMESPACE/PACKAGE`")
 	f.Lookup("accept").NoOptDefVal = allOperators
 	o.proposal.flags(cmd)
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
@@ -231,7 +232,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	report := newResolveReport(in, res)
 	if res.Lock != nil {
 		if o.accept.any() {
-			if err := p.Accept(ctx, res.Lock, o.accept.all, o.accept.named); err != nil {
+			if err := state.Accept(ctx, p, res.Lock, o.accept.all, o.accept.named); err != nil {
 				return err
 			}
 		}
