@@ -15,9 +15,16 @@ import (
 
 // Policy says what a diff may bring without a person's word.
 type Policy struct {
-	FailOn  Severity  // findings of this severity or worse fail; Off: none does
-	Waivers []Waiver  // exceptions
-	Rules   []CELRule // a finding for which one of them holds fails, whatever its severity
+	FailOn   Severity  // findings of this severity or worse fail; Off: none does
+	Clusters []Level   // in place of FailOn: the first that is for a cluster decides
+	Waivers  []Waiver  // exceptions
+	Rules    []CELRule // a finding for which one of them holds fails, whatever its severity
+}
+
+// Level is what fails in some clusters.
+type Level struct {
+	Names  []string // of clusters, or beginnings with "*"
+	FailOn Severity
 }
 
 // Waiver lets findings of a rule pass.
@@ -54,10 +61,12 @@ type Fault struct {
 	Rule     string `json:"rule"` // of the finding, with what it is about
 	Operator string `json:"operator,omitempty"`
 	Subject  string `json:"subject,omitempty"` // "CustomResourceDefinition widgets.demo.io v1 spec.x"
+
+	Clusters []string `json:"clusters,omitempty"` // where it fails; nil: in all
 }
 
-func (f Finding) fault(policy, message string) Fault {
-	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(f.Clusters)+f.subject(), ": ")}
+func (f Finding) fault(policy, message string, clusters []string) Fault {
+	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(clusters)+f.subject(), ": "), clusters}
 }
 
 // Judge returns a copy of r that carries the waivers and the verdict of p.
@@ -79,8 +88,8 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 		if f.Waiver != "" {
 			continue
 		}
-		if p.FailOn != Off && f.Severity >= p.FailOn {
-			v.Faults = append(v.Faults, f.fault("failOn", fmt.Sprintf("%s: %s", f.Severity, f.Message)))
+		if in, fails := p.fails(f, r.Clusters); fails {
+			v.Faults = append(v.Faults, f.fault("failOn", fmt.Sprintf("%s: %s", f.Severity, f.Message), in))
 		}
 		for _, rule := range rules {
 			holds, err := rule.program.Holds(map[string]any{"finding": f.fields()})
@@ -88,7 +97,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 				return nil, fmt.Errorf("policy rule %q: %w", rule.Name, err)
 			}
 			if holds {
-				v.Faults = append(v.Faults, f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression)))
+				v.Faults = append(v.Faults, f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression), f.Clusters))
 			}
 		}
 	}
@@ -100,11 +109,53 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 			v.Unused = append(v.Unused, w)
 		}
 	}
+	out.Notes = slices.Concat(r.Notes, p.strangers(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
 	out.arrange(r.Operators)
 	v.Fail = len(v.Faults) > 0 || len(v.Questions) > 0
 	out.Verdict = &v
 	return &out, nil
+}
+
+// fails reports whether the severity of a finding fails, and in which of all
+// clusters; nil for all of them.
+func (p Policy) fails(f Finding, all []string) ([]string, bool) {
+	whole := f.Clusters
+	if whole == nil {
+		whole = all
+	}
+	reaches := func(level Severity) bool { return level != Off && f.Severity >= level }
+	if len(whole) == 0 {
+		return nil, reaches(p.FailOn)
+	}
+	in := slices.DeleteFunc(slices.Clone(whole), func(name string) bool { return !reaches(p.level(name)) })
+	if len(in) == len(whole) {
+		return f.Clusters, true
+	}
+	return in, len(in) > 0
+}
+
+// level returns what fails in a cluster.
+func (p Policy) level(cluster string) Severity {
+	for _, l := range p.Clusters {
+		if anyMatches(l.Names, cluster) {
+			return l.FailOn
+		}
+	}
+	return p.FailOn
+}
+
+// strangers says which names of the policy's levels are of none of the clusters.
+func (p Policy) strangers(clusters []string) []string {
+	var out []string
+	for _, l := range p.Clusters {
+		for _, pattern := range l.Names {
+			if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { return matches(pattern, name) }) {
+				out = append(out, fmt.Sprintf("no cluster is called %q: what the policy says to fail on there holds nowhere", pattern))
+			}
+		}
+	}
+	return out
 }
 
 // waive returns a finding with the reason of the first waiver that covers it:
@@ -147,7 +198,11 @@ func (p Policy) waive(f Finding, all []string, today string, used []bool) []Find
 
 // in reports whether the waiver holds for a cluster.
 func (w Waiver) in(cluster string) bool {
-	return w.Clusters == nil || slices.ContainsFunc(w.Clusters, func(pattern string) bool { return matches(pattern, cluster) })
+	return w.Clusters == nil || anyMatches(w.Clusters, cluster)
+}
+
+func anyMatches(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, s) })
 }
 
 // compiled is a rule, ready to run.

@@ -256,3 +256,44 @@ func TestWaivedInSomeClusters(t *testing.T) {
 		}
 	}
 }
+
+// TestFailOnByCluster judges one high finding by levels that differ by cluster:
+// it fails just where the level of the cluster is reached, and there is named
+// where that is not everywhere that it holds.
+func TestFailOnByCluster(t *testing.T) {
+	all := []string{"dev", "prod-1", "prod-2", "stage"}
+	strict := []Level{{[]string{"prod-2"}, Off}, {[]string{"prod-*", "stage"}, High}}
+	for _, c := range []struct {
+		name     string
+		policy   Policy
+		clusters []string // of the finding
+		fails    bool
+		in       []string
+	}{
+		{"everywhere, some are strict", Policy{FailOn: Critical, Clusters: strict}, nil, true, []string{"prod-1", "stage"}},
+		{"in one that is strict", Policy{FailOn: Critical, Clusters: strict}, []string{"prod-1"}, true, []string{"prod-1"}},
+		{"the first entry decides", Policy{FailOn: High, Clusters: strict}, []string{"prod-2"}, false, nil},
+		{"in none that is strict", Policy{FailOn: Critical, Clusters: strict}, []string{"dev", "prod-2"}, false, nil},
+		{"in one that is strict and one that is not", Policy{FailOn: Critical, Clusters: strict}, []string{"dev", "stage"}, true, []string{"stage"}},
+		{"everywhere, all are strict", Policy{FailOn: Off, Clusters: []Level{{[]string{"*"}, Low}}}, nil, true, nil},
+		{"no levels", Policy{FailOn: High}, []string{"dev"}, true, []string{"dev"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Judge(&Report{Clusters: all, Findings: []Finding{{Rule: "pods.host-network", Severity: High, Clusters: c.clusters}}}, c.policy, "2026-11-21")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []Fault
+			if c.fails {
+				got = []Fault{{Policy: "failOn", Message: "high: ", Rule: "pods.host-network", Subject: strings.TrimSuffix(onlyIn(c.in), ": "), Clusters: c.in}}
+			}
+			if d := cmp.Diff(got, r.Verdict.Faults); d != "" || r.Verdict.Fail != c.fails {
+				t.Errorf("fail: %v; -want +got\n%s", r.Verdict.Fail, d)
+			}
+		})
+	}
+	r, err := Judge(&Report{Clusters: all}, Policy{Clusters: []Level{{[]string{"prd-*", "stage"}, High}}}, "2026-11-21")
+	if want := []string{`no cluster is called "prd-*": what the policy says to fail on there holds nowhere`}; err != nil || !slices.Equal(r.Notes, want) {
+		t.Errorf("%q, %v", r.Notes, err)
+	}
+}

@@ -124,7 +124,6 @@ func (v validator) all() {
 	v.Enum("spec.requirements", w.Requirements, "enforce", "warn")
 	v.Enum("spec.profile", string(w.Profile), profile.Names()...)
 	v.Enum("spec.certificates", string(w.Certificates), certificates.Names()...)
-	v.Enum("spec.policy.failOn", w.Policy.FailOn, "off", "info", "low", "medium", "high", "critical")
 	v.version("spec.kubernetesVersion", w.KubernetesVersion)
 	v.version("spec.openshiftVersion", w.OpenShiftVersion)
 	v.paths()
@@ -144,6 +143,7 @@ func (v validator) all() {
 	}
 	v.url("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
+	v.levels()
 	v.waivers()
 }
 
@@ -319,6 +319,29 @@ func (v validator) reporter() {
 		v.Addf(field+".image", "missing: there is no image that would do for everyone; build one with make image and push it to your registry")
 	case r.Image != "" && !imageref.Valid(r.Image):
 		v.Addf(field+".image", "%q is not the reference of an image, such as registry.example.com/quayside-report@sha256:…", r.Image)
+	}
+}
+
+func (v validator) levels() {
+	severities := []string{"off", "info", "low", "medium", "high", "critical"}
+	v.Enum("spec.policy.failOn", v.w.Policy.FailOn, severities...)
+	first := map[string]string{}
+	for i, l := range v.w.Policy.Clusters {
+		field := index("spec.policy.clusters", i)
+		v.Enum(field+".failOn", l.FailOn, severities...)
+		if len(l.Names) == 0 {
+			v.Addf(field+".names", "missing: name the clusters, as in [\"prod-*\"]")
+		}
+		for j, name := range l.Names {
+			at := index(field+".names", j)
+			if prev, dup := first[name]; dup {
+				v.Addf(at, "cluster %q appears twice, first at %s", name, v.At(prev))
+			}
+			first[name] = at
+			if strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+				v.Addf(at, "%q: a * stands at the end alone", name)
+			}
+		}
 	}
 }
 

@@ -117,9 +117,16 @@ type Reporter struct {
 // Policy says which findings of a diff are refused.
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
+	Clusters []Level           `json:"clusters" doc:"The same for some clusters, in place of spec.policy.failOn. The first entry that is for a cluster decides."`
 	Waivers  []Waiver          `json:"waivers" doc:"Findings that are accepted."`
 	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its own: off, info, low, medium, high or critical."`
+}
+
+// Level says what is refused in some clusters.
+type Level struct {
+	Names  []string `json:"names" form:"required nonempty" doc:"Names of the clusters, where * at the end stands for any text."`
+	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused there; off refuses nothing."`
 }
 
 // Rule refuses the findings for which its expression holds.

@@ -177,7 +177,14 @@ func TestErrors(t *testing.T) {
 		"flux without":   {head + "  profile: flux\n  gitops: {sourceRef: {kind: Git}}\n", "quayside.yaml:5:23: spec.gitops.sourceRef.name: missing: the flux profile needs it to render a Kustomization\nquayside.yaml:5:30: spec.gitops.sourceRef.kind: \"Git\" is not one of GitRepository, OCIRepository, Bucket"},
 		"reporter":       {head + "  reporter: {enabled: true, namespace: A_b}\n", "quayside.yaml:4:13: spec.reporter.image: missing: there is no image that would do for everyone; build one with make image and push it to your registry\nquayside.yaml:4:40: spec.reporter.namespace: \"A_b\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
 		"reporter image": {head + "  reporter: {enabled: true, image: https://x/y, namespace: ''}\n", "quayside.yaml:4:36: spec.reporter.image: \"https://x/y\" is not the reference of an image, such as registry.example.com/quayside-report@sha256:…\nquayside.yaml:4:60: spec.reporter.namespace: \"\" is not a namespace's name (lower case letters, digits and -, at most 63)"},
-		"waivers":        {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
+		"levels": {head + "  policy:\n    clusters:\n    - {names: [\"prod-*\", \"*-1\"], failOn: hihg}\n    - {names: [c1, \"prod-*\"], failOn: low}\n    - {names: [], failOn: low}\n    - {name: c2}\n", `quayside.yaml:6:26: spec.policy.clusters[0].names[1]: "*-1": a * stands at the end alone
+quayside.yaml:6:42: spec.policy.clusters[0].failOn: "hihg" is not one of off, info, low, medium, high, critical (did you mean "high"?)
+quayside.yaml:7:20: spec.policy.clusters[1].names[1]: cluster "prod-*" appears twice, first at quayside.yaml:6:16
+quayside.yaml:8:15: spec.policy.clusters[2].names: missing: name the clusters, as in ["prod-*"]
+quayside.yaml:9:7: spec.policy.clusters[3].failOn: "" is not one of off, info, low, medium, high, critical
+quayside.yaml:9:7: spec.policy.clusters[3].names: missing: name the clusters, as in ["prod-*"]
+quayside.yaml:9:8: unknown field "name" in spec.policy.clusters[3] (did you mean "names"?)`},
+		"waivers": {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
 		"trust spelt": {
 			head + "  trust:\n  - {match: QUAY.io/*, keys: [k]}\n  - {match: 'quay.io:443/org/*', keys: [k]}\n",
 			`quayside.yaml:6:13: spec.trust[1].match: "quay.io:443/org/*" is never reached: "QUAY.io/*" at quayside.yaml:5:13 decides first`,

@@ -81,14 +81,23 @@ func plainPolicy(w *workspace.Workspace) workspace.Policy {
 func (s *Side) policy() (diff.Policy, error) {
 	w := s.project.Settings.Policy
 	failOn, err := diff.ParseSeverity(w.FailOn)
+	if err != nil {
+		return diff.Policy{}, err
+	}
 	p := diff.Policy{FailOn: failOn}
+	for _, l := range w.Clusters {
+		if failOn, err = diff.ParseSeverity(l.FailOn); err != nil {
+			return p, err
+		}
+		p.Clusters = append(p.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
+	}
 	for _, v := range w.Waivers {
 		p.Waivers = append(p.Waivers, diff.Waiver{Rule: v.Rule, Operator: v.Operator, Object: v.Object, Clusters: v.Clusters, Reason: v.Reason, Expires: v.Expires})
 	}
 	for _, r := range w.Rules {
 		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message})
 	}
-	return p, err
+	return p, nil
 }
 
 // ChangedFile is a file of the trees with both contents; empty where it is
