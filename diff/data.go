@@ -80,12 +80,7 @@ func (o *Object) protected() bool {
 
 func (c *comparison) crdGone(crd *Object) {
 	serves := crd.serves()
-	var lost []*Object
-	for i := range c.after.Resources {
-		if r := c.after.Resources[i].Ref(); r.Group == serves.Group && r.Kind == serves.Kind {
-			lost = append(lost, &c.after.Resources[i])
-		}
-	}
+	lost := c.after.of(serves)
 	f := Finding{Before: some(kinds.Define(crd.Content).Served(), 8), Message: fmt.Sprintf("the definition of %s leaves the tree: %s", serves.Kind, fate(crd, "and every object of it in the cluster"))}
 	if n := len(lost); n > 0 {
 		f.Message += fmt.Sprintf("; %s of this repository among them", plural(n, "object", "objects"))

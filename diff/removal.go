@@ -80,10 +80,9 @@ func planRemoval(before, after *view, operator, version string) Removal {
 			r.kind(before, o)
 		}
 	}
-	for i := range after.Resources {
-		o := &after.Resources[i]
-		if ref := o.Ref(); slices.ContainsFunc(r.Kinds, func(k Kind) bool { return k.Group == ref.Group && k.Kind == ref.Kind }) {
-			r.Resources = append(r.Resources, Resource{ref, o.Path, kobj.Texts(o.Content, "metadata", "finalizers")})
+	for _, k := range r.Kinds {
+		for _, o := range after.of(kobj.Key{Group: k.Group, Kind: k.Kind}) {
+			r.Resources = append(r.Resources, Resource{o.Ref(), o.Path, kobj.Texts(o.Content, "metadata", "finalizers")})
 		}
 	}
 	slices.SortFunc(r.Resources, func(a, b Resource) int { return a.Object.Compare(b.Object) })

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,13 @@ func TestResourceVersions(t *testing.T) {
 	}
 	if !strings.Contains(r.Findings[0].Message, "1 object of this repository") {
 		t.Error(r.Findings[0].Message)
+	}
+	overlaid := compare(t, State{Objects: slices.Concat(parsed(t, "ops/demo", "a.yaml", both), mine)}, State{Objects: mine})
+	if d := cmp.Diff(lines(r), lines(overlaid)); d != "" {
+		t.Errorf("what an overlay lists is other than what lies beside it: -beside +listed\n%s", d)
+	}
+	if d := cmp.Diff(r.Removals, overlaid.Removals); d != "" || len(overlaid.Removals) != 1 || len(overlaid.Removals[0].Resources) != 1 {
+		t.Errorf("the plan: -beside +listed\n%s", d)
 	}
 }
 

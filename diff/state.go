@@ -194,6 +194,24 @@ func (v *view) namespace(name string) *Object {
 	return nil
 }
 
+// of returns the objects of a kind, whatever their version: the user's own in the
+// repository, then what the cluster gets.
+func (v *view) of(kind kobj.Key) []*Object {
+	var out []*Object
+	add := func(o *Object) {
+		if ref := o.Ref(); ref.Group == kind.Group && ref.Kind == kind.Kind {
+			out = append(out, o)
+		}
+	}
+	for i := range v.Resources {
+		add(&v.Resources[i])
+	}
+	for _, o := range v.order {
+		add(o)
+	}
+	return out
+}
+
 // operator returns the pin of "namespace/package".
 func (v *view) pin(operator string) (lockfile.Pin, bool) {
 	i := slices.IndexFunc(v.Pins, func(p lockfile.Pin) bool { return p.Key() == operator })

@@ -33,8 +33,8 @@ func newVerify(a *app) *cobra.Command {
 			CustomResourceDefinitions, where every file is applied. Nothing is written.
 
 			The overlays of all clusters are built with your own patches over what the lock
-			renders to: one that does not build, and a patch that has nothing left to
-			change, is a fault.
+			renders to: one that does not build, a patch that has nothing left to change, and
+			a custom resource whose definition the cluster does not get, is a fault.
 
 			Whatever the lock says is found out again: from the declarations, from the
 			catalogs, and from the content of the bundles where no catalog confirms it.
