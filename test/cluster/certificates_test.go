@@ -40,7 +40,7 @@ func TestArgoCDCertificates(t *testing.T) {
 	q.settle(t)
 	commit := repository.commit(t, q.dir, "install")
 
-	ctx := within(t, 5*time.Minute)
+	ctx := within(t, 8*time.Minute)
 	go issue(ctx, h)
 	if _, err := h.Apply(ctx, manifests(t, filepath.Join(q.dir, "rendered", "argocd"))); err != nil {
 		t.Fatal(err)

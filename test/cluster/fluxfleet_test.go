@@ -57,6 +57,7 @@ func TestFluxHub(t *testing.T) {
 	inOrder(ctx, t, atHub)
 	inOrder(ctx, t, atOther)
 	apart(ctx, t, atHub, atOther)
+	runsBefore(ctx, t, atOther, "etcd-operator", "vault-operator")
 
 	before := identities(ctx, t, atOther)
 	gone := manifests(t, filepath.Join(q.dir, "rendered", "flux", "far"))
@@ -206,6 +207,27 @@ func inOrder(ctx context.Context, t *testing.T, applier *harness.Applier) {
 		}
 		if last, next := slices.MaxFunc(first, compare), slices.MinFunc(then, compare); next.Before(&last) {
 			t.Errorf("the last %s was made at %s, after the first %s at %s", pair[0], last, pair[1], next)
+		}
+	}
+}
+
+// runsBefore wants an operator's Deployment to have been available when that of the
+// one that requires it was made; both are in the namespace of the vault.
+func runsBefore(ctx context.Context, t *testing.T, applier *harness.Applier, required, by string) {
+	t.Helper()
+	deployment := func(name string) *unstructured.Unstructured {
+		live, err := applier.Get(ctx, objects(t, fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s, namespace: vault}}", name))[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return live
+	}
+	conditions, _, _ := unstructured.NestedSlice(deployment(required).Object, "status", "conditions")
+	made := deployment(by).GetCreationTimestamp().UTC().Format(time.RFC3339)
+	for _, c := range conditions {
+		fields, _ := c.(map[string]any)
+		if since, _ := fields["lastTransitionTime"].(string); fields["type"] == "Available" && (fields["status"] != "True" || since > made) {
+			t.Errorf("%s was made at %s, and %s is available: %v", by, made, required, fields)
 		}
 	}
 }
