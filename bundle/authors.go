@@ -18,7 +18,7 @@ import (
 func checkImages(c *checker) {
 	for _, d := range c.csv.Deployments {
 		pod := kobj.Map(d.Spec, "template", "spec")
-		for _, list := range []string{"initContainers", "containers"} {
+		for _, list := range kobj.ContainerLists() {
 			for i, container := range kobj.Items(pod, list) {
 				if image := kobj.Text(container, "image"); image != "" && !imageref.Valid(image) {
 					c.faultf("%s.image: %q is not a reference to an image", index(d.Field+".spec.template.spec."+list, i), image)

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/kobj"
@@ -52,7 +51,7 @@ func podReferences(pod map[string]any, replaced map[string]bool, expect func(kin
 			expect("ConfigMap", kobj.Map(source, "configMap"), "name")
 		}
 	}
-	for _, container := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+	for _, container := range kobj.Containers(pod) {
 		for _, env := range kobj.Items(container, "env") {
 			from := kobj.Map(env, "valueFrom")
 			expect("Secret", kobj.Map(from, "secretKeyRef"), "name")

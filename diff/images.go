@@ -60,7 +60,7 @@ func imagesOf(o *Object) []use {
 			out = append(out, use{img, o.Ref().Kind + " " + o.Ref().Name, at, o, steps})
 		}
 	}
-	for _, field := range containerLists() {
+	for _, field := range slices.Backward(kobj.ContainerLists()) {
 		for _, ctr := range kobj.Items(spec, field) {
 			name := kobj.Text(ctr, "name")
 			base := append(slices.Clone(to), step{key: field}, step{by: "name", key: name})
@@ -95,8 +95,6 @@ func (o *Object) Images() []string {
 	}
 	return out
 }
-
-func containerLists() []string { return []string{"containers", "initContainers"} }
 
 // argument is one command-line flag of a container.
 type argument struct{ name, value, list string }

@@ -130,7 +130,7 @@ func (d podDiff) replicas() {
 
 // containers compares container by container, by name.
 func (d podDiff) containers() {
-	for _, list := range containerLists() {
+	for _, list := range slices.Backward(kobj.ContainerLists()) {
 		old := map[string]map[string]any{}
 		for _, ctr := range kobj.Items(d.old, list) {
 			old[kobj.Text(ctr, "name")] = ctr

@@ -322,7 +322,7 @@ func difference(ops []any, at string, a, b any) []any {
 // operators take what they run. It changes o.
 func mirrorImages(o Object, mirrors []Mirror) {
 	for _, pod := range []map[string]any{kobj.Map(o, "spec", "template", "spec"), kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")} {
-		for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+		for _, c := range kobj.Containers(pod) {
 			if image := kobj.Text(c, "image"); image != "" {
 				c["image"] = mirrored(image, imageref.Split(image).String(), mirrors)
 			}

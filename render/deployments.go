@@ -54,7 +54,7 @@ func podOf(spec map[string]any) map[string]any { return kobj.Ensure(spec, "templ
 // defaultPorts sets the protocol of container ports to TCP where it is
 // missing, as the CSV's own CRD does.
 func defaultPorts(pod map[string]any) {
-	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+	for _, c := range kobj.Containers(pod) {
 		for _, port := range kobj.Items(c, "ports") {
 			if _, ok := port["protocol"]; !ok {
 				port["protocol"] = "TCP"
@@ -250,7 +250,7 @@ func (m certificateMount) add(pod map[string]any, secret string) {
 		}
 		c["volumeMounts"] = append(kept, m.mount())
 	}
-	for _, c := range slices.Concat(kobj.Items(pod, "containers"), kobj.Items(pod, "initContainers")) {
+	for _, c := range kobj.Containers(pod) {
 		for _, m := range kobj.Items(c, "volumeMounts") {
 			delete(displaced, kobj.Text(m, "name"))
 		}

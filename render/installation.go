@@ -145,14 +145,7 @@ func compareReferences(a, b v1alpha1.ObjectReference) int {
 // first.
 func templateImages(o Object) []v1alpha1.ContainerImage {
 	var out []v1alpha1.ContainerImage
-	pod := kobj.Map(o, "spec", "template", "spec")
-	switch {
-	case o.Is("", "Pod"):
-		pod = kobj.Map(o, "spec")
-	case o.Is("batch", "CronJob"):
-		pod = kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")
-	}
-	for _, c := range slices.Concat(kobj.Items(pod, "initContainers"), kobj.Items(pod, "containers")) {
+	for _, c := range kobj.Containers(kobj.PodSpec(o)) {
 		if image := kobj.Text(c, "image"); image != "" {
 			out = append(out, v1alpha1.ContainerImage{Container: kobj.Text(c, "name"), Image: image})
 		}

@@ -87,22 +87,10 @@ func (im *images) condition() (metav1.Condition, bool) {
 // container.
 func templateImages(o map[string]any) map[string]string {
 	out := map[string]string{}
-	spec := podSpec(o)
-	for _, c := range slices.Concat(kobj.Items(spec, "initContainers"), kobj.Items(spec, "containers")) {
+	for _, c := range kobj.Containers(kobj.PodSpec(o)) {
 		out[kobj.Text(c, "name")] = kobj.Text(c, "image")
 	}
 	return out
-}
-
-func podSpec(o map[string]any) map[string]any {
-	switch kobj.Text(o, "kind") {
-	case "Pod":
-		return kobj.Map(o, "spec")
-	case "CronJob":
-		return kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")
-	default:
-		return kobj.Map(o, "spec", "template", "spec")
-	}
 }
 
 // digests returns the digests that the workload's pods report, sorted, by

@@ -135,16 +135,10 @@ func relatedImages(csv *bundle.CSV) []catalog.RelatedImage {
 		have[img.Image] = true
 	}
 	for _, d := range csv.Deployments {
-		template, _ := d.Spec["template"].(map[string]any)
-		pod, _ := template["spec"].(map[string]any)
-		for _, list := range []string{"containers", "initContainers"} {
-			containers, _ := pod[list].([]any)
-			for _, c := range containers {
-				fields, _ := c.(map[string]any)
-				if image, _ := fields["image"].(string); image != "" && !have[image] {
-					have[image] = true
-					images = append(images, catalog.RelatedImage{Image: image})
-				}
+		for _, c := range kobj.Containers(kobj.Map(d.Spec, "template", "spec")) {
+			if image := kobj.Text(c, "image"); image != "" && !have[image] {
+				have[image] = true
+				images = append(images, catalog.RelatedImage{Image: image})
 			}
 		}
 	}

@@ -4,7 +4,8 @@
 //
 // A reader never fails: what is not there, and what has another type, is the
 // zero value. What changes an object changes a copy, so that objects can share
-// what they have in common. The package knows no kind and validates nothing.
+// what they have in common. Of kinds the package knows where their pods stand, and
+// no more; it validates nothing.
 //
 // Start from [Map], [Text], [Items] and [Object].
 package kobj

@@ -175,7 +175,7 @@ func stripSpec(kind schema.GroupKind, spec map[string]any) map[string]any {
 		return only(spec, "names", "conversion")
 	}
 	out := only(spec, "selector", "strategy", "updateStrategy", "service")
-	for _, list := range []string{"initContainers", "containers"} {
+	for _, list := range kobj.ContainerLists() {
 		if containers, ok := spec[list].([]any); ok {
 			out[list] = each(containers)
 		}
