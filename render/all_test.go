@@ -16,6 +16,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render/profile"
 )
@@ -170,7 +171,7 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 	}
 	at := func(path string) []string {
 		data, _ := res.Tree.Get(path)
-		v, err := decodeV3(data)
+		v, err := yamltest.Decode(data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render/profile"
 )
@@ -106,7 +107,7 @@ func canonical(t failer, o Object) string {
 
 func canonicalText(t failer, text []byte) string {
 	t.Helper()
-	v, err := decodeV3(text)
+	v, err := yamltest.Decode(text)
 	if err != nil {
 		t.Fatalf("not readable: %v\n%s", err, text)
 	}

@@ -12,13 +12,14 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/lockfile"
 )
 
 // fromYAML decodes a test's text into what an Object holds.
 func fromYAML(t *testing.T, text string) map[string]any {
 	t.Helper()
-	v, err := decodeV3([]byte(text))
+	v, err := yamltest.Decode([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -80,7 +81,7 @@ func readObjects(t testing.TB, file string) []Object {
 
 func decodeOne(t testing.TB, doc []byte) Object {
 	t.Helper()
-	v, err := decodeV3(doc)
+	v, err := yamltest.Decode(doc)
 	if err != nil {
 		t.Fatalf("%v\n%.2000s", err, doc)
 	}

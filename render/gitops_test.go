@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/render/profile"
 )
 
@@ -125,7 +126,7 @@ func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) 
 
 func decoded(t *testing.T, text []byte) Object {
 	t.Helper()
-	v, err := decodeV3(text)
+	v, err := yamltest.Decode(text)
 	if err != nil {
 		t.Fatal(err)
 	}

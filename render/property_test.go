@@ -3,48 +3,16 @@ package render
 import (
 	"fmt"
 	"maps"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	yamlv3 "go.yaml.in/yaml/v3"
-
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 )
-
-// decodeV3 reads YAML as kustomize does.
-func decodeV3(data []byte) (any, error) {
-	var v any
-	if err := yamlv3.Unmarshal(data, &v); err != nil {
-		return nil, err
-	}
-	return plainInts(v), nil
-}
-
-// plainInts turns what yaml.v3 yields into what an Object holds.
-func plainInts(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = plainInts(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = plainInts(e)
-		}
-	case int:
-		return int64(v)
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return int64(v)
-		}
-	}
-	return v
-}
 
 // TestNoFieldIsLost compares each object that comes from a file with what is
 // rendered of it. Everything that the file says is there, but for what a rule
@@ -82,7 +50,7 @@ func TestNoFieldIsLost(t *testing.T) {
 					t.Errorf("%s is not rendered", o.Key())
 					continue
 				}
-				decoded, err := decodeV3(yamlnode.Encode(got))
+				decoded, err := yamltest.Decode(yamlnode.Encode(got))
 				if err != nil {
 					t.Fatal(err)
 				}

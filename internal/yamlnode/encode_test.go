@@ -3,52 +3,17 @@ package yamlnode_test
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 )
-
-// decodeV3 reads YAML as kustomize does.
-func decodeV3(data []byte) (any, error) {
-	var v any
-	if err := yamlv3.Unmarshal(data, &v); err != nil {
-		return nil, err
-	}
-	return plainInts(v), nil
-}
-
-// plainInts turns what yaml.v3 yields into what an Object holds.
-func plainInts(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = plainInts(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = plainInts(e)
-		}
-	case int:
-		return int64(v)
-	case json.Number:
-		if i, err := v.Int64(); err == nil {
-			return i
-		}
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return int64(v)
-		}
-	}
-	return v
-}
 
 // checkEncoding fails if either kind of reader takes the encoding of v for
 // anything but v.
@@ -59,10 +24,10 @@ func checkEncoding(t interface {
 ) {
 	t.Helper()
 	data := yamlnode.Encode(v)
-	if shown, err := decodeV3([]byte(inert.Lines(string(data)))); err != nil || !kobj.Equal(shown, any(v)) {
+	if shown, err := yamltest.Decode([]byte(inert.Lines(string(data)))); err != nil || !kobj.Equal(shown, any(v)) {
 		t.Fatalf("as it is shown it is something else: %v\n%s", err, data)
 	}
-	got, err := decodeV3(data)
+	got, err := yamltest.Decode(data)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
@@ -79,7 +44,7 @@ func checkEncoding(t interface {
 	if err := dec.Decode(&again); err != nil {
 		t.Fatalf("%v", err)
 	}
-	if !kobj.Equal(plainInts(again), any(v)) {
+	if !kobj.Equal(yamltest.Plain(again), any(v)) {
 		t.Fatalf("read by the API server's reader it is something else:\n%s", data)
 	}
 }
