@@ -1,0 +1,239 @@
+package project_test
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/workspace"
+)
+
+// place is one thing that the package says with the place of a declaration: what
+// it says, and what earns it in each dialect, with ‸ before what is pointed at.
+type place struct {
+	in   []string // the functions that take the place and hand it on
+	says string
+	more map[string]string // other files of the workspace
+	read func(*project.Project) []*diag.Error
+
+	v0, v1, own string // whole declarations, own as quayside.yaml where it begins so; empty where the dialect cannot say it
+}
+
+const (
+	workspaceHead = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  declarations: [subscriptions]\n"
+	v0Head        = "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\n"
+	v1Head        = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\n"
+	ownHead       = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\n"
+)
+
+func places(t *testing.T) []place {
+	const (
+		sourceHead  = "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: hub, namespace: olm}\n"
+		catalogHead = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {name: hub}\n"
+		image       = "registry.example.com/hub:v1"
+		v0Sub       = v0Head + "metadata: {name: a, namespace: ops}\nspec: {name: a, source: hub, sourceNamespace: olm}\n---\n"
+		v1Sub       = v1Head + "metadata: {name: a}\nspec: {namespace: ops, source: {sourceType: Catalog, catalog: {packageName: a}}}\n---\n"
+		etcd        = ownHead + "metadata: {name: a}\nspec: {bundle: \"dir:bundle\"}\n---\n"
+		hubOf       = "name: a, source: hub, sourceNamespace: olm"
+	)
+	bundle := filesBelow(t, "catalog-src/etcd/0.9.0", "bundle")
+	odd := filesBelow(t, "catalog-src/etcd/0.9.0", "bundle")
+	odd["bundle/metadata/properties.yaml"] = "properties: [{type: olm.gvk, value: text}]\n"
+	unreachable := place{
+		v0:  v0Sub + sourceHead + "spec: {sourceType: grpc, image: ‸" + image + "}\n",
+		v1:  v1Sub + catalogHead + "spec: {source: {type: Image, image: {ref: ‸" + image + "}}}\n",
+		own: workspaceHead + "  catalogs: [{name: hub, namespace: olm, source: ‸\"image:" + image + "\"}]\n",
+	}
+	of := func(p place, in []string, says string, read func(*project.Project) []*diag.Error) place {
+		p.in, p.says, p.read = in, says, read
+		return p
+	}
+	return []place{
+		of(unreachable, []string{"Broken", "broken"}, `hub": `, brokenCatalogs),
+		of(unreachable, []string{"Vendored"}, `hub" is left out: `, leftOut),
+		{
+			in: []string{"broken"}, says: "it is served at hub:50051, which only a cluster can reach", read: brokenCatalogs,
+			v0: v0Sub + sourceHead + "spec: {sourceType: grpc, address: ‸\"hub:50051\"}\n",
+		},
+		{
+			in: []string{"directs"}, says: `bundle "`, read: inputs,
+			v1:  v1Head + "metadata: {name: a}\nspec: {namespace: ops, source: {sourceType: OCIImage, ociImage: {ref: ‸registry.example.com/a:v1}}}\n",
+			own: ownHead + "metadata: {name: a}\nspec: {bundle: ‸\"image:registry.example.com/a:v1\"}\n",
+		},
+		{
+			in: []string{"directs"}, says: "want a directory with one bundle", read: inputs, more: filesBelow(t, "catalog-src/etcd", "bundle"),
+			own: ownHead + "metadata: {name: a, namespace: ops}\nspec:\n  bundle: ‸dir:bundle\n",
+		},
+		{
+			in: []string{"directs"}, says: "it is a catalog", read: inputs, more: filesBelow(t, "catalog", "hub"),
+			own: ownHead + "metadata: {name: a, namespace: ops}\nspec:\n  bundle: ‸oci:hub\n",
+		},
+		{
+			in: []string{"directs"}, says: "olm.gvk", read: inputs, more: odd,
+			own: ownHead + "metadata: {name: a, namespace: ops}\nspec: {bundle: ‸\"dir:bundle\"}\n",
+		},
+		{
+			in: []string{"withDirects"}, says: `subscription "etcd/a" is declared twice, first at subscriptions/d.yaml:1:1`, read: inputs, more: bundle,
+			v0:  etcd + "‸" + v0Head + "metadata: {name: a, namespace: etcd}\nspec: {" + hubOf + "}\n",
+			v1:  etcd + "‸" + v1Head + "metadata: {name: a}\nspec: {namespace: etcd, source: {sourceType: Catalog, catalog: {packageName: a}}}\n",
+			own: etcd + "‸" + ownHead + "metadata: {name: a, namespace: etcd}\nspec: {package: a}\n",
+		},
+	}
+}
+
+// filesBelow returns the files of a directory of the quickstart by their paths
+// below another.
+func filesBelow(t *testing.T, dir, as string) map[string]string {
+	out := map[string]string{}
+	for name, f := range copyOf(t, nil) {
+		if rest, ok := strings.CutPrefix(name, dir+"/"); ok {
+			out[as+"/"+rest] = string(f.Data)
+		}
+	}
+	return out
+}
+
+// inputs returns the faults with which nothing can be resolved.
+func inputs(p *project.Project) []*diag.Error {
+	_, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+	return faultsOf(err)
+}
+
+func faultsOf(err error) []*diag.Error {
+	var list diag.List
+	var one *diag.Error
+	switch {
+	case errors.As(err, &list):
+		return list
+	case errors.As(err, &one):
+		return []*diag.Error{one}
+	}
+	return nil
+}
+
+// brokenCatalogs returns what is wrong with the catalogs.
+func brokenCatalogs(p *project.Project) []*diag.Error {
+	in, err := p.Inputs(context.Background(), p.ResolveOptions(), false)
+	if err != nil {
+		return faultsOf(err)
+	}
+	_, err = project.Broken(in.Index)
+	return faultsOf(err)
+}
+
+// leftOut returns what is not vendored.
+func leftOut(p *project.Project) []*diag.Error {
+	_, warnings, err := p.Vendored(context.Background(), &lockfile.File{}, project.VendorOptions{})
+	out := faultsOf(err)
+	for _, w := range warnings {
+		out = append(out, &diag.Error{Pos: w.Pos, Msg: w.Msg})
+	}
+	return out
+}
+
+// TestPositions holds where the faults of declarations point, in every dialect.
+func TestPositions(t *testing.T) {
+	for _, p := range places(t) {
+		for dialect, text := range map[string]string{"v0": p.v0, "v1": p.v1, "own": p.own} {
+			if text != "" {
+				t.Run(p.in[0]+"/"+p.says+"/"+dialect, func(t *testing.T) { p.check(t, text) })
+			}
+		}
+	}
+}
+
+func (p place) check(t *testing.T, text string) {
+	before, after, found := strings.Cut(text, "‸")
+	if !found {
+		t.Fatal("nothing is marked")
+	}
+	name := "subscriptions/d.yaml"
+	files := fstest.MapFS{workspace.FileName: {Data: []byte(workspaceHead)}}
+	if strings.HasPrefix(text, workspaceHead) {
+		name = workspace.FileName
+	}
+	files[name] = &fstest.MapFile{Data: []byte(before + after)}
+	if name == workspace.FileName {
+		files["subscriptions/d.yaml"] = &fstest.MapFile{Data: []byte(ownHead + "metadata: {name: a, namespace: ops}\nspec: {package: a}\n")}
+	}
+	for name, data := range p.more {
+		files[name] = &fstest.MapFile{Data: []byte(data)}
+	}
+	opened, err := project.Open(project.Files(files, "", "."), env(t))
+	check(t, err)
+	want := diag.Pos{File: name, Line: 1 + strings.Count(before, "\n"), Col: len(before) - strings.LastIndex(before, "\n")}
+	faults := p.read(opened)
+	if !slices.ContainsFunc(faults, func(f *diag.Error) bool { return f.Pos == want && strings.Contains(f.Error(), p.says) }) {
+		t.Errorf("want %q at %s, got %v, in\n%s", p.says, want, faults, text)
+	}
+}
+
+// TestEveryPositionHasARow finds in the sources which functions take the place of
+// something that was read, and wants each in the table; Catalogs, which keeps
+// those of declared catalogs, is held by what Broken and Vendored say.
+func TestEveryPositionHasARow(t *testing.T) {
+	elsewhere := []string{
+		"elsewhere", "ask", "embedded", "checkSigned", "refreshed", // of the lock
+		"Hold",       // of what a cluster was seen to have
+		"putDirects", // of a bundle that reads and makes no catalog: none is known
+		"Shelf",      // of catalogs, once more, where nobody signed them as quayside.yaml demands
+	}
+	var rows []string
+	for _, p := range places(t) {
+		rows = append(rows, p.in...)
+	}
+	taken := takers(t)
+	for _, name := range taken {
+		if !slices.Contains(slices.Concat(rows, elsewhere), name) {
+			t.Errorf("%s: no row of places holds where it points in each dialect", name)
+		}
+	}
+	for _, name := range slices.Concat(rows, elsewhere) {
+		if !slices.Contains(taken, name) {
+			t.Errorf("%s: in the table, but it takes no place", name)
+		}
+	}
+}
+
+// takers names the functions that mention the place of something.
+func takers(t *testing.T) []string {
+	files, err := filepath.Glob("*.go")
+	check(t, err)
+	var out []string
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		check(t, err)
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok || slices.Contains(out, f.Name.Name) {
+					return true
+				}
+				x, _ := sel.X.(*ast.Ident)
+				of := x != nil && x.Name == "subscription" && strings.HasPrefix(sel.Sel.Name, "Field")
+				if of || sel.Sel.Name == "Pos" && (x == nil || x.Name != "diag") {
+					out = append(out, f.Name.Name)
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
