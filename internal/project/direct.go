@@ -29,6 +29,7 @@ import (
 
 // direct is a bundle that a subscription names.
 type direct struct {
+	key     string          // of the subscription, as it is declared
 	content catalog.Content // one package with one bundle
 	digest  catalog.Digest  // of the manifests; empty where the image pins them
 	broken  error           // why it could not be read; the rest is what the lock says
@@ -64,7 +65,7 @@ func (p *Project) directs(ctx context.Context, set *subscription.Set, locked *lo
 		var unsigned *trust.Error
 		switch {
 		case err != nil && inLock && !errors.As(err, &unsigned):
-			d = direct{broken: err, pkg: known.Package, target: sub, source: src}
+			d = direct{key: sub.Key(), broken: err, pkg: known.Package, target: sub, source: src}
 			d.target.Namespace = known.Namespace
 		case err != nil:
 			faults.Add(src.Pos, fmt.Errorf("bundle %q: %w", sub.Bundle, err))
@@ -92,7 +93,7 @@ func directPin(lock *lockfile.File, sub subscription.Subscription) (lockfile.Pin
 
 // direct reads one bundle.
 func (p *Project) direct(ctx context.Context, sub subscription.Subscription, src cache.Catalog) (direct, error) {
-	d := direct{target: sub, source: src}
+	d := direct{key: sub.Key(), target: sub, source: src}
 	c, err := source.Open(ctx, p.Place(), src.At)
 	if err != nil {
 		return d, err
@@ -168,9 +169,9 @@ func withDirects(set *subscription.Set, ds []direct) (*subscription.Set, error) 
 	if len(ds) == 0 {
 		return set, nil
 	}
-	byPos := map[diag.Pos]direct{}
+	byKey := map[string]direct{}
 	for _, d := range ds {
-		byPos[d.target.Pos] = d
+		byKey[d.key] = d
 	}
 	out := *set
 	out.Subscriptions = slices.Clone(set.Subscriptions)
@@ -178,7 +179,7 @@ func withDirects(set *subscription.Set, ds []direct) (*subscription.Set, error) 
 	at := map[string]diag.Pos{}
 	for i := range out.Subscriptions {
 		sub := &out.Subscriptions[i]
-		if d, ok := byPos[sub.Pos]; ok && sub.Bundle != "" {
+		if d, ok := byKey[sub.Key()]; ok && sub.Bundle != "" {
 			id := d.source.ID
 			sub.Namespace, sub.Package, sub.Catalog = d.target.Namespace, d.pkg, &id
 		}
@@ -199,7 +200,7 @@ func FromLock(set *subscription.Set, lock *lockfile.File) (*subscription.Set, er
 	var ds []direct
 	for _, sub := range set.Subscriptions {
 		if p, ok := directPin(lock, sub); ok && sub.Bundle != "" {
-			d := direct{target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog}}
+			d := direct{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog}}
 			d.target.Namespace = p.Namespace
 			ds = append(ds, d)
 		}
