@@ -1,10 +1,12 @@
 package subscription
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,15 +14,16 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // LoadOptions says what LoadFS reads.
 type LoadOptions struct {
-	Paths   []string // files or directories in the file system; empty: all of it
+	Dir     string   // of the workspace in the file system: all other paths, and those of positions, are relative to it; empty: the top
+	Paths   []string // files or directories in the workspace; empty: all of it
 	Output  string   // quayside's own tree: passed over where a directory is walked; empty for none
 	Applied []string // directories that the GitOps tool applies: a declaration below one earns a warning
-	Prefix  string   // put before each path in positions, so that they read as the user would name the file: "../env/"
 }
 
 // Caps on what is read from one workspace.
@@ -29,59 +32,107 @@ const (
 	maxBytes = 512 << 20
 )
 
-// LoadFS reads every declaration below the paths: directories are walked, in
-// path order, for files that end in .yaml, .yml or .json; what begins with a
-// dot is passed over. A path that names a file is read whatever its name. The
-// sets of all files are merged as by [Merge]. A path that does not exist is an
-// error that wraps fs.ErrNotExist. All faults are found; the error is a
-// diag.List.
+// LoadFS reads every declaration below the paths. A path that names a file is
+// read whatever its name. A directory with a kustomization is built as stock
+// kustomize builds it, from files of the whole file system. Any other directory is
+// walked, in path order, for files that end in .yaml, .yml or .json; what begins
+// with a dot is passed over. Where the walk meets a directory with a
+// kustomization, that is built in place of reading its files, unless another one
+// builds on it.
+//
+// The sets of all are merged as by [Merge]. What a kustomization builds takes the
+// place of what an earlier path declares of the same dialect, namespace and name.
+// A path that does not exist is an error that wraps fs.ErrNotExist. All faults are
+// found; the error is a diag.List.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
-	l := loader{fsys: fsys, opt: opt}
+	l := newLoader(fsys, opt)
 	l.find()
-	var sets []*Set
-	for _, file := range l.files {
-		set, first, err := l.read(file)
-		l.errs.Add(l.pos(file), err)
-		if err != nil {
-			continue
-		}
-		if !first.IsZero() {
-			if msg := l.applied(file); msg != "" {
-				set.Warnings = append(set.Warnings, diag.Warning{Pos: first, Code: "declaration-in-tree", Msg: msg})
-			}
-		}
-		sets = append(sets, set)
+	l.build()
+	for _, f := range l.files {
+		l.flat(f)
 	}
-	merged, err := Merge(sets...)
+	merged, err := Merge(l.overridden()...)
 	l.errs.Add(diag.Pos{}, err)
 	if err := l.errs.Err(); err != nil {
 		return nil, err
 	}
+	merged.Warnings = diag.SortWarnings(slices.Concat(merged.Warnings, l.unlisted(), l.templates(), l.elsewhere(merged)))
 	return merged, nil
 }
 
+// loader reads the declarations of a workspace. Paths in it are those of the file
+// system.
 type loader struct {
-	fsys  fs.FS
-	opt   LoadOptions
-	files []string
-	bytes int64
-	errs  diag.List
+	fsys fs.FS
+	opt  LoadOptions // with paths of the file system
+
+	files  []found // to be read as they are
+	dirs   []found // with a kustomization
+	beside []found // files in or below dirs, which a kustomization may list
+
+	kustomizations *overlay.Files
+	tops           []*overlay.Overlay        // those that are built
+	reached        map[*overlay.Overlay]bool // those that go into a build
+	charts         map[string]int            // Helm charts, with how many templates of each are passed over
+	loose          []string                  // templates without a chart
+	parts          []part
+	bytes          int64
+	errs           diag.List
 }
 
-func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.opt.Prefix + file} }
+// found is a file or a directory that is to be read.
+type found struct {
+	path  string
+	entry int  // the path in LoadOptions that led there
+	named bool // it is that path
+}
 
-// find lists the files, sorted, each once.
+// part is what one file, or one object that was built, declares.
+type part struct {
+	set     *Set
+	sources []source
+	entry   int
+	built   *overlay.Overlay // nil for a file
+	raw     []byte           // of what was built
+}
+
+func newLoader(fsys fs.FS, opt LoadOptions) *loader {
+	l := &loader{fsys: fsys, opt: opt, reached: map[*overlay.Overlay]bool{}, charts: map[string]int{}}
+	if opt.Output != "" {
+		l.opt.Output = path.Join(opt.Dir, opt.Output)
+	}
+	l.opt.Applied = nil
+	for _, dir := range opt.Applied {
+		l.opt.Applied = append(l.opt.Applied, path.Join(opt.Dir, dir))
+	}
+	l.kustomizations = overlay.New(l.regular)
+	return l
+}
+
+// shown returns a path as the user would name it.
+func (l *loader) shown(name string) string {
+	rel, err := filepath.Rel(filepath.FromSlash(path.Join("/", l.opt.Dir)), filepath.FromSlash(path.Join("/", name)))
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(rel)
+}
+
+func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.shown(file)} }
+
+// find lists the files and the directories with kustomizations, sorted, each once.
 func (l *loader) find() {
 	paths := l.opt.Paths
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	for _, p := range paths {
-		p = path.Clean(p)
-		if !fs.ValidPath(p) {
-			l.errs.Addf(l.pos(p), "not a path inside the workspace")
+	for entry, name := range paths {
+		name = path.Clean(name)
+		if !fs.ValidPath(name) {
+			l.errs.Addf(diag.Pos{File: name}, "not a path inside the workspace")
 			continue
 		}
+		p := path.Join(l.opt.Dir, name)
 		info, err := fs.Stat(l.fsys, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -89,26 +140,54 @@ func (l *loader) find() {
 		case err != nil:
 			l.errs.Add(l.pos(p), err)
 		case info.IsDir():
-			l.walk(p)
+			l.walk(found{p, entry, true})
+		case p == kustomization(l.fsys, path.Dir(p)):
+			l.walk(found{path.Dir(p), entry, true})
 		default:
-			l.files = append(l.files, p)
+			l.files = append(l.files, found{p, entry, true})
 		}
 	}
-	slices.Sort(l.files)
-	l.files = slices.Compact(l.files)
+	l.files, l.beside = once(l.files), once(l.beside)
+	last := func(d found) int { // a path that names it, else the last one that leads to it
+		if d.named {
+			return d.entry + len(paths)
+		}
+		return d.entry
+	}
+	slices.SortFunc(l.dirs, func(a, b found) int { return cmp.Compare(last(b), last(a)) })
+	l.dirs = once(l.dirs)
 }
 
-func (l *loader) walk(root string) {
-	err := fs.WalkDir(l.fsys, root, func(p string, d fs.DirEntry, err error) error {
+// once sorts by path and leaves each there once, as it stands first.
+func once(list []found) []found {
+	slices.SortStableFunc(list, func(a, b found) int { return strings.Compare(a.path, b.path) })
+	return slices.CompactFunc(list, func(a, b found) bool { return a.path == b.path })
+}
+
+func (l *loader) walk(root found) {
+	inside := map[string]bool{} // directories with a kustomization in or above them
+	err := fs.WalkDir(l.fsys, root.path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			l.errs.Add(l.pos(p), err)
 			return nil
 		}
-		hidden := p != root && strings.HasPrefix(d.Name(), ".")
+		f := found{p, root.entry, p == root.path}
+		hidden := p != root.path && strings.HasPrefix(d.Name(), ".")
 		switch {
-		case d.IsDir() && (hidden || p != root && p == l.opt.Output):
+		case d.IsDir() && (hidden || p != root.path && p == l.opt.Output):
 			return fs.SkipDir
-		case d.IsDir() || hidden || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p)):
+		case d.IsDir():
+			if chart, is := l.chart(p); is {
+				l.charts[chart] += l.countTemplates(p)
+				return fs.SkipDir
+			}
+			built := kustomization(l.fsys, p) != ""
+			if built {
+				l.dirs = append(l.dirs, f)
+			}
+			inside[p] = built || inside[path.Dir(p)]
+			return nil
+		case hidden || !isManifest(p):
 			return nil
 		}
 		if info, err := fs.Stat(l.fsys, p); err != nil || !info.Mode().IsRegular() { // follows a link; a dangling one is no declaration
@@ -118,27 +197,56 @@ func (l *loader) walk(root string) {
 			l.errs.Addf(l.pos(p), "file name %w", err)
 			return nil
 		}
-		if l.files = append(l.files, p); len(l.files) > maxFiles {
+		if inside[path.Dir(p)] {
+			l.beside = append(l.beside, f)
+		} else {
+			l.files = append(l.files, f)
+		}
+		if len(l.files)+len(l.beside) > maxFiles {
 			return fmt.Errorf("more than the %d files allowed", maxFiles)
 		}
 		return nil
 	})
-	l.errs.Add(l.pos(root), err)
+	l.errs.Add(l.pos(root.path), err)
 }
 
-func (l *loader) read(file string) (*Set, diag.Pos, error) {
+func isManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// flat reads the declarations of a file as it is.
+func (l *loader) flat(f found) {
+	data, err := l.read(f.path)
+	if err != nil {
+		l.errs.Add(l.pos(f.path), err)
+		return
+	}
+	r := collect(l.shown(f.path), data)
+	if isTemplate(r, data) {
+		l.loose = append(l.loose, f.path)
+		return
+	}
+	if err := r.errs.Err(); err != nil {
+		l.errs.Add(l.pos(f.path), err)
+		return
+	}
+	if !r.first.IsZero() {
+		if msg := l.applied(f.path); msg != "" {
+			r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: r.first, Code: "declaration-in-tree", Msg: msg})
+		}
+	}
+	l.parts = append(l.parts, part{set: r.set, sources: r.sources, entry: f.entry})
+}
+
+func (l *loader) read(file string) ([]byte, error) {
 	info, err := fs.Stat(l.fsys, file)
 	if err != nil {
-		return nil, diag.Pos{}, err
+		return nil, err
 	}
 	if l.bytes += info.Size(); info.Size() > int64(limits().Bytes) || l.bytes > maxBytes {
-		return nil, diag.Pos{}, diag.Errorf(l.pos(file), "%d bytes: more than the %d of one file or the %d of all declarations", info.Size(), limits().Bytes, maxBytes)
+		return nil, diag.Errorf(l.pos(file), "%d bytes: more than the %d of one file or the %d of all declarations", info.Size(), limits().Bytes, maxBytes)
 	}
-	data, err := fs.ReadFile(l.fsys, file)
-	if err != nil {
-		return nil, diag.Pos{}, err
-	}
-	return collect(l.opt.Prefix+file, data)
+	return fs.ReadFile(l.fsys, file)
 }
 
 // applied says where a file lies below a directory that the GitOps tool applies,
@@ -146,13 +254,15 @@ func (l *loader) read(file string) (*Set, diag.Pos, error) {
 // API server, would get its declarations as well.
 func (l *loader) applied(file string) string {
 	for _, dir := range l.opt.Applied {
-		if dir = path.Clean(dir); dir == "." || strings.HasPrefix(file, dir+"/") {
-			return fmt.Sprintf("this declaration lies in %q, which the GitOps tool applies to the cluster: move it or exclude it there", dir)
+		if dir == "." || strings.HasPrefix(file, dir+"/") {
+			return fmt.Sprintf("this declaration lies in %q, which the GitOps tool applies to the cluster: move it or exclude it there", l.shown(dir))
 		}
 	}
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
-		if k := kustomization(l.fsys, dir); k != "" && lists(l.fsys, dir, k, file) {
-			return fmt.Sprintf("%q lists this declaration as a resource, so the GitOps tool would apply it to the cluster: take it out there", l.opt.Prefix+k)
+		k := kustomization(l.fsys, dir)
+		builtHere := slices.ContainsFunc(l.tops, func(o *overlay.Overlay) bool { return o.File == k })
+		if k != "" && !builtHere && lists(l.fsys, dir, k, file) {
+			return fmt.Sprintf("%q lists this declaration as a resource, so the GitOps tool would apply it to the cluster: take it out there", l.shown(k))
 		}
 		if dir == "." {
 			return ""
@@ -164,7 +274,7 @@ func (l *loader) applied(file string) string {
 func kustomization(fsys fs.FS, dir string) string {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		p := path.Join(dir, name)
-		if info, err := fs.Stat(fsys, p); err == nil && info.Mode().IsRegular() && info.Size() < 1<<20 {
+		if info, err := fs.Stat(fsys, p); err == nil && info.Mode().IsRegular() {
 			return p
 		}
 	}
@@ -174,6 +284,9 @@ func kustomization(fsys fs.FS, dir string) string {
 // lists reports whether a kustomization names file as a resource, or a
 // directory that holds it and has no kustomization to say otherwise.
 func lists(fsys fs.FS, dir, kustomizationFile, file string) bool {
+	if info, err := fs.Stat(fsys, kustomizationFile); err != nil || info.Size() > 1<<20 {
+		return false
+	}
 	data, err := fs.ReadFile(fsys, kustomizationFile)
 	if err != nil {
 		return false

@@ -29,24 +29,24 @@ func names(set *subscription.Set) []string {
 
 func TestLoadFS(t *testing.T) {
 	fsys := fstest.MapFS{
-		"subscriptions/b.yaml":         own("b"),
-		"subscriptions/a.yml":          own("c"),
-		"subscriptions/sub/d.json":     text(`{"apiVersion":"quayside.dev/v1alpha1","kind":"Subscription","metadata":{"name":"d","namespace":"ns"},"spec":{"package":"d"}}`),
-		"subscriptions/notes.txt":      text("{{ not yaml"),
-		"subscriptions/.hidden.yaml":   own("hidden"),
-		"subscriptions/.git/x.yaml":    own("hidden"),
-		"subscriptions/out/x.yaml":     own("rendered"),
-		"subscriptions/values.yaml":    text("replicas: 3\n"),
-		"elsewhere/declared":           own("e"),
-		"elsewhere/ignored/never.yaml": own("never"),
+		"env/subscriptions/b.yaml":         own("b"),
+		"env/subscriptions/a.yml":          own("c"),
+		"env/subscriptions/sub/d.json":     text(`{"apiVersion":"quayside.dev/v1alpha1","kind":"Subscription","metadata":{"name":"d","namespace":"ns"},"spec":{"package":"d"}}`),
+		"env/subscriptions/notes.txt":      text("{{ not yaml"),
+		"env/subscriptions/.hidden.yaml":   own("hidden"),
+		"env/subscriptions/.git/x.yaml":    own("hidden"),
+		"env/subscriptions/out/x.yaml":     own("rendered"),
+		"env/subscriptions/values.yaml":    text("replicas: 3\n"),
+		"env/elsewhere/declared":           own("e"),
+		"env/elsewhere/ignored/never.yaml": own("never"),
 	}
 	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{
-		Paths: []string{"subscriptions/", "elsewhere/declared", "./subscriptions/b.yaml"}, Output: "subscriptions/out", Prefix: "../env/",
+		Dir: "env", Paths: []string{"subscriptions/", "elsewhere/declared", "./subscriptions/b.yaml"}, Output: "subscriptions/out",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"b ../env/subscriptions/b.yaml", "c ../env/subscriptions/a.yml", "d ../env/subscriptions/sub/d.json", "e ../env/elsewhere/declared"}
+	want := []string{"b subscriptions/b.yaml", "c subscriptions/a.yml", "d subscriptions/sub/d.json", "e elsewhere/declared"}
 	if d := cmp.Diff(want, names(set)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -100,6 +100,11 @@ func TestDeclarationWhereItIsApplied(t *testing.T) {
 			want: `this declaration lies in "rendered", which the GitOps tool applies to the cluster: move it or exclude it there`,
 		},
 	} {
+		if len(c.opt.Paths) == 0 { // a file is read as it is, whatever lies beside it
+			c.opt.Paths, _ = fs.Glob(c.fsys, "*/a.yaml")
+			below, _ := fs.Glob(c.fsys, "*/*/a.yaml")
+			c.opt.Paths = append(c.opt.Paths, below...)
+		}
 		set, err := subscription.LoadFS(c.fsys, c.opt)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

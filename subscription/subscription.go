@@ -4,7 +4,7 @@
 // OLM v1's ClusterExtension, and quayside's own Subscription. The objects that
 // stand around them are read as well: CatalogSource, ClusterCatalog,
 // OperatorGroup, Namespace, and ClusterServiceVersion as state taken over from
-// a cluster. Every other kind is passed over. The package reads bytes and an
+// a cluster. Every other kind is counted and passed over. The package reads bytes and an
 // fs.FS; it chooses nothing and resolves nothing.
 //
 // Start from [Parse], [LoadFS] and [Set].
@@ -29,17 +29,17 @@ func limits() yamlnode.Limits { return yamlnode.Limits{Bytes: 32 << 20, Depth: 1
 // fields, wrong types, values that cannot be, objects declared twice and
 // contradictions are all found, each with its place; the error is a diag.List.
 func Parse(file string, data []byte) (*Set, error) {
-	set, _, err := collect(file, data)
-	if err != nil {
+	r := collect(file, data)
+	if err := r.errs.Err(); err != nil {
 		return nil, err
 	}
-	return Merge(set)
+	return Merge(r.set)
 }
 
 // Merge returns all that the sets hold as one, sorted and checked as a whole.
 // The sets are not modified. The error is a diag.List.
 func Merge(sets ...*Set) (*Set, error) {
-	out := &Set{}
+	out := &Set{Others: map[string]int{}}
 	var errs diag.List
 	merge(&errs, &out.Subscriptions, sets, func(s *Set) []Subscription { return s.Subscriptions })
 	merge(&errs, &out.OperatorGroups, sets, func(s *Set) []OperatorGroup { return s.OperatorGroups })
@@ -48,6 +48,9 @@ func Merge(sets ...*Set) (*Set, error) {
 	merge(&errs, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
 	for _, s := range sets {
 		out.Warnings = append(out.Warnings, s.Warnings...)
+		for kind, n := range s.Others {
+			out.Others[kind] += n
+		}
 	}
 	out.Warnings = diag.SortWarnings(out.Warnings)
 	out.contradictions(&errs)
@@ -72,7 +75,7 @@ func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) 
 	for i := 1; i < len(*out); i++ {
 		first, d := (*out)[i-1].identity(), (*out)[i].identity()
 		if first.namespace == d.namespace && first.name == d.name {
-			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, catalog.ID{Namespace: d.namespace, Name: d.name}.String(), first.pos)
+			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, d.ID().String(), first.pos)
 		}
 	}
 }
@@ -83,26 +86,36 @@ type object interface{ identity() identity }
 // identity is what there can be one of.
 type identity struct {
 	kind            string // as messages name it
+	dialect         Dialect
 	namespace, name string
 	pos             diag.Pos
 }
 
+// key is d without its place.
+func (d identity) key() identity {
+	d.pos = diag.Pos{}
+	return d
+}
+
+// ID returns how messages name d.
+func (d identity) ID() catalog.ID { return catalog.ID{Namespace: d.namespace, Name: d.name} }
+
 func (s Subscription) identity() identity {
-	return identity{"subscription", s.Namespace, s.Name, s.Pos}
+	return identity{"subscription", s.Dialect, s.Namespace, s.Name, s.Pos}
 }
 
 func (g OperatorGroup) identity() identity {
-	return identity{"OperatorGroup", g.Namespace, g.Name, g.Pos}
+	return identity{"OperatorGroup", "", g.Namespace, g.Name, g.Pos}
 }
 
 func (d CatalogSource) identity() identity {
-	return identity{"catalog", d.ID.Namespace, d.ID.Name, d.Pos}
+	return identity{"catalog", "", d.ID.Namespace, d.ID.Name, d.Pos}
 }
 
 func (d ClusterServiceVersion) identity() identity {
-	return identity{"ClusterServiceVersion", d.Namespace, d.Name, d.Pos}
+	return identity{"ClusterServiceVersion", "", d.Namespace, d.Name, d.Pos}
 }
-func (d Namespace) identity() identity { return identity{"Namespace", "", d.Name, d.Pos} }
+func (d Namespace) identity() identity { return identity{"Namespace", "", "", d.Name, d.Pos} }
 
 // OperatorGroupsIn returns the OperatorGroups of a namespace by name: OLM
 // demands exactly one.
@@ -128,30 +141,33 @@ func (s *Set) NamespacesMatching(sel *LabelSelector) []string {
 	return out
 }
 
-// collect reads one file without looking at how its objects fit together. It
-// returns where the first declaration stands, too, in no file where there is none.
-func collect(file string, data []byte) (*Set, diag.Pos, error) {
-	docs, err := yamlnode.Documents(file, data, limits())
-	if err != nil {
-		return nil, diag.Pos{}, err
+// collect reads one file without looking at how its objects fit together.
+func collect(file string, data []byte) *reader {
+	r := &reader{file: file, set: &Set{Others: map[string]int{}}}
+	var err error
+	if r.docs, err = yamlnode.Documents(file, data, limits()); err != nil {
+		r.errs.Add(diag.Pos{File: file}, err)
+		return r
 	}
-	r := reader{file: file, set: &Set{}}
-	for _, n := range docs {
+	for _, n := range r.docs {
 		if len(r.errs) > yamlnode.MaxFaults {
 			r.errs.Addf(r.at(n), "more than %d faults: the rest is left out", yamlnode.MaxFaults)
 			break
 		}
 		r.object(n)
 	}
-	return r.set, r.first, r.errs.Err()
+	return r
 }
 
 // reader fills a Set from the objects of one file.
 type reader struct {
 	file  string
+	docs  []*yaml.Node
 	set   *Set
-	first diag.Pos // of what was declared
+	first diag.Pos // of what was declared; in no file where nothing was
 	errs  diag.List
+
+	sources []source // what objects of other kinds apply
 }
 
 // declare puts a declaration into one of the lists of r's set.
@@ -260,6 +276,7 @@ func (r *reader) stranger(n *yaml.Node, group, apiVersion, kind string) {
 			withKind = append(withKind, k.versions...)
 		}
 	}
+	r.aside(n, group, kind)
 	if isOurs(group) && !slices.Contains(otherKinds(), kind) {
 		if hint := diag.DidYouMean(kind, inGroup); hint != "" || group == string(Quayside) {
 			key, v := yamlnode.Field(n, "kind")

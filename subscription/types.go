@@ -156,14 +156,3 @@ type Namespace struct {
 	Annotations map[string]string
 	Pos         diag.Pos
 }
-
-// Set is everything declared in a workspace. Slices are sorted by namespace,
-// then name.
-type Set struct {
-	Subscriptions  []Subscription
-	OperatorGroups []OperatorGroup
-	CatalogSources []CatalogSource
-	CSVs           []ClusterServiceVersion
-	Namespaces     []Namespace
-	Warnings       []diag.Warning
-}

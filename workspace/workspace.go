@@ -29,7 +29,7 @@ const (
 
 // Workspace is the spec of quayside.yaml with its defaults filled in.
 type Workspace struct {
-	Declarations       []string          `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. Namespaces there give their labels and annotations; other kinds are passed over, with a warning or an error where one looks misspelt."`
+	Declarations       []string          `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. A directory with a kustomization is built; any other one is walked. What a kustomization builds takes the place of what an earlier path declares. Namespaces there give their labels and annotations; other kinds are counted and passed over, with a warning or an error where one looks misspelt."`
 	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
 	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
 	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\": what the platform brings itself is not rendered. Where unset, checks that need it are left out."`

@@ -23,6 +23,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
@@ -32,16 +33,19 @@ import (
 
 // maxLoaded bounds the bytes that one build loads, each file as often as it is
 // referred to, with some for each kustomization: directories that take each
-// other in twice double with every level.
+// other in twice double with every level. maxDepth bounds the levels, for
+// kustomize changes the objects of all those below once more in each.
 const (
 	maxLoaded = 64 << 20
 	perVisit  = 1 << 10
+	maxDepth  = 100
 )
 
 // Files is where kustomizations are read from. It keeps what it has read.
 type Files struct {
 	read   func(name string) ([]byte, error)
 	nodes  map[string]*Overlay
+	depth  int // of what is being opened
 	remote *regexp.Regexp
 }
 
@@ -69,10 +73,13 @@ type Overlay struct {
 	below  []*Overlay        // the directories that it refers to
 	fields diag.Fields
 	loaded int // bytes
+	depth  int // levels, this one too
 }
 
 // ErrNone is for a directory that is to be built and has no kustomization.
 var ErrNone = errors.New("no kustomization.yaml")
+
+var errDeep = fmt.Errorf("kustomizations build on each other more than %d deep", maxDepth)
 
 // Open finds what goes into the build of a directory. Errors have the place of
 // what is wrong: a reference to what is not there, or not in these files, or that
@@ -84,8 +91,13 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 		}
 		return o, nil
 	}
+	if f.depth >= maxDepth {
+		return nil, errDeep
+	}
 	f.nodes[dir] = nil
+	f.depth++
 	o, err := f.open(dir)
+	f.depth--
 	if err != nil {
 		delete(f.nodes, dir)
 		return nil, err
@@ -113,7 +125,7 @@ func (f *Files) open(dir string) (*Overlay, error) {
 	o.lists = reflect.DeepEqual(o.k, types.Kustomization{TypeMeta: o.k.TypeMeta, Resources: o.k.Resources})
 	o.Plain = o.lists
 	o.k.FixKustomization()
-	o.loaded = perVisit + len(data)
+	o.loaded, o.depth = perVisit+len(data), 1
 	var faults diag.List
 	for _, r := range references(o.k) {
 		faults.Add(o.fields.At(r.field, diag.Pos{File: o.File}), f.follow(o, r))
@@ -186,6 +198,9 @@ func (f *Files) follow(o *Overlay, r reference) error {
 			o.below = append(o.below, sub)
 			o.Plain = o.Plain && sub.Plain
 			o.loaded = min(o.loaded+sub.loaded, maxLoaded+1)
+			if o.depth = max(o.depth, sub.depth+1); o.depth > maxDepth {
+				return errDeep
+			}
 			return nil
 		}
 		if !errors.Is(subErr, ErrNone) {
@@ -238,20 +253,56 @@ func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.own)) }
 // Changes reports whether o itself does more than list resources.
 func (o *Overlay) Changes() bool { return !o.lists }
 
+// IsComponent reports whether o is a part of others and cannot be built by itself.
+func (o *Overlay) IsComponent() bool { return o.k.Kind == types.ComponentKind }
+
+// Count returns how many objects a build of o begins with, each as often as it is
+// referred to. The error has the place of what holds no objects.
+func (o *Overlay) Count() (int, error) {
+	known := map[*Overlay]int{}
+	var faults diag.List
+	o.inOrder(map[*Overlay]bool{}, func(k *Overlay) {
+		n := len(k.k.ConfigMapGenerator) + len(k.k.SecretGenerator)
+		for _, name := range k.list {
+			docs, err := yamlnode.Documents(name, k.own[name], yamlnode.Limits{})
+			faults.Add(diag.Pos{File: name}, err)
+			n += len(unlisted(docs))
+		}
+		for _, text := range k.k.Generators {
+			data, isFile := k.own[k.path(text)]
+			if !isFile {
+				data = []byte(text)
+			}
+			docs, err := yamlnode.Documents(k.File, data, yamlnode.Limits{})
+			faults.Add(diag.Pos{File: k.File}, err)
+			n += len(docs)
+		}
+		for _, sub := range k.below {
+			n += known[sub]
+		}
+		known[k] = n
+	})
+	return known[o], faults.Err()
+}
+
+// inOrder calls visit with every kustomization that goes into the build of o,
+// each once, after those that it builds on.
+func (o *Overlay) inOrder(seen map[*Overlay]bool, visit func(*Overlay)) {
+	if seen[o] {
+		return
+	}
+	seen[o] = true
+	for _, sub := range o.below {
+		sub.inOrder(seen, visit)
+	}
+	visit(o)
+}
+
 // Kustomizations returns o and every kustomization that goes into its build,
 // each once.
 func (o *Overlay) Kustomizations() map[*Overlay]bool {
 	seen := map[*Overlay]bool{}
-	var visit func(*Overlay)
-	visit = func(o *Overlay) {
-		if !seen[o] {
-			seen[o] = true
-			for _, sub := range o.below {
-				visit(sub)
-			}
-		}
-	}
-	visit(o)
+	o.inOrder(seen, func(*Overlay) {})
 	return seen
 }
 
@@ -279,13 +330,7 @@ func (o *Overlay) Build() ([][]byte, error) {
 func (o *Overlay) path(name string) string { return path.Join(o.Dir, name) }
 
 func build(dir string, files map[string][]byte) ([][]byte, error) {
-	fsys := filesys.MakeFsInMemory()
-	for name, data := range files {
-		if err := fsys.WriteFile("/"+name, data); err != nil {
-			return nil, err
-		}
-	}
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", dir))
+	objects, err := run(dir, files)
 	if err != nil {
 		return nil, err
 	}
@@ -298,4 +343,14 @@ func build(dir string, files map[string][]byte) ([][]byte, error) {
 		out = append(out, data)
 	}
 	return out, nil
+}
+
+func run(dir string, files map[string][]byte) (resmap.ResMap, error) {
+	fsys := filesys.MakeFsInMemory()
+	for name, data := range files {
+		if err := fsys.WriteFile("/"+name, data); err != nil {
+			return nil, err
+		}
+	}
+	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", dir))
 }

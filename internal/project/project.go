@@ -146,7 +146,9 @@ func (p *Project) declarations() (*subscription.Set, error) {
 			opt.Applied = append(opt.Applied, applied)
 		}
 	}
-	return subscription.LoadFS(p.files, opt)
+	var files fs.FS
+	files, opt.Dir = p.repository()
+	return subscription.LoadFS(files, opt)
 }
 
 // Configured reports whether there is a quayside.yaml.

@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/subscription"
 )
 
 // silent is told what goes on, and fails the test where somebody warns.
@@ -230,5 +231,56 @@ func TestOutside(t *testing.T) {
 	want := "map:quayside.yaml:10:13: ../mirrors.yaml lies outside the workspace"
 	if _, err := p.Mirrors(); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestDeclarationsAround builds a kustomization of a workspace on what lies beside
+// the workspace in its repository, on disk and in a revision. A link is refused in
+// both, wherever it leads.
+func TestDeclarationsAround(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.CopyFS(dir, fstest.MapFS{
+		"operators/etcd/base/kustomization.yaml":         {Data: []byte("resources: [etcd.yaml]\n")},
+		"operators/etcd/base/etcd.yaml":                  {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: etcd}\nspec: {package: etcd, channel: none}\n")},
+		"envs/prod/quayside.yaml":                        {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n")},
+		"envs/prod/subscriptions/kustomization.yaml":     {Data: []byte("resources: [../../../operators/etcd/base]\npatches: [{path: channel.yaml}]\n")},
+		"envs/prod/subscriptions/channel.yaml":           {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: etcd, namespace: etcd}\nspec: {channel: stable}\n")},
+		"envs/linked/quayside.yaml":                      {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n")},
+		"envs/linked/subscriptions/kustomization.yaml":   {Data: []byte("resources: [etcd.yaml]\n")},
+		"envs/outside/quayside.yaml":                     {Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n")},
+		"envs/outside/subscriptions/a/kustomization.yml": {Data: []byte("resources: [../../../../../elsewhere]\n")},
+	}))
+	check(t, os.Symlink("../../../operators/etcd/base/etcd.yaml", filepath.Join(dir, "envs/linked/subscriptions/etcd.yaml")))
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-qm", "all")
+	repo, err := gitrepo.Open(dir)
+	check(t, err)
+	rev, err := repo.Revision("main")
+	check(t, err)
+	for name, root := range map[string]func(env string) project.Root{
+		"directory": func(env string) project.Root { return project.Dir(filepath.Join(dir, "envs", env)) },
+		"revision":  func(env string) project.Root { return project.Revision(rev, "envs/"+env) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := project.Open(root("prod"), env(t))
+			check(t, err)
+			set, err := p.Declarations()
+			check(t, err)
+			s := set.Subscriptions[0]
+			if got := s.Pos.String() + " " + s.At(subscription.FieldChannel).String() + " " + s.Channels[0]; got != "../../operators/etcd/base/etcd.yaml:1:1 subscriptions/channel.yaml:4:17 stable" {
+				t.Errorf("declared at %s", got)
+			}
+			for env, want := range map[string]string{
+				"linked":  "subscriptions/kustomization.yaml:1:13: ",
+				"outside": "subscriptions/a/kustomization.yml:1:13: \"../../../../../elsewhere\" lies outside of the repository",
+			} {
+				p, err := project.Open(root(env), p.Env)
+				check(t, err)
+				if _, err := p.Declarations(); err == nil || !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("%s: %v, want %s", env, err, want)
+				}
+			}
+		})
 	}
 }

@@ -26,12 +26,26 @@ type Root struct {
 	dir    string        // on disk, as the user would name it; empty for files that are not there
 	name   string        // put before the names of the settings and the lock: "main:ops/"
 	repo   func() string // the path of the workspace in its repository: "."
+	around func() fs.FS  // the files of that repository; nil where these are all there is
 }
 
 // Dir returns the directory dir, as the user would name it. Files that
 // quayside.yaml names may lie outside of it.
 func Dir(dir string) Root {
-	return Root{files: os.DirFS(dir), lookup: source.Below(dir), dir: dir, repo: func() string { return inRepository(dir) }}
+	return Root{
+		files: os.DirFS(dir), lookup: source.Below(dir), dir: dir,
+		repo:   func() string { return inRepository(dir) },
+		around: func() fs.FS { return os.DirFS(filepath.Join(dir, up(inRepository(dir)))) },
+	}
+}
+
+// up returns the way from a directory of a repository, by its path there, to the
+// top: "../..".
+func up(in string) string {
+	if in == "." {
+		return in
+	}
+	return strings.Repeat("../", strings.Count(in, "/")) + ".."
 }
 
 // Files returns a file system, out of which no name leads. name, which tells
@@ -60,7 +74,9 @@ func Files(fsys fs.FS, name, in string) Root {
 
 // Revision returns the directory dir of a revision.
 func Revision(rev *gitrepo.Revision, dir string) Root {
-	return Files(rev.FS(dir), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
+	r := Files(rev.FS(dir), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
+	r.around = func() fs.FS { return rev.FS(".") }
+	return r
 }
 
 // Find returns the directory of the workspace that the current directory is
@@ -93,9 +109,7 @@ const (
 func Workspaces(top string) (string, []string, error) {
 	if top == "" {
 		top = "."
-		if in := inRepository(top); in != "." {
-			top = strings.Repeat("../", strings.Count(in, "/")) + ".."
-		}
+		top = up(inRepository(top))
 	}
 	var found []string
 	seen := 0
@@ -160,6 +174,16 @@ func inRepository(dir string) string {
 		}
 	}
 	return "."
+}
+
+// repository returns the files of the repository that the workspace lies in, as far
+// as they can be read, and the path of the workspace among them.
+func (r Root) repository() (fs.FS, string) {
+	in := r.repo()
+	if r.around == nil || in == "." {
+		return r.files, "."
+	}
+	return r.around(), in
 }
 
 // Read reads a regular file of at most maxFile bytes.

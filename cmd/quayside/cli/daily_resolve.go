@@ -21,6 +21,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
 )
 
 type resolveOptions struct {
@@ -47,7 +48,9 @@ func newResolve(a *app) *cobra.Command {
 		Long: doc(`
 			Choose a version for every declared operator and everything it depends on, and
 			write quayside.lock. Declarations are read from subscriptions/, or from
-			spec.declarations of quayside.yaml.
+			spec.declarations of quayside.yaml: files, directories of files, and directories
+			with a kustomization.yaml, which are built as kustomize builds them. Helm
+			templates and objects of other kinds are named and left alone.
 
 			A pin that is still valid stays: without --upgrade, only what is missing is
 			filled in, and a new release in a catalog changes nothing. An upgrade takes one
@@ -224,7 +227,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	if res == nil {
 		return err
 	}
-	o.talk.Warn(in.Declared.Warnings)
+	o.talk.declared(in.Declared)
 	o.talk.Warn(res.Warnings)
 	if err != nil {
 		return err
@@ -266,6 +269,22 @@ type warningView struct {
 	Message  string `json:"message"`
 }
 
+// declared prints what a person should know of the declarations.
+func (t *talk) declared(set *subscription.Set) {
+	t.Warn(set.Warnings)
+	if line := set.LeftAlone(); line != "" {
+		t.Note("%s", inert.Line(line))
+	}
+}
+
+// aboutDeclared returns what declared prints.
+func aboutDeclared(set *subscription.Set) []diag.Warning {
+	if line := set.LeftAlone(); line != "" {
+		return append(slices.Clone(set.Warnings), diag.Warning{Code: "other-kinds", Msg: line})
+	}
+	return set.Warnings
+}
+
 func warningViews(lists ...[]diag.Warning) []warningView {
 	views := []warningView{}
 	for _, w := range slices.Concat(lists...) {
@@ -281,7 +300,7 @@ func warningViews(lists ...[]diag.Warning) []warningView {
 func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveReport {
 	return &resolveReport{
 		Lock: project.LockFile, Changes: append([]project.Change{}, res.Changes...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
-		Warnings: warningViews(in.Declared.Warnings, res.Warnings), Pins: res.Pins,
+		Warnings: warningViews(aboutDeclared(in.Declared), res.Warnings), Pins: res.Pins,
 	}
 }
 

@@ -134,8 +134,8 @@ func reasonViews(rs []resolve.Reason) []reasonView {
 func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r *checkReport) error {
 	v, err := in.Check(ctx, content)
 	r.Stale, r.Unchecked = reasonViews(v.Stale), reasonViews(v.Unchecked)
-	r.warnings = warningViews(in.Declared.Warnings, v.Warnings)
-	a.talk.Warn(in.Declared.Warnings)
+	r.warnings = warningViews(aboutDeclared(in.Declared), v.Warnings)
+	a.talk.declared(in.Declared)
 	a.talk.Warn(v.Warnings)
 	for _, u := range v.Unchecked {
 		a.talk.Warn([]diag.Warning{{Pos: u.Pos, Msg: "not checked: " + u.Sentence()}})
