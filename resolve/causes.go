@@ -28,7 +28,7 @@ func (f fact) order() causeOrder { return whatForbids }
 func (f fact) about() fact       { return f }
 func (f fact) where() string     { return "" }
 
-// causeOrder is the order in which causes are told.
+// causeOrder is the order in which causes are listed.
 type causeOrder int
 
 const (

@@ -52,9 +52,9 @@ func (r relaxed) soften(w *world, parties []party) bool {
 	return any
 }
 
-// relax gives up one level of those parties to a conflict of which the least is
-// given up. What is installed is thereby kept, with all that it needs, as long
-// as leaving out what is new is enough: a lock that was sound stays so.
+// relax gives up one more level of those parties to a conflict that have given up
+// the least so far. So what is installed is kept, with all that it needs, as long
+// as leaving out what is new is enough: a lock that was sound stays sound.
 func (r relaxed) relax(parties []party) {
 	least := ignored
 	for _, p := range parties {

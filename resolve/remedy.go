@@ -13,7 +13,7 @@ import (
 const (
 	maxTries  = 300 // in one round, for all its conflicts
 	maxPaired = 10  // remedies of one conflict that are tried two together
-	maxTold   = 4   // changes that are told of one conflict, beside giving something up
+	maxTold   = 4   // changes suggested for one conflict, beside giving something up
 )
 
 // inputs is what a remedy changes: a copy of what is resolved.
@@ -34,7 +34,7 @@ func (in *inputs) subscription(key string) *subscription.Subscription {
 	return &subscription.Subscription{}
 }
 
-// name makes t what is said of its operator.
+// name replaces whatever target names the same operator by t.
 func (in *inputs) name(t Target) {
 	in.opt.Named = append(slices.DeleteFunc(slices.Clone(in.opt.Named), func(n Target) bool {
 		return n.Namespace == t.Namespace && n.Package == t.Package

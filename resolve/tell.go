@@ -46,7 +46,7 @@ func (t *teller) chain() []Link {
 
 // below returns what the bundles of the atoms need or why they cannot be
 // chosen, as far as it is part of the conflict, and what that leads to. What
-// several bundles have in common is told once.
+// several bundles have in common appears once.
 func (t *teller) below(atoms []int, depth int) []Link {
 	names := map[fact]bool{}
 	for _, id := range atoms {
