@@ -5,8 +5,8 @@
 //
 // A workspace is a directory, a revision of a Git repository or any other file
 // system: see [Dir], [Revision] and [Files]. The package prints nothing and writes nothing
-// but the store: what goes on is told to a [Talk], and what there is to say is
-// returned as values.
+// but the store: progress goes to a [Talk], and results are returned as
+// values.
 //
 // Start from [Open], [Project.Inputs] and [Project.Render].
 package project
@@ -43,7 +43,7 @@ type Env struct {
 	Talk    Talk
 }
 
-// Talk is told what goes on while something takes its time.
+// Talk receives progress while something takes its time.
 type Talk interface {
 	Progress(format string, args ...any) // what goes on now
 	Pull(registry.Progress)              // likewise, of an image that is fetched

@@ -48,9 +48,9 @@ func up(in string) string {
 	return strings.Repeat("../", strings.Count(in, "/")) + ".."
 }
 
-// Files returns a file system, out of which no name leads. name, which tells
-// it from all others, stands before the names of the settings and of the lock
-// in positions; in is the path of the workspace in its repository.
+// Files returns a file system that no name leads out of. name distinguishes it
+// from all others and stands before the names of the settings and of the lock in
+// positions; in is the path of the workspace in its repository.
 func Files(fsys fs.FS, name, in string) Root {
 	r := Root{files: fsys, name: name, repo: func() string { return in }}
 	r.lookup = func(name string) (source.File, error) {
