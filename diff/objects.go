@@ -155,7 +155,7 @@ func (d *fieldDiff) drop(pods, secret bool) {
 	}
 }
 
-// within reports whether field is told or lies below it.
+// within reports whether field is the field told, or lies below it.
 func within(field, told string) bool {
 	i := strings.Index(field, told)
 	if i < 0 {

@@ -73,8 +73,8 @@ func (c *comparison) report() *Report {
 	return r
 }
 
-// rank puts the operators first of which worse is found, as long as nobody waived
-// it, then by clusters and name, what belongs to no operator last.
+// rank puts the operators with the worst findings first, not counting what is
+// waived, then sorts by clusters and name, with what belongs to no operator last.
 func (r *Report) rank() {
 	worst := map[string]Severity{}
 	key := func(operator string, clusters []string) string {
