@@ -90,8 +90,8 @@ func (r Retry) withDefaults() Retry {
 	}
 }
 
-// Progress tells how far the transfer of one blob is. Of an image whose layers
-// are fetched together, each one that is missing is told of at the outset.
+// Progress tells how far the transfer of one blob is. Where the layers of an
+// image are fetched together, each missing one is announced at the outset.
 type Progress struct {
 	Image  string // as it was asked for
 	Digest string // of the blob

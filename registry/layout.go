@@ -40,7 +40,7 @@ func (c *Client) path(p string) string {
 	return filepath.Join(c.Dir, p)
 }
 
-// openDir opens a layout's directory, out of which no symbolic link leads.
+// openDir opens a layout's directory, which no symbolic link leads out of.
 func (c *Client) openDir(name string) (files, error) {
 	if c.Files == nil {
 		root, err := os.OpenRoot(c.path(name))

@@ -16,7 +16,7 @@ import (
 const maxZstdWindow = 128 << 20
 
 // tarStream is a layer's uncompressed bytes. A fault of the stored bytes
-// explains a fault of the compression, so it is the one that is told.
+// explains a fault of the compression, so it is the one reported.
 type tarStream struct {
 	layer Layer
 	raw   *store.Verifier
