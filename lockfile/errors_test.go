@@ -31,7 +31,7 @@ func TestErrors(t *testing.T) {
 	}
 	const undo = ": undo the edit, or delete the block and run quayside resolve"
 	for name, c := range map[string]struct{ in, want string }{
-		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 79` + undo},
+		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 79: undo the edit, or run quayside resolve --edited, which moves it to "0.9.5"`},
 		"edited catalog":      {edit("oci:catalogs/hub", "oci:catalogs/hut"), `quayside.lock:12:3: catalog "olm/hub" was edited by hand: it does not match its checksum on line 16` + undo},
 		"edited config":       {edit("fieldPath: x", "fieldPath: y"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 79` + undo},
 		"broken image digest": {edit("etcd@sha256:", "etcd@sha255:"), `quayside.lock:39:10: digest "sha255:c38cbd92fce41312f3fbdce60510013b7f0d4004a03b45c8e762f98f1ed4006c": want sha256: and 64 hexadecimal digits`},
@@ -70,6 +70,48 @@ func TestEveryEditIsFound(t *testing.T) {
 		if err == nil && !cmp.Equal(want, got, ignorePos(), cmpopts.EquateEmpty()) {
 			t.Errorf("byte %d (%q to %q) changed the lock unseen: %s", i, text[i], edited[i], cmp.Diff(want, got, ignorePos()))
 		}
+	}
+}
+
+// TestEdited writes versions over those of pins, and changes each byte of such a
+// lock in turn: what still parses is the lock as it was, and the edits say what
+// the text does.
+func TestEdited(t *testing.T) {
+	want := sample()
+	text := strings.Replace(string(lockfile.Format(want)), "version: 0.9.4\n", "version: 0.10.0-rc.1+x\n", 1)
+	asked := lockfile.Edit{Namespace: "my-etcd", Package: "etcd", Version: "0.10.0-rc.1+x"}
+	got, edits, err := lockfile.ParseEdited("quayside.lock", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("the lock as it was (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]lockfile.Edit{asked}, edits); d != "" {
+		t.Errorf("edits (-want +got):\n%s", d)
+	}
+	for i := range text {
+		edited := []byte(text)
+		edited[i] ^= 1
+		got, edits, err := lockfile.ParseEdited("quayside.lock", edited)
+		if err != nil {
+			continue
+		}
+		if d := cmp.Diff(want, got, ignorePos(), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("byte %d (%q to %q) changed the lock unseen: %s", i, text[i], edited[i], d)
+		}
+		for _, e := range edits {
+			if !strings.Contains(string(edited), "version: "+e.Version+"\n") && !strings.Contains(string(edited), "version: \""+e.Version+"\"\n") {
+				t.Errorf("byte %d (%q to %q): %+v is not what is written", i, text[i], edited[i], e)
+			}
+		}
+	}
+	if _, edits, err := lockfile.ParseEdited("quayside.lock", lockfile.Format(want)); err != nil || edits != nil {
+		t.Errorf("not edited: %v, %v", edits, err)
+	}
+	other := strings.Replace(text, "approval: Automatic", "approval: Manual", 1)
+	if _, _, err := lockfile.ParseEdited("quayside.lock", []byte(other)); err == nil || !strings.Contains(err.Error(), "was edited by hand") {
+		t.Errorf("another edit beside: %v", err)
 	}
 }
 

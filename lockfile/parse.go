@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -20,6 +22,29 @@ import (
 // block that does not match its checksum, or a file with the marks of an
 // unfinished merge.
 func Parse(file string, data []byte) (*File, error) {
+	return parse(parser{file: file}, data)
+}
+
+// Edit is a version that was written over the one of a pin.
+type Edit struct {
+	Namespace, Package string
+	Version            string // that is asked for
+}
+
+// ParseEdited reads a lock as it was before versions of its pins were written
+// over, by hand or by a bot, and returns these in the order of the file. Every
+// other edit is the fault that it is to Parse.
+func ParseEdited(file string, data []byte) (*File, []Edit, error) {
+	var edits []Edit
+	f, err := parse(parser{file: file, edits: &edits}, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, edits, nil
+}
+
+func parse(p parser, data []byte) (*File, error) {
+	file := p.file
 	if err := unmerged(file, data); err != nil {
 		return nil, err
 	}
@@ -37,7 +62,6 @@ func Parse(file string, data []byte) (*File, error) {
 	if err := yamlnode.Decode(file, docs[0], &w); err != nil {
 		return nil, err
 	}
-	p := parser{file: file}
 	f := &File{
 		Catalogs: blocks[Catalog](&p, "catalog", w.Catalogs), Namespaces: blocks[Namespace](&p, "Namespace", w.Namespaces),
 		Pins: blocks[Pin](&p, "pin", w.Pins), Accepted: blocks[Accepted](&p, "accepted", w.Accepted),
@@ -83,8 +107,9 @@ func version(file string, n *yaml.Node) error {
 }
 
 type parser struct {
-	file string
-	errs diag.List
+	file  string
+	errs  diag.List
+	edits *[]Edit // where versions that were written over are taken, these
 }
 
 // blocks reads each block by itself, so that a fault in one hides none in
@@ -93,7 +118,7 @@ type parser struct {
 func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 	var out []T
 	for _, n := range nodes {
-		q := parser{file: p.file}
+		q := parser{file: p.file, edits: p.edits}
 		var w written[T]
 		q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 		v := reflect.ValueOf(&w.Block).Elem()
@@ -103,6 +128,9 @@ func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 		}
 		for _, f := range yamlnode.Fields(v.Type()) {
 			q.check(n, what, f, v.FieldByIndex(f.Index))
+		}
+		if pin, ok := any(&w.Block).(*Pin); ok && q.errs == nil && p.edits != nil {
+			*pin = q.restored(*pin, w.Checksum)
 		}
 		if q.errs == nil {
 			q.sum(n, w.Block, w.Checksum)
@@ -158,8 +186,13 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 		return
 	}
 	remedy := "undo the edit, or delete the block and run quayside resolve"
-	if a, ok := b.(Accepted); ok {
-		remedy = "undo the edit, or run quayside resolve --accept=" + a.Operator
+	switch b := b.(type) {
+	case Accepted:
+		remedy = "undo the edit, or run quayside resolve --accept=" + b.Operator
+	case Pin:
+		if _, ok := unedited(b, checksum); ok {
+			remedy = "undo the edit, or run quayside resolve --edited, which moves it to " + strconv.Quote(b.Version)
+		}
 	}
 	if checksum == "" {
 		p.errs.Addf(yamlnode.At(p.file, n), "%s has no checksum: %s", b.title(), remedy)
@@ -167,4 +200,23 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 	}
 	_, said := yamlnode.Field(n, "checksum")
 	p.errs.Addf(yamlnode.At(p.file, n), "%s was edited by hand: it does not match its checksum on line %d: %s", b.title(), said.Line, remedy)
+}
+
+// restored returns a pin as it was before another version was written over its
+// own, and notes that one.
+func (p *parser) restored(pin Pin, checksum string) Pin {
+	before, ok := unedited(pin, checksum)
+	if !ok {
+		return pin
+	}
+	*p.edits = append(*p.edits, Edit{pin.Namespace, pin.Package, pin.Version})
+	return before
+}
+
+// unedited returns what a pin with this checksum was if nothing but its version
+// was written over: its properties say that once more.
+func unedited(pin Pin, checksum string) (before Pin, ok bool) {
+	before = pin
+	before.Version = olm.Read(pin.Properties).Version
+	return before, before.Version != pin.Version && checksum == string(catalog.DigestOf(lines(before)))
 }

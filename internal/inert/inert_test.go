@@ -92,6 +92,26 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+func TestURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://github.com/org/repo":                    "https://github.com/org/repo",
+		"http://a.example/b?c=d#e":                       "http://a.example/b?c=d#e",
+		"https://a.example/b)[x](y":                      "https://a.example/b%29%5Bx%5D%28y",
+		"https://a.example/\" onclick=x":                 "https://a.example/%22%20onclick=x",
+		"https://a.example/@org/team":                    "https://a.example/%40org/team",
+		"https://user:secret@a.example/b":                "",
+		"https://a.example/\u202eb":                      "",
+		"javascript:alert(1)":                            "",
+		"github.com/org/repo":                            "",
+		"https://":                                       "",
+		"https://a.example/" + strings.Repeat("b", 2000): "",
+	} {
+		if got := inert.URL(in); got != want {
+			t.Errorf("URL(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestCode(t *testing.T) {
 	for in, want := range map[string]string{" \n": "", "a": "`a`", "a`b": "`` a`b ``", "``\n### x": "``` `` ### x ```"} {
 		if got := inert.Code(in); got != want {
@@ -136,6 +156,7 @@ func FuzzInert(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, got := range map[string]string{
 			"Line": inert.Line(s), "Clip": inert.Clip(s, 40), "Markdown": inert.Markdown(s), "Code": inert.Code(s), "HTML": inert.HTML(s), "Commit": inert.Commit(s),
+			"URL": inert.URL("https://a.example/" + s),
 		} {
 			if strings.ContainsAny(got, "\n\t") {
 				t.Errorf("%s(%q) has several lines: %q", name, s, got)

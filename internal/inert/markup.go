@@ -1,6 +1,10 @@
 package inert
 
-import "strings"
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
 
 // apart is put into what a forge would take for a mention, a reference or an
 // address: a blank of no width, as HTML and Markdown write it.
@@ -66,6 +70,26 @@ func Commit(s string) string {
 	for i, r := range s {
 		if strings.ContainsRune("@#[*!", r) || linking(s[:i], s[i:]) {
 			b.WriteString(escape(r))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// URL returns the address of a page that s is, so that neither a link of Markdown
+// nor an attribute of HTML ends within it; "" where s is none, or holds
+// credentials.
+func URL(s string) string {
+	const longest = 2000
+	u, err := url.Parse(s)
+	if err != nil || len(s) > longest || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || strings.ContainsFunc(s, Unseen) {
+		return ""
+	}
+	var b strings.Builder
+	for _, r := range u.String() {
+		if strings.ContainsRune(" ()<>[]\"'`\\|@", r) {
+			fmt.Fprintf(&b, "%%%02X", r)
 		} else {
 			b.WriteRune(r)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/trust"
+	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
 	"github.com/quayside/quayside/workspace"
 )
@@ -191,6 +192,30 @@ func (p *Project) ReadLock(name string) (*lockfile.File, error) {
 		return nil, err
 	}
 	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
+}
+
+// Unedited returns the workspace with the lock as it was before somebody wrote
+// other versions over those of its pins, and where these are to move. Where there
+// is no lock nothing is.
+func (p *Project) Unedited() (*Project, []resolve.Target, error) {
+	data, err := p.Read(LockFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, edits, err := lockfile.ParseEdited(p.name+LockFile, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	before := *p
+	before.Lock = func() (*lockfile.File, error) { return lock, nil }
+	var to []resolve.Target
+	for _, e := range edits {
+		to = append(to, resolve.Target{Namespace: e.Namespace, Package: e.Package, Version: e.Version})
+	}
+	return &before, to, nil
 }
 
 // LockIfAny is Lock, but nil where there is none.

@@ -55,7 +55,7 @@ func (a *app) everywhere(run func() error) error {
 	var v everywhereView
 	worst := exitOK
 	for i, name := range names {
-		a.workspace, a.document = filepath.Join(top, filepath.FromSlash(name)), nil
+		a.top, a.workspace, a.document = top, filepath.Join(top, filepath.FromSlash(name)), nil
 		a.title(i, name)
 		err := run()
 		var usage *usageError

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	"sigs.k8s.io/yaml"
 )
@@ -54,59 +55,73 @@ func commands(v any, out *[]string) {
 	}
 }
 
-// TestRenovateRecipe holds the recipe against a lock and a feed, as far as that
-// goes without Renovate: the expression finds every pin, each has its file in
-// the feed, and the commands do what they should.
+// TestRenovateRecipe holds the recipe against the locks of three environments and
+// their feeds, as far as that goes without Renovate: the expression finds every
+// pin, each has its file in the feed of its environment, and the commands, run
+// after every version was written over, move all of them there and nothing else.
 func TestRenovateRecipe(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(ciFiles, "renovate.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var recipe struct {
-		CustomDatasources map[string]struct{ DefaultRegistryURLTemplate string }
-		CustomManagers    []struct{ MatchStrings []string }
-		PackageRules      []struct {
-			PostUpgradeTasks struct{ Commands []string }
+		CustomManagers []struct{ MatchStrings []string }
+		PackageRules   []struct {
+			OverridePackageName string
+			PostUpgradeTasks    struct{ Commands, FileFilters []string }
 		}
 	}
 	if err := json.Unmarshal(data, &recipe); err != nil {
 		t.Fatal(err)
 	}
-	dir := quickstart(t)
-	mustRun(t, dir, "feed", "--offline")
-	expression := regexp.MustCompile(recipe.CustomManagers[0].MatchStrings[0])
-	pins := expression.FindAllStringSubmatch(read(t, dir, "quayside.lock"), -1)
-	if len(pins) != 5 {
-		t.Fatalf("the expression finds %d pins, want 5", len(pins))
+	if name := recipe.PackageRules[0].OverridePackageName; name != "{{{replace '[^/]*$' '' packageFile}}}operators/{{{depName}}}" {
+		t.Errorf("the recipe looks for %s, and this test for the directory of the lock, operators, namespace and package", name)
 	}
-	_, pattern, _ := strings.Cut(recipe.CustomDatasources["quayside"].DefaultRegistryURLTemplate, "example.com/")
-	moved := 0
-	for _, pin := range pins {
-		name := pin[1] + "/" + pin[2]
-		var f struct{ Releases []struct{ Version string } }
-		if err := json.Unmarshal([]byte(read(t, dir, "feed/"+strings.ReplaceAll(pattern, "{{packageName}}", name))), &f); err != nil {
-			t.Fatal(err)
+	expression := regexp.MustCompile(recipe.CustomManagers[0].MatchStrings[0])
+	_, work := fleet(t)
+	mustRun(t, work, "feed", "--all", "--offline", "--to", "feed")
+	want := map[string]string{}
+	moves := 0
+	for dir := range environments() {
+		pins := expression.FindAllStringSubmatch(read(t, work, dir+"/quayside.lock"), -1)
+		if len(pins) != 5 {
+			t.Fatalf("the expression finds %d pins, want 5", len(pins))
 		}
-		if f.Releases[0].Version != pin[3] {
-			t.Errorf("%s: the feed begins with %s, the lock pins %s", name, f.Releases[0].Version, pin[3])
-		}
-		if len(f.Releases) < 2 {
-			continue
-		}
-		moved++
-		for _, command := range recipe.PackageRules[0].PostUpgradeTasks.Commands {
-			args := strings.Fields(strings.NewReplacer("{{{depName}}}", name, "{{{newVersion}}}", f.Releases[1].Version).Replace(command))
-			if args[0] == "quayside" {
-				mustRun(t, dir, append(args[1:], "--offline")...)
+		for _, pin := range pins {
+			name := pin[1] + "/" + pin[2]
+			var f struct{ Releases []struct{ Version string } }
+			if err := json.Unmarshal([]byte(read(t, work, "feed/"+dir+"/operators/"+name+".json")), &f); err != nil {
+				t.Fatal(err)
+			}
+			if f.Releases[0].Version != pin[3] {
+				t.Errorf("%s: the feed begins with %s, the lock pins %s", name, f.Releases[0].Version, pin[3])
+			}
+			last := f.Releases[len(f.Releases)-1].Version
+			want[dir+" "+name] = last
+			if last != pin[3] {
+				moves++
+				writeOver(t, filepath.Join(work, dir), name, last)
 			}
 		}
-		after := expression.FindAllStringSubmatch(read(t, dir, "quayside.lock"), -1)
-		if !slices.ContainsFunc(after, func(p []string) bool { return p[1]+"/"+p[2] == name && p[3] == f.Releases[1].Version }) {
-			t.Errorf("%s did not move to %s", name, f.Releases[1].Version)
+	}
+	if moves != 6 {
+		t.Errorf("the feeds offer %d upgrades, want 6", moves)
+	}
+	for _, command := range recipe.PackageRules[0].PostUpgradeTasks.Commands {
+		args := strings.Fields(command)
+		if args[0] != "quayside" || strings.Contains(command, "{{") {
+			t.Errorf("%q is no command of quayside's as it stands: what strangers name would go through a shell", command)
+		}
+		mustRun(t, work, append(args[1:], "--offline")...)
+	}
+	got := map[string]string{}
+	for dir := range environments() {
+		for name, version := range pinned(t, filepath.Join(work, dir)) {
+			got[dir+" "+name] = version
 		}
 	}
-	if moved == 0 {
-		t.Error("the feed offers no upgrade")
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("pins (-want +got):\n%s", d)
 	}
-	mustRun(t, dir, "verify", "--offline")
+	mustRun(t, work, "verify", "--offline", "--all")
 }

@@ -36,7 +36,8 @@ type app struct {
 	output  string // -o, likewise
 	all     bool   // --all, likewise
 
-	workspace string // with --all, where the one is whose turn it is
+	top       string // with --all, the directory below which all are
+	workspace string // likewise, where the one is whose turn it is
 	document  any    // what was printed; with --all, in that one
 
 	documents map[*cobra.Command][]any // what each command prints with -o json

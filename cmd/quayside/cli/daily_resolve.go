@@ -36,6 +36,8 @@ type resolveOptions struct {
 	observed       string
 	allowDowngrade bool
 	keepGoing      bool
+	edited         bool
+	render         bool
 	accept         operatorFlag
 	proposal       proposal
 }
@@ -63,6 +65,11 @@ func newResolve(a *app) *cobra.Command {
 			a pin, so that the operator is chosen as if it were new. --reinstall moves to
 			the head of the channel even if no edge leads there.
 
+			With --edited, the versions that somebody wrote over those in the lock say where
+			these operators are to go: a person, or a bot such as Renovate, for any number of
+			them at once. A workspace in whose lock no version was edited is left alone.
+			--render writes the tree as 'quayside render' does, after the lock.
+
 			After a merge conflict in the lock, 'git checkout --theirs quayside.lock' and
 			'quayside resolve' bring it in step with the merged declarations.
 
@@ -84,6 +91,9 @@ func newResolve(a *app) *cobra.Command {
 			# move everything that may move, or one operator
 			quayside resolve --upgrade
 			quayside resolve --upgrade=memcached-operator-system/memcached-operator
+
+			# after a bot wrote new versions into locks: move there, and render
+			quayside resolve --edited --render --all
 
 			# remove what nothing requires any more
 			quayside resolve --prune
@@ -116,6 +126,8 @@ func newResolve(a *app) *cobra.Command {
 	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
 	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
+	f.BoolVar(&o.edited, "edited", false, "move to the versions that were written over those in the lock")
+	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
@@ -134,6 +146,10 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 		return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
 	case o.check && (o.observed != "" || o.prune || o.unpin.any() || o.reinstall.any()):
 		return usagef(cmd, "--check moves nothing: leave out --observed, --prune, --unpin and --reinstall")
+	case o.edited && (o.check || o.from != "" || o.upgrade.any() || o.reinstall.any()):
+		return usagef(cmd, "--edited says what moves, and where: leave out --check, --from, --upgrade and --reinstall")
+	case o.render && (o.check || o.proposal.branch != ""):
+		return usagef(cmd, "--render writes the tree: leave out --check and --branch, which renders by itself")
 	case o.unpin.all || o.reinstall.all:
 		return usagef(cmd, "--unpin and --reinstall want namespace/package")
 	default:
@@ -173,7 +189,7 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	p, in, err := o.inputs(cmd)
-	if err != nil {
+	if err != nil || in == nil {
 		return err
 	}
 	if err := in.Hold(observed); err != nil {
@@ -182,7 +198,8 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	return o.resolve(cmd.Context(), p, in)
 }
 
-// inputs reads all that resolving reads.
+// inputs reads all that resolving reads. With --edited there are none where
+// nothing was edited, which is printed.
 func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.Inputs, error) {
 	hops, err := parseHops(o.hops)
 	if err != nil {
@@ -194,6 +211,14 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.
 	}
 	opt := p.ResolveOptions()
 	opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
+	if o.edited {
+		if p, opt.Named, err = p.Unedited(); err != nil {
+			return nil, nil, err
+		}
+		if len(opt.Named) == 0 {
+			return nil, nil, o.printUnedited(p)
+		}
+	}
 	for _, t := range o.reinstall.named {
 		t.Anew = true
 		opt.Named = append(opt.Named, t)
@@ -205,8 +230,21 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.
 			return nil, nil, err
 		}
 	}
-	in, err := p.Inputs(cmd.Context(), opt, o.upgrade.any() || o.reinstall.any())
+	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
+}
+
+// printUnedited prints that nobody edited a version in the lock.
+func (o *resolveOptions) printUnedited(p *project.Project) error {
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return err
+	}
+	r := &resolveReport{Lock: project.LockFile, Changes: []project.Change{}, Warnings: []warningView{}, Conflicts: []*resolve.Conflict{}}
+	if lock != nil {
+		r.Pins = len(lock.Pins)
+	}
+	return o.print(r, func(io.Writer) { o.talk.Note("no version was edited in %s: nothing is moved", r.Lock) })
 }
 
 // readObserved reads a file that `quayside status --save` wrote; nil where no
@@ -244,6 +282,9 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 		} else {
 			report.Written, err = filetree.WriteFile(p.Path(project.LockFile), lockfile.Format(res.Lock))
 		}
+		if err == nil && o.render {
+			report.Rendered, err = o.renderedToo(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -252,10 +293,20 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	return errors.Join(err, res.Failed)
 }
 
+// renderedToo writes the tree of the lock that was just written.
+func (o *resolveOptions) renderedToo(ctx context.Context) (*renderReport, error) {
+	p, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	return (&renderOptions{app: o.app}).compare(ctx, p)
+}
+
 // resolveReport is what `quayside resolve` prints.
 type resolveReport struct {
 	Lock      string              `json:"lock"`
 	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
+	Rendered  *renderReport       `json:"rendered,omitempty"` // with --render
 	Proposed  *proposed           `json:"proposed,omitempty"` // with --branch
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes"`
@@ -308,6 +359,9 @@ func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveRepor
 func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	for _, c := range r.Changes {
 		fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String()))
+	}
+	if r.Rendered != nil {
+		defer (&renderOptions{app: o.app}).printChanges(w, r.Rendered)
 	}
 	switch {
 	case r.Written:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -34,15 +36,23 @@ func newFeed(a *app) *cobra.Command {
 			  operators/<namespace>/<package>.json   the pinned version, and where one hop leads
 			  packages/<package>/<channel>.json      every version that the channel offers
 
-			Serve the directory, or read it in place. Only files that change are written.`),
+			With --all there is such a directory for each workspace, below one that is
+			relative to the root of the repository, by the path that the workspace has there:
+			envs/prod/operators/<namespace>/<package>.json. Nothing is mixed up where several
+			environments have one name, or pin one operator at several versions.
+
+			An upgrade that cannot be made is left out: its declaration holds the operator, or
+			the next version does not run there. Serve the directory, or read it in place. Only
+			files that change are written.`),
 		Example: examples(`
 			quayside feed --offline
-			quayside feed --to public/feed -o json`),
+			quayside feed --all --to public -o json`),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	cmd.Flags().StringVar(&o.to, "to", "feed", "write to `DIR`, relative to the workspace")
+	cmd.Flags().StringVar(&o.to, "to", "feed", "write to `DIR`, relative to the workspace; with --all, to the root of the repository")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, feedView{})
+	addAll(cmd, a)
 	return cmd
 }
 
@@ -55,7 +65,8 @@ type feedView struct {
 
 // feedFile is one file of the feed, as Renovate reads it.
 type feedFile struct {
-	Releases []feedRelease `json:"releases"` // oldest first
+	Releases  []feedRelease `json:"releases"`            // oldest first
+	SourceURL string        `json:"sourceUrl,omitempty"` // of the repository, as the bundle names it
 }
 
 type feedRelease struct {
@@ -76,15 +87,37 @@ func (o *feedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	have, err := s.Tree(o.to)
+	shown, to, err := o.place()
+	if err != nil {
+		return err
+	}
+	have, err := s.Tree(to)
 	if err != nil {
 		return err
 	}
 	changes := filetree.Diff(have, want)
-	if err := filetree.Write(s.Path(o.to), want); err != nil {
+	if err := filetree.Write(s.Path(to), want); err != nil {
 		return err
 	}
-	return o.finish(want, changes)
+	return o.finish(shown, want, changes)
+}
+
+// place returns the directory of the feed, as it is shown and where it is: with
+// --all, one for each workspace.
+func (o *feedOptions) place() (shown, dir string, err error) {
+	if !o.all {
+		return o.to, o.to, nil
+	}
+	within, err := filepath.Rel(o.top, o.workspace)
+	if err != nil {
+		return "", "", err
+	}
+	dir = o.to
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(o.top, dir)
+	}
+	dir, err = filepath.Abs(filepath.Join(dir, within))
+	return filepath.ToSlash(filepath.Join(o.to, within)), dir, err
 }
 
 // feed returns the files for operators of these ages.
@@ -93,8 +126,9 @@ func feed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	packages := map[string]bool{}
 	for _, a := range ages {
 		f := feedFile{Releases: []feedRelease{{Version: a.Pinned, IsDeprecated: len(a.Deprecated) > 0}}}
-		if a.Next != "" {
+		if a.Next != "" && offered(a) {
 			f.Releases = append(f.Releases, feedRelease{Version: a.Next})
+			f.SourceURL = repositoryOf(x, a.Package, a.Next)
 		}
 		if err := addFeed(t, path.Join("operators", a.Namespace, a.Package), f); err != nil {
 			return nil, err
@@ -110,6 +144,34 @@ func feed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 		}
 	}
 	return t, nil
+}
+
+// offered reports whether an upgrade that is asked for by name can be made, as far
+// as the operator itself goes.
+func offered(a resolve.Age) bool {
+	switch a.HeldBack {
+	case lockfile.HeldByHold, lockfile.HeldByInstallMode, lockfile.HeldByCluster:
+		return false
+	default:
+		return true
+	}
+}
+
+// repositoryOf returns the repository that a version of a package names, "" where it
+// names none.
+func repositoryOf(x *catalog.Index, pkg, version string) string {
+	for _, cat := range x.Having(pkg) {
+		p, ok := cat.Package(pkg)
+		if !ok {
+			continue
+		}
+		for _, b := range p.Bundles() {
+			if b.Version().String() == version {
+				return inert.URL(b.Metadata().Annotations["repository"])
+			}
+		}
+	}
+	return ""
 }
 
 // channelFeeds returns what each channel of a package offers, in any catalog.
@@ -142,8 +204,8 @@ func addFeed(t *filetree.Tree, name string, f feedFile) error {
 	return t.Add(name+".json", append(data, '\n'))
 }
 
-func (o *feedOptions) finish(want *filetree.Tree, changes []filetree.Change) error {
-	v := feedView{o.to, want.Len(), append([]filetree.Change{}, changes...)}
+func (o *feedOptions) finish(dir string, want *filetree.Tree, changes []filetree.Change) error {
+	v := feedView{dir, want.Len(), append([]filetree.Change{}, changes...)}
 	return o.print(v, func(w io.Writer) {
 		for _, c := range v.Changes {
 			fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Kind.Sign()), inert.Line(c.Path))
