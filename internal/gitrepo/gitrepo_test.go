@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -217,5 +218,21 @@ func TestBranch(t *testing.T) {
 		if _, err := r.Branch(t.Context(), "y", revision(t, r, "HEAD"), gitrepo.Commit{Changes: []gitrepo.Change{{Path: path}}}); err == nil {
 			t.Errorf("path %q was taken", path)
 		}
+	}
+}
+
+func TestBranches(t *testing.T) {
+	dir := start(t)
+	for _, ref := range []string{"refs/heads/up/b/x", "refs/heads/up/a", "refs/heads/upper/c", "refs/heads/up-d", "refs/tags/up/e", "refs/remotes/origin/up/f", "refs/remotes/origin/up/a", "refs/remotes/up/g"} {
+		git(t, dir, "update-ref", ref, "HEAD")
+	}
+	git(t, dir, "pack-refs", "--all")
+	git(t, dir, "update-ref", "refs/heads/up/loose", "HEAD")
+	got, err := open(t, dir).Branches(t.Context(), "up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"up/a", "up/b/x", "up/f", "up/loose"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

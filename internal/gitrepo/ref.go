@@ -1,12 +1,14 @@
 package gitrepo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +63,44 @@ func (r *Repo) branches() ([]string, error) {
 		packedErr = nil
 	}
 	return out, errors.Join(err, packedErr)
+}
+
+// Branches returns the branches below a name, here and as remotes were last seen to
+// have them, sorted: for "up" those that are called "up/…".
+func (r *Repo) Branches(ctx context.Context, below string) ([]string, error) {
+	var all []string
+	if r.only != nil {
+		out, err := r.only.run(ctx, nil, nil, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes")
+		if err != nil {
+			return nil, err
+		}
+		all = strings.Fields(string(out))
+	} else {
+		refs, err := r.git.References()
+		if err != nil {
+			return nil, err
+		}
+		defer refs.Close()
+		err = refs.ForEach(func(ref *plumbing.Reference) error {
+			all = append(all, string(ref.Name()))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var out []string
+	for _, ref := range all {
+		name, here := strings.CutPrefix(ref, "refs/heads/")
+		if rest, remote := strings.CutPrefix(ref, "refs/remotes/"); remote {
+			_, name, here = strings.Cut(rest, "/")
+		}
+		if here && strings.HasPrefix(name, below+"/") {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // checkedOut returns the work tree that has a branch checked out, or is amid a

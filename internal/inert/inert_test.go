@@ -110,6 +110,12 @@ func TestURL(t *testing.T) {
 			t.Errorf("URL(%q) = %q, want %q", in, got, want)
 		}
 	}
+	if got := inert.Link("a_b", "https://a.example"); got != `[a\_b](https://a.example)` {
+		t.Errorf("got %s", got)
+	}
+	if got := inert.Link("a", "nowhere"); got != "a" {
+		t.Errorf("got %s", got)
+	}
 }
 
 func TestCode(t *testing.T) {
@@ -156,7 +162,7 @@ func FuzzInert(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, got := range map[string]string{
 			"Line": inert.Line(s), "Clip": inert.Clip(s, 40), "Markdown": inert.Markdown(s), "Code": inert.Code(s), "HTML": inert.HTML(s), "Commit": inert.Commit(s),
-			"URL": inert.URL("https://a.example/" + s),
+			"URL": inert.URL("https://a.example/" + s), "Link": inert.Link(s, s),
 		} {
 			if strings.ContainsAny(got, "\n\t") {
 				t.Errorf("%s(%q) has several lines: %q", name, s, got)

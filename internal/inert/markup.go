@@ -96,3 +96,12 @@ func URL(s string) string {
 	}
 	return b.String()
 }
+
+// Link returns a link of Markdown to an address, of which URL says that it is
+// one: else the text alone.
+func Link(text, to string) string {
+	if to = URL(to); to != "" {
+		return "[" + Markdown(text) + "](" + to + ")"
+	}
+	return Markdown(text)
+}

@@ -100,6 +100,12 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 	if res == nil {
 		return nil, err
 	}
+	return in.resolution(ctx, res)
+}
+
+// resolution ties what resolving found to its content.
+func (in *Inputs) resolution(ctx context.Context, res *resolve.Result) (*Resolution, error) {
+	var err error
 	out := &Resolution{Conflicts: res.Conflicts, Warnings: res.Warnings}
 	if len(res.Conflicts) > 0 {
 		out.Failed = in.blame(resolve.Conflicts(res.Conflicts))

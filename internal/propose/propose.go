@@ -1,7 +1,7 @@
 // Package propose puts an upgrade on a branch of its own, with the text for a
 // pull request. The work tree stays as it is.
 //
-// Start from [New], [Proposal.Body] and [Proposal.Commit].
+// Start from [Open], [Base.New], [Proposal.Body] and [Proposal.Commit].
 package propose
 
 import (
@@ -27,20 +27,30 @@ import (
 	"github.com/quayside/quayside/workspace"
 )
 
-// Proposal is a lock, and what it renders to, as one commit on HEAD.
-type Proposal struct {
+// Base is the HEAD of the repository around a workspace, for upgrades to stand on.
+type Base struct {
+	// Environment is the workspace's name; that of its directory where it has none,
+	// and the path of that where several workspaces of HEAD have one name. It is
+	// empty for a workspace without a name at the top of the repository.
+	Environment string
+
 	project *project.Project
-	moved   []project.Change
 	author  gitrepo.Author
 	repo    *gitrepo.Repo
 	head    *gitrepo.Revision
 	prefix  string // of the workspace in the repository
+}
+
+// Proposal is a lock, and what it renders to, as one commit on HEAD.
+type Proposal struct {
+	*Base
+	upgrade project.Upgrade
 	changes []gitrepo.Change
 }
 
-// New renders lock, of which moved says what is new. A work tree in which
-// something that the lock depends on is not committed is refused.
-func New(ctx context.Context, p *project.Project, lock *lockfile.File, moved []project.Change) (*Proposal, error) {
+// Open returns what upgrades of a workspace stand on. A work tree in which
+// something that a lock depends on is not committed is refused.
+func Open(ctx context.Context, p *project.Project) (*Base, error) {
 	repo, err := gitrepo.Open(p.Name())
 	if errors.Is(err, gitrepo.ErrNone) || err == nil && repo.Root() == "" {
 		return nil, fmt.Errorf("%s is in no Git work tree: --branch needs one", p.Name())
@@ -49,7 +59,7 @@ func New(ctx context.Context, p *project.Project, lock *lockfile.File, moved []p
 		return nil, err
 	}
 	repo.Tell = p.Talk.Note
-	b := &Proposal{project: p, moved: moved, repo: repo}
+	b := &Base{project: p, repo: repo}
 	if b.prefix, err = repo.Path(p.Name()); err != nil {
 		return nil, err
 	}
@@ -62,8 +72,14 @@ func New(ctx context.Context, p *project.Project, lock *lockfile.File, moved []p
 	if b.author, err = repo.Author(p.Getenv); err != nil {
 		return nil, err
 	}
-	b.changes, err = b.files(ctx, lock)
+	b.Environment, err = b.environment()
 	return b, err
+}
+
+// New renders an upgrade.
+func (b *Base) New(ctx context.Context, upgrade project.Upgrade) (*Proposal, error) {
+	changes, err := b.files(ctx, upgrade.Lock)
+	return &Proposal{Base: b, upgrade: upgrade, changes: changes}, err
 }
 
 // Commit makes the branch, with force in the place of one that is there, and
@@ -85,11 +101,11 @@ func (b *Proposal) Push(ctx context.Context, remote, branch, token string, force
 	return b.repo.Push(ctx, remote, branch, token, force)
 }
 
-func (b *Proposal) inRepo(name string) string { return path.Join(b.prefix, name) }
+func (b *Base) inRepo(name string) string { return path.Join(b.prefix, name) }
 
 // clean refuses a work tree in which something that the lock depends on is not
 // committed: the branch would hold a lock that does not answer it.
-func (b *Proposal) clean(ctx context.Context) error {
+func (b *Base) clean(ctx context.Context) error {
 	entries, err := b.head.List(b.prefix)
 	if err != nil {
 		return err
@@ -137,7 +153,7 @@ func (b *Proposal) clean(ctx context.Context) error {
 // differ is the error that names files in and below watched: those of other
 // content than HEAD has, and those that are missing. Git, where it is installed, knows better which content
 // is the same, and that a sparse work tree may leave out what is rendered.
-func (b *Proposal) differ(ctx context.Context, watched, differ, missing []string) error {
+func (b *Base) differ(ctx context.Context, watched, differ, missing []string) error {
 	if len(differ)+len(missing) == 0 {
 		return nil
 	}
@@ -158,7 +174,7 @@ func (b *Proposal) differ(ctx context.Context, watched, differ, missing []string
 }
 
 // files returns the files that make of HEAD what lock asks for.
-func (b *Proposal) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Change, error) {
+func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Change, error) {
 	res, err := b.project.Render(ctx, lock)
 	if err != nil {
 		return nil, err
@@ -196,10 +212,11 @@ func (b *Proposal) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Ch
 	return changes, nil
 }
 
-// Body returns the text for a pull request: what moved and why, then what the
-// step from before, which may be nil, to after changes.
-func (b *Proposal) Body(ctx context.Context, before, after *lockfile.File, now time.Time) ([]byte, error) {
-	c, err := state.Moved(b.project, state.Lock, "HEAD", before, after)
+// Body returns the text for a pull request: the environment, what moved and why,
+// where that was released, then what the step from before, which may be nil, to
+// the new lock changes.
+func (b *Proposal) Body(ctx context.Context, before *lockfile.File, now time.Time) ([]byte, error) {
+	c, err := state.Moved(b.project, state.Lock, "HEAD", before, b.upgrade.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -208,39 +225,101 @@ func (b *Proposal) Body(ctx context.Context, before, after *lockfile.File, now t
 		return nil, err
 	}
 	text := diff.Markdown(report)
-	var moves strings.Builder
-	for _, ch := range b.moved {
-		moves.WriteString("- " + inert.Markdown(ch.String()) + "\n")
+	head, err := b.preface(ctx, before)
+	if err != nil {
+		return nil, err
 	}
 	marker, rest, _ := bytes.Cut(text, []byte("\n"))
-	whole := slices.Concat(marker, []byte("\n"), []byte(moves.String()), []byte("\n"), rest)
+	whole := slices.Concat(marker, []byte("\n"+head+"\n"), rest)
 	if len(whole) >= diff.MaxComment {
 		return text, nil
 	}
 	return whole, nil
 }
 
-// message returns the message of a commit: what moved in the first line, and
-// why below.
-func (b *Proposal) message() string {
-	var moved []project.Change
-	for _, c := range b.moved {
-		if c.Operator != "" {
+// preface returns what stands before the report.
+func (b *Proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
+	links, err := b.links(ctx, before)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if b.Environment != "" {
+		fmt.Fprintf(&text, "Environment: %s\n\n", inert.Code(b.Environment))
+	}
+	for _, c := range b.upgrade.Changes {
+		text.WriteString("- " + inert.Markdown(c.String()))
+		if list := links[c.Operator]; len(list) > 0 {
+			text.WriteString(": " + strings.Join(list, ", "))
+		}
+		text.WriteString("\n")
+	}
+	if len(b.upgrade.Bonds) > 0 {
+		text.WriteString("\nWhat moves together, and why:\n\n")
+	}
+	const longest = 400
+	for _, bond := range b.upgrade.Bonds {
+		fmt.Fprintf(&text, "- %s does not move without %s", inert.Markdown(bond.Operator), inert.Markdown(bond.With))
+		if bond.Why != "" {
+			text.WriteString(": " + inert.Markdown(inert.Cut(bond.Why, longest)))
+		}
+		text.WriteString("\n")
+	}
+	return text.String(), nil
+}
+
+// Title returns a line for a pull request and for its commit: what moves to where,
+// and in which environment.
+func (b *Proposal) Title() string {
+	title := b.subject()
+	if b.Environment != "" {
+		title += " in " + b.Environment
+	}
+	return inert.Commit(title)
+}
+
+// subject returns what moves. What of an operator changes otherwise is told where
+// nothing moves.
+func (b *Proposal) subject() string {
+	var moved, changed []project.Change
+	for _, c := range b.upgrade.Changes {
+		switch {
+		case c.Operator == "":
+		case c.Change == lockfile.Changed:
+			changed = append(changed, c)
+		default:
 			moved = append(moved, c)
 		}
 	}
-	subject := fmt.Sprintf("Update %s", diag.Count(len(moved), "operator"))
-	switch {
-	case len(moved) == 0:
-		subject = "Update catalogs"
-	case len(moved) == 1 && moved[0].From != "" && moved[0].To != "" && moved[0].From != moved[0].To:
-		subject = fmt.Sprintf("Update %s from %s to %s", moved[0].Operator, moved[0].From, moved[0].To)
-	case len(moved) == 1:
-		subject = fmt.Sprintf("Update %s", moved[0].Operator)
+	if len(moved) == 0 {
+		moved = changed
 	}
+	if len(moved) == 0 {
+		return "Update catalogs"
+	}
+	if len(b.upgrade.Operators) == 0 && len(moved) > 1 {
+		return fmt.Sprintf("Update %s", diag.Count(len(moved), "operator"))
+	}
+	first := moved[0]
+	if i := slices.IndexFunc(moved, func(c project.Change) bool { return slices.Index(b.upgrade.Operators, c.Operator) == 0 }); i > 0 {
+		first = moved[i]
+	}
+	subject := "Update " + first.Operator
+	if first.From != "" && first.To != "" && first.From != first.To {
+		subject += fmt.Sprintf(" from %s to %s", first.From, first.To)
+	}
+	if others := len(moved) - 1; others > 0 {
+		subject += fmt.Sprintf(" and %s with it", diag.Count(others, "operator"))
+	}
+	return subject
+}
+
+// message returns the message of a commit: what moved in the first line, and
+// why below.
+func (b *Proposal) message() string {
 	var text strings.Builder
-	text.WriteString(inert.Commit(subject) + "\n\n")
-	for _, c := range b.moved {
+	text.WriteString(b.Title() + "\n\n")
+	for _, c := range b.upgrade.Changes {
 		text.WriteString(c.Sign() + " " + inert.Commit(c.String()) + "\n")
 	}
 	return text.String()

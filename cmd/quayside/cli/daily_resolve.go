@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/propose"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
@@ -88,6 +86,9 @@ func newResolve(a *app) *cobra.Command {
 			# put an upgrade on a branch, for a pull request
 			quayside resolve --upgrade --branch upgrade --commit
 
+			# a branch and a text for each operator, in every environment
+			quayside resolve --upgrade --all --split --branch nightly --commit --pr-body bodies -o json
+
 			# move everything that may move, or one operator
 			quayside resolve --upgrade
 			quayside resolve --upgrade=memcached-operator-system/memcached-operator
@@ -131,7 +132,7 @@ func newResolve(a *app) *cobra.Command {
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
-	addAll(cmd, a, "branch", "from")
+	addAll(cmd, a, "from")
 	offer(cmd, "reinstall", a.pinned)
 	offer(cmd, "unpin", a.pinned)
 	complete(cmd, "hops", []string{"1", "all"})
@@ -142,6 +143,10 @@ func newResolve(a *app) *cobra.Command {
 // checkFlags refuses flags that do not belong together.
 func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
+	case o.all && o.proposal.branch != "" && !o.proposal.split:
+		return usagef(cmd, "--all and --branch do not go together: add --split, which has a name for every branch")
+	case o.proposal.split && (!o.upgrade.any() || o.accept.any() || o.prune || o.edited || o.from != "" || o.unpin.any() || o.reinstall.any()):
+		return usagef(cmd, "--split is for --upgrade alone: leave out --accept, --edited, --from, --prune, --reinstall and --unpin")
 	case o.check && (o.proposal.branch != "" || o.accept.any()):
 		return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
 	case o.check && (o.observed != "" || o.prune || o.unpin.any() || o.reinstall.any()):
@@ -261,6 +266,9 @@ func (a *app) readObserved(name string) (*report.ObservedFile, error) {
 }
 
 func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *project.Inputs) error {
+	if o.proposal.split {
+		return o.split(ctx, p, in)
+	}
 	res, err := in.Resolve(ctx)
 	if res == nil {
 		return err
@@ -308,6 +316,7 @@ type resolveReport struct {
 	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
 	Rendered  *renderReport       `json:"rendered,omitempty"` // with --render
 	Proposed  *proposed           `json:"proposed,omitempty"` // with --branch
+	Split     *split              `json:"split,omitempty"`    // with --split
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes"`
 	Warnings  []warningView       `json:"warnings"`
@@ -371,82 +380,4 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	case len(r.Changes) > 0 && r.Proposed == nil:
 		o.talk.Note("nothing is written: --keep-going locks the %s above", diag.Count(len(r.Changes), "change"))
 	}
-}
-
-// proposal is a branch with one commit, for a pull request.
-type proposal struct {
-	branch string
-	commit bool
-	push   string
-	body   string
-	force  bool
-}
-
-func (p *proposal) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&p.branch, "branch", "", "with --commit, put the lock and the rendered tree on a new branch `NAME`; the work tree stays as it is")
-	f.BoolVar(&p.commit, "commit", false, "with --branch, commit what moved, with a message that says why")
-	f.StringVar(&p.push, "push", "", "push the branch to `REMOTE`, a name or a URL; GIT_TOKEN holds the password for https")
-	f.StringVar(&p.body, "pr-body", "", "write the text for the pull request to `FILE`")
-	f.BoolVar(&p.force, "force", false, "with --branch, replace an existing branch")
-}
-
-// check refuses flags that do not belong together.
-func (p *proposal) check(cmd *cobra.Command) error {
-	switch {
-	case p.commit != (p.branch != ""):
-		return usagef(cmd, "--branch NAME and --commit go together")
-	case p.branch == "" && (p.push != "" || p.body != "" || p.force):
-		return usagef(cmd, "--push, --pr-body and --force need --branch NAME --commit")
-	default:
-		return nil
-	}
-}
-
-// proposed is what one run committed.
-type proposed struct {
-	Branch string `json:"branch"`
-	Commit string `json:"commit"`
-	Pushed string `json:"pushed,omitempty"`
-}
-
-// propose commits lock, and what it renders to, on a branch of its own. It
-// returns nil where nothing moved.
-func (o *resolveOptions) propose(ctx context.Context, p *project.Project, in *project.Inputs, res *project.Resolution) (*proposed, error) {
-	if len(res.Changes) == 0 {
-		return nil, nil
-	}
-	request := o.proposal
-	made, err := propose.New(ctx, p, res.Lock, res.Changes)
-	if err != nil {
-		return nil, err
-	}
-	if request.body != "" {
-		text, err := made.Body(ctx, in.Lock, res.Lock, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		if _, err := filetree.WriteFile(request.body, text); err != nil {
-			return nil, err
-		}
-	}
-	out := &proposed{Branch: request.branch}
-	if out.Commit, err = made.Commit(ctx, out.Branch, request.force); err != nil {
-		return nil, err
-	}
-	o.talk.Note("committed %.12s to branch %s", out.Commit, out.Branch)
-	if request.push == "" {
-		return out, nil
-	}
-	moved, err := made.Push(ctx, request.push, out.Branch, o.env["GIT_TOKEN"], request.force)
-	if err != nil {
-		return nil, err
-	}
-	out.Pushed = diag.Redact(request.push)
-	if moved {
-		o.talk.Note("pushed %s", out.Branch)
-	} else {
-		o.talk.Note("%s holds this commit of %s already", out.Pushed, out.Branch)
-	}
-	return out, nil
 }

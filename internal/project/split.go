@@ -1,0 +1,74 @@
+package project
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+// Upgrade is a part of what is to move that can be made by itself.
+type Upgrade struct {
+	*Resolution
+	Operators []string // namespace/package of those that were to move: see resolve.Part
+	Bonds     []resolve.Bond
+}
+
+// Split returns what is to move in parts, each with a lock of its own over the one
+// that there is, and what a person should know of all. A lock that does not answer
+// the declarations is refused, as Check does: whatever is missing would be in
+// every part.
+func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) {
+	if _, err := in.Check(ctx, false); err != nil {
+		return nil, nil, err
+	}
+	all, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
+	var conflicts resolve.Conflicts
+	if err != nil {
+		if errors.As(err, &conflicts) {
+			err = in.blame(err)
+		}
+		return nil, nil, err
+	}
+	parts, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []Upgrade
+	for _, p := range parts {
+		res, err := in.resolution(ctx, p.Result)
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds})
+	}
+	return out, diag.SortWarnings(append(all.Warnings, in.heldBack(all.Warnings)...)), nil
+}
+
+// CSVs returns what the bundles of some operators of a lock say of themselves, by
+// namespace/package. What cannot be read is left out: rendering says why.
+func (p *Project) CSVs(ctx context.Context, lock *lockfile.File, operators []string) (map[string]*bundle.CSV, error) {
+	part, err := chosen(lock, operators)
+	if err != nil || len(operators) == 0 {
+		return nil, err
+	}
+	c, err := p.contents(lock)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	out := map[string]*bundle.CSV{}
+	for _, pin := range part.Pins {
+		fsys, err := c.Open(ctx, pin)
+		if err != nil {
+			continue
+		}
+		if b, err := bundle.Load(fsys); err == nil {
+			out[pin.Key()] = b.CSV
+		}
+	}
+	return out, nil
+}

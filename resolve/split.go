@@ -1,0 +1,232 @@
+package resolve
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
+)
+
+// Part is an upgrade that can be made by itself.
+type Part struct {
+	Operators []string // namespace/package of those that were to move and do, sorted; those that are declared come first
+	Result    *Result
+	Bonds     []Bond // why others move with them
+}
+
+// Bond says that an operator does not move without another.
+type Bond struct {
+	Operator string `json:"operator"`
+	With     string `json:"with"`
+	Why      string `json:"why,omitempty"` // what keeps it without the other; empty where that is not known
+}
+
+// Split returns the upgrade that opt asks for in the smallest parts that can each
+// be made by itself from prev: an operator alone, or those that do not move
+// without one another. Parts are in the order of their first operators. No operator
+// moves in two of them, but where only one of the two can be made. The error is
+// that of Resolve where not even prev has an answer.
+func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) ([]Part, error) {
+	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, apart: map[[2]*piece]bool{}}
+	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
+	targets, err := settle(x, decl, opt, func(w *world) ([]Target, error) { return w.movable(prev), nil })
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		p, err := s.try(t)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			s.pieces = append(s.pieces, p)
+		}
+	}
+	for {
+		a, b := s.overlap()
+		if a == nil {
+			break
+		}
+		if err := s.join(a, b); err != nil {
+			return nil, err
+		}
+	}
+	return s.parts()
+}
+
+// movable returns what is to move and has somewhere to go, in order.
+func (w *world) movable(prev *lockfile.File) []Target {
+	var out []Target
+	for _, s := range w.stateBefore(prev).wants {
+		if s.current == nil || s.current.pin == nil {
+			continue
+		}
+		if how, _ := w.manner(s); how != moveIt {
+			continue
+		}
+		t := Target{Namespace: s.ns, Package: s.pkg}
+		if named := w.named(s); named != nil {
+			t = *named
+		}
+		leads := slices.ContainsFunc(w.options(s).of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle })
+		if leads && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b Target) int { return strings.Compare(a.key(), b.key()) })
+	return out
+}
+
+func (t Target) key() string { return t.Namespace + "/" + t.Package }
+
+// splitter makes parts.
+type splitter struct {
+	x      *catalog.Index
+	decl   *subscription.Set
+	prev   *lockfile.File
+	opt    Options
+	pieces []*piece
+	apart  map[[2]*piece]bool // these two exclude each other
+}
+
+// piece is a part in the making.
+type piece struct {
+	targets []Target
+	res     *Result
+	alone   map[string]map[string]Move // by operator: what moves where it alone is to
+}
+
+// try resolves for targets. It returns nil where not all of them move.
+func (s *splitter) try(targets ...Target) (*piece, error) {
+	opt := s.opt
+	opt.Named = targets
+	res, err := Resolve(s.x, s.decl, s.prev, opt)
+	if err != nil {
+		return nil, err
+	}
+	if len(res.Conflicts) > 0 {
+		opt.Named = nil
+		if plain, err := Resolve(s.x, s.decl, s.prev, opt); err != nil || len(plain.Conflicts) > 0 {
+			return nil, cmp.Or(err, error(Conflicts(plain.Conflicts)))
+		}
+		return nil, nil
+	}
+	p := &piece{targets: targets, res: res, alone: map[string]map[string]Move{}}
+	for _, t := range targets {
+		if _, moves := p.moves()[t.key()]; !moves {
+			return nil, nil
+		}
+	}
+	if len(targets) == 1 {
+		p.alone[targets[0].key()] = p.moves()
+	}
+	return p, nil
+}
+
+// moves returns what moves, by namespace/package.
+func (p *piece) moves() map[string]Move {
+	out := map[string]Move{}
+	for _, m := range p.res.Moves {
+		out[m.Namespace+"/"+m.Package] = m
+	}
+	return out
+}
+
+// overlap returns two pieces that move the same operator, nil where there are
+// none left.
+func (s *splitter) overlap() (a, b *piece) {
+	at := map[string][]*piece{}
+	for _, p := range s.pieces {
+		for _, key := range slices.Sorted(maps.Keys(p.moves())) {
+			for _, other := range at[key] {
+				if !s.apart[[2]*piece{other, p}] {
+					return other, p
+				}
+			}
+			at[key] = append(at[key], p)
+		}
+	}
+	return nil, nil
+}
+
+// join puts one piece in the place of two, or notes that they exclude each other.
+func (s *splitter) join(a, b *piece) error {
+	both, err := s.try(slices.Concat(a.targets, b.targets)...)
+	if err != nil {
+		return err
+	}
+	if both == nil {
+		s.apart[[2]*piece{a, b}] = true
+		return nil
+	}
+	maps.Copy(both.alone, a.alone)
+	maps.Copy(both.alone, b.alone)
+	s.pieces[slices.Index(s.pieces, a)] = both
+	s.pieces = slices.DeleteFunc(s.pieces, func(p *piece) bool { return p == b })
+	return nil
+}
+
+// parts returns the pieces, told.
+func (s *splitter) parts() ([]Part, error) {
+	declared := map[string]bool{}
+	for _, d := range s.decl.Subscriptions {
+		declared[d.Namespace+"/"+d.Package] = true
+	}
+	var out []Part
+	for _, p := range s.pieces {
+		part := Part{Result: p.res}
+		for _, t := range p.targets {
+			part.Operators = append(part.Operators, t.key())
+		}
+		slices.SortFunc(part.Operators, func(a, b string) int {
+			return cmp.Or(compareBool(!declared[a], !declared[b]), strings.Compare(a, b))
+		})
+		for _, key := range part.Operators {
+			bonds, err := s.bonds(p, key)
+			if err != nil {
+				return nil, err
+			}
+			part.Bonds = append(part.Bonds, bonds...)
+		}
+		out = append(out, part)
+	}
+	slices.SortStableFunc(out, func(a, b Part) int { return strings.Compare(a.Operators[0], b.Operators[0]) })
+	return out, nil
+}
+
+// bonds returns why an operator does not move alone: what moves with it is tried
+// as held, and what keeps the operator then is the reason.
+func (s *splitter) bonds(p *piece, key string) ([]Bond, error) {
+	var out []Bond
+	moves := p.alone[key]
+	for _, with := range slices.Sorted(maps.Keys(moves)) {
+		m := moves[with]
+		if with == key {
+			continue
+		}
+		b := Bond{Operator: key, With: with}
+		if m.From == "" || m.To == "" {
+			b.Why = m.Why
+			out = append(out, b)
+			continue
+		}
+		opt := s.opt
+		opt.Named = []Target{p.targets[slices.IndexFunc(p.targets, func(t Target) bool { return t.key() == key })]}
+		opt.Held = append(slices.Clone(opt.Held), Hold{Namespace: m.Namespace, Package: m.Package, Reason: "left where it is"})
+		res, err := Resolve(s.x, s.decl, s.prev, opt)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range res.Warnings {
+			if w.Code == "held" && strings.Contains(w.Msg, key) {
+				b.Why = w.Msg
+			}
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}

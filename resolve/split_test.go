@@ -1,0 +1,196 @@
+package resolve_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// TestPartsHoldAlone splits the upgrade of a random universe: the lock of every
+// part is sound and answers the declarations, what was to move in it does, and no
+// operator moves in two parts that could be one. Whichever part is taken, the next
+// split offers what is left, until nothing is.
+func TestPartsHoldAlone(t *testing.T) {
+	several, together, left := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawOutdated(t)
+		opt := resolve.Options{KeepGoing: true, AllowOverlap: rapid.Bool().Draw(t, "overlap")}
+		x := u.index(t)
+		first := mustResolve(t, x, &u.decl, nil, opt)
+		if len(first.Conflicts) > 0 {
+			return
+		}
+		plain := opt
+		opt.Upgrade = true
+		lock := first.Lock
+		for round := 0; ; round++ {
+			if round > 100 {
+				t.Fatal("there is no end to the parts")
+			}
+			parts, err := resolve.Split(x, &u.decl, lock, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(parts) == 0 {
+				if all := mustResolve(t, x, &u.decl, lock, opt); len(all.Moves) > 0 {
+					t.Fatalf("no parts, and an upgrade moves %v", all.Moves)
+				}
+				return
+			}
+			for _, p := range parts {
+				if err := check(x, &u.decl, p.Result.Lock, plain); err != nil {
+					t.Fatalf("%v: %v", p.Operators, err)
+				}
+				for _, ns := range []string{"ops", "team"} {
+					if fault := unsound(asked(p.Result.Lock.Pins), &u.decl, ns); fault != "" {
+						t.Fatalf("%v: %s", p.Operators, fault)
+					}
+				}
+				for _, key := range p.Operators {
+					if !slices.Contains(moved(p), key) {
+						t.Fatalf("%v: %s does not move", p.Operators, key)
+					}
+				}
+				if len(p.Operators) > 1 {
+					together++
+				}
+			}
+			for _, m := range mustResolve(t, x, &u.decl, lock, opt).Moves {
+				if m.From != "" && !slices.ContainsFunc(parts, func(p resolve.Part) bool { return slices.Contains(moved(p), m.Namespace+"/"+m.Package) }) {
+					t.Fatalf("%v moves in an upgrade, and in no part", m)
+				}
+			}
+			if len(parts) > 1 {
+				several++
+			}
+			if round > 0 {
+				left++
+			}
+			lock = rapid.SampledFrom(parts).Draw(t, "merged").Result.Lock
+		}
+	})
+	if several == 0 || together == 0 || left == 0 {
+		t.Errorf("%d splits have several parts, %d parts several operators, %d parts were left: the test shows nothing", several, together, left)
+	}
+}
+
+// drawOutdated draws packages that are installed at their first versions, which
+// need nothing. Later ones need certain versions of others, declared or not.
+func drawOutdated(t *rapid.T) universe {
+	u := universe{decl: subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}}}}
+	cat := catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "cat0"}, Source: "dir:cat0", Digest: catalog.DigestOf(nil)}
+	names := []string{"a", "b", "c", "d", "e", "f"}[:rapid.IntRange(2, 6).Draw(t, "packages")]
+	for i, name := range names {
+		p := catalog.PackageData{Name: name, DefaultChannel: "stable"}
+		n := rapid.IntRange(1, 4).Draw(t, "versions")
+		bundle := func(v int) string { return fmt.Sprintf("%s.v%d.0.0", name, v) }
+		for v := 1; v <= n; v++ {
+			b := catalog.BundleData{Name: bundle(v), Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(bundle(v))).Hex()}
+			b.Properties = append(b.Properties, property("olm.package", map[string]string{"packageName": name, "version": fmt.Sprintf("%d.0.0", v)}))
+			if v > 1 && rapid.IntRange(0, 2).Draw(t, "needs") == 0 {
+				b.Properties = append(b.Properties, property("olm.package.required", map[string]string{
+					"packageName":  rapid.SampledFrom(names).Draw(t, "needed"),
+					"versionRange": fmt.Sprintf("%s%d.0.0", rapid.SampledFrom([]string{"<", ">=", ">=", ""}).Draw(t, "op"), rapid.IntRange(1, 3).Draw(t, "version")),
+				}))
+			}
+			p.Bundles = append(p.Bundles, b)
+		}
+		p.Channels = []catalog.ChannelData{drawChannel(t, "stable", 1, n, bundle)}
+		cat.Packages = append(cat.Packages, p)
+		if i > 0 && rapid.IntRange(0, 3).Draw(t, "left out") == 0 {
+			continue
+		}
+		u.decl.Subscriptions = append(u.decl.Subscriptions, subscription.Subscription{
+			Dialect: subscription.V0, Name: name, Namespace: "ops", Package: name, Channels: []string{"stable"}, StartingCSV: bundle(1),
+			Approval: subscription.Automatic, Policy: subscription.CatalogProvided, Catalog: &cat.ID,
+		})
+	}
+	u.cats = []catalog.Content{cat}
+	return u
+}
+
+// moved returns the operators that move in a part.
+func moved(p resolve.Part) []string {
+	var out []string
+	for _, m := range p.Result.Moves {
+		out = append(out, m.Namespace+"/"+m.Package)
+	}
+	return out
+}
+
+// TestPartsSayWhy splits the upgrade of an application that wants the next version
+// of a database, and of another operator.
+func TestPartsSayWhy(t *testing.T) {
+	bundle := func(name, version string, more ...catalog.Property) catalog.BundleData {
+		b := catalog.BundleData{Name: name + ".v" + version, Image: "quay.io/example/" + name + "@sha256:" + catalog.DigestOf([]byte(name+version)).Hex(), Properties: more}
+		b.Properties = append(b.Properties, property("olm.package", map[string]string{"packageName": name, "version": version}))
+		return b
+	}
+	pkg := func(name string, old, next catalog.BundleData) catalog.PackageData {
+		return catalog.PackageData{Name: name, DefaultChannel: "stable", Bundles: []catalog.BundleData{old, next}, Channels: []catalog.ChannelData{
+			{Name: "stable", Entries: []catalog.EntryData{{Name: old.Name}, {Name: next.Name, Replaces: old.Name}}},
+		}}
+	}
+	needs := func(r string) catalog.Property {
+		return property("olm.package.required", map[string]string{"packageName": "db", "versionRange": r})
+	}
+	cat, err := catalog.New(catalog.Content{ID: catalog.ID{Namespace: "olm", Name: "c"}, Source: "dir:c", Digest: catalog.DigestOf(nil), Packages: []catalog.PackageData{
+		pkg("app", bundle("app", "1.0.0"), bundle("app", "2.0.0", needs(">=2.0.0"))),
+		pkg("db", bundle("db", "1.0.0"), bundle("db", "2.0.0")),
+		pkg("other", bundle("other", "1.0.0"), bundle("other", "2.0.0")),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := catalog.NewIndex(cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decl := subscription.Set{OperatorGroups: []subscription.OperatorGroup{{Namespace: "ops", Name: "og"}}}
+	for _, name := range []string{"app", "db", "other"} {
+		decl.Subscriptions = append(decl.Subscriptions, subscription.Subscription{
+			Dialect: subscription.V0, Name: name, Namespace: "ops", Package: name, Channels: []string{"stable"}, Approval: subscription.Automatic,
+			Policy: subscription.CatalogProvided, Catalog: &catalog.ID{Namespace: "olm", Name: "c"}, StartingCSV: name + ".v1.0.0",
+		})
+	}
+	first, err := resolve.Resolve(x, &decl, nil, resolve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	split := func(lock *lockfile.File, opt resolve.Options) [][]string {
+		parts, err := resolve.Split(x, &decl, lock, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out [][]string
+		for _, p := range parts {
+			out = append(out, p.Operators)
+			for _, b := range p.Bonds {
+				if b.Operator != "ops/app" || b.With != "ops/db" || !strings.Contains(b.Why, "app.v2.0.0") || !strings.Contains(b.Why, ">=2.0.0") {
+					t.Errorf("bond %+v", b)
+				}
+				t.Logf("%+v", b)
+			}
+		}
+		return out
+	}
+	if d := cmp.Diff([][]string{{"ops/app", "ops/db"}, {"ops/other"}}, split(first.Lock, resolve.Options{Upgrade: true})); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([][]string{{"ops/db"}}, split(first.Lock, resolve.Options{Named: []resolve.Target{{Namespace: "ops", Package: "db"}}})); d != "" {
+		t.Error(d)
+	}
+	decl.Subscriptions[1].Hold = "not now"
+	if d := cmp.Diff([][]string{{"ops/other"}}, split(first.Lock, resolve.Options{Upgrade: true})); d != "" {
+		t.Error(d)
+	}
+}
