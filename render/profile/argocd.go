@@ -117,12 +117,21 @@ func (argoCD) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
 		o["spec"] = applicationSpec(t, part, c.Name, c.argoDestination())
 		out = append(out, o)
 	}
-	own := map[string][]kobj.Object{"": out}
-	if !t.HealthChecks {
-		return own, nil
+	beside := map[string][]byte{path.Join(t.GitOps.Name, "README.md"): []byte(ofEnvironment)}
+	if t.HealthChecks {
+		beside["argocd-cm-patch.yaml"] = healthScripts(t)
 	}
-	return own, map[string][]byte{"argocd-cm-patch.yaml": healthScripts(t)}
+	return map[string][]kobj.Object{"": out}, beside
 }
+
+// ofEnvironment keeps a directory for the Applications of an environment of this
+// name, which do nothing where one of their sources is not there. Those of an
+// earlier name may be left: an ApplicationSet that deletes none gives them up
+// when it is deleted, and the garbage collector does not find all of them first.
+// They and those of the new name would forever take everything from each other.
+const ofEnvironment = "The Applications of this environment read this directory, and apply nothing of it.\n" +
+	"When the environment gets another name it goes, and Applications of the old name,\n" +
+	"where any are left, do nothing more.\n"
 
 // argoDestination returns where an Application of the cluster goes.
 func (c Cluster) argoDestination() map[string]any {
@@ -191,15 +200,17 @@ func applicationSpec(t Tree, part, cluster string, destination map[string]any) m
 	policy.Retry = cmp.Or(policy.Retry, &Retry{Limit: 5, Backoff: Backoff{Duration: "15s", Factor: 2, MaxDuration: "3m"}})
 	policy.SyncOptions = slices.Concat([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions)
 	spec := map[string]any{"project": g.Project, "destination": destination, "syncPolicy": fields(&policy)}
+	environment := source(string(ArgoCD), g.Name)
+	environment["directory"] = map[string]any{"exclude": "*"}
 	var ignored []any
 	if part == reporterDir {
-		spec["source"] = source("clusters", cluster, reporterDir)
+		spec["sources"] = []any{source("clusters", cluster, reporterDir), environment}
 	} else {
 		crds := source(t.crdsDir(cluster))
 		if !t.OwnCRDs {
 			crds["directory"] = map[string]any{"recurse": true}
 		}
-		spec["sources"] = []any{crds, source("clusters", cluster)}
+		spec["sources"] = []any{crds, source("clusters", cluster), environment}
 		ignored = ignoredDifferences(t)
 	}
 	for i := range g.IgnoreDifferences {

@@ -168,6 +168,42 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 	return out
 }
 
+// TestRenamed wants every Application to need something that goes when its
+// environment gets another name: one that is left then does nothing more, where
+// it would take back what the new ones took over.
+func TestRenamed(t *testing.T) {
+	p, err := profile.Of(profile.ArgoCD)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, clusters := range [][]profile.Cluster{{{Name: "a"}}, {{Name: "a"}, {Name: "b", Server: "https://b"}}} {
+		tree := given()
+		tree.Clusters = clusters
+		own, _ := p.Apply(tree)
+		tree.GitOps.Name = "renamed"
+		_, beside := p.Apply(tree)
+		for _, o := range own[""] {
+			app := o
+			if o.Kind() == "ApplicationSet" {
+				app = kobj.Map(o, "spec", "template")
+			}
+			there := 0
+			for _, source := range kobj.Items(app, "spec", "sources") {
+				dir, ours := strings.CutPrefix(kobj.Text(source, "path"), "rendered/argocd/")
+				if _, kept := beside[dir+"/README.md"]; !ours || kept {
+					there++
+				}
+			}
+			if all := len(kobj.Items(app, "spec", "sources")); there != all-1 {
+				t.Errorf("%s: %d of %d sources are there under another name", o.Key(), there, all)
+			}
+		}
+		if _, there := beside["renamed/README.md"]; !there || len(own[""]) != 2 {
+			t.Errorf("%d objects; beside them lies %v", len(own[""]), beside)
+		}
+	}
+}
+
 // TestDestinations wants each Application to go where its cluster is.
 func TestDestinations(t *testing.T) {
 	tree := given()

@@ -43,7 +43,7 @@ type Profile interface {
 
 	// Apply returns the objects that make the tool apply the tree, by the
 	// directory that they are to lie in, and files that lie beside them and that
-	// nothing applies, by name. There are no Faults.
+	// nothing applies, by path. There are no Faults.
 	Apply(t Tree) (own map[string][]kobj.Object, beside map[string][]byte)
 }
 

@@ -235,7 +235,7 @@ func directory(t *testing.T, dir string) []byte {
 	t.Helper()
 	var all bytes.Buffer
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}
 		text, err := os.ReadFile(filepath.Join(dir, path))
