@@ -58,12 +58,13 @@ func compareDeletions(c *comparison) {
 }
 
 // fate says what becomes in the cluster of an object that leaves the tree, and of
-// what goes with it, by what the object tells the tool that applies it.
+// what goes with it, by what the object tells the tool that applies it. Argo CD
+// does not track definitions, so that it never prunes one.
 func fate(o *Object, along string) string {
 	switch {
 	case !o.protected():
 		return "it is deleted, " + along
-	case strings.Contains(kobj.Text(o.Content, "metadata", "annotations", "argocd.argoproj.io/sync-options"), "Prune=confirm"):
+	case !kobj.IsCRD(o.Content) && strings.Contains(kobj.Text(o.Content, "metadata", "annotations", "argocd.argoproj.io/sync-options"), "Prune=confirm"):
 		return "Argo CD deletes it once somebody confirms, " + along
 	}
 	return "it is protected and stays; whoever deletes it deletes it " + along

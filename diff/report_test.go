@@ -229,6 +229,22 @@ func TestRemovalPlan(t *testing.T) {
 	}
 }
 
+// TestDefinitionStays does not have Argo CD prune a definition, which it never
+// does, whatever the definition says of it.
+func TestDefinitionStays(t *testing.T) {
+	crd := parsed(t, "gone/demo", "a.yaml", `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com, annotations: {argocd.argoproj.io/sync-options: "Prune=confirm,PruneLast=true"}}
+spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true}]}
+`)
+	r := compare(t, State{Objects: crd}, State{})
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.crd-removed" })
+	if i < 0 || !strings.Contains(r.Findings[i].Message, "leaves the tree: it is protected and stays; whoever deletes it") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 // TestWhatGoes holds what is said of an object that leaves the tree against the
 // plan: what stays in one is not deleted in the other.
 func TestWhatGoes(t *testing.T) {
