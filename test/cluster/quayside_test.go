@@ -127,10 +127,10 @@ func (q quayside) must(t *testing.T, args ...string) string {
 }
 
 // rendered returns everything that the lock renders to, in the order in which
-// it is to be applied.
-func (q quayside) rendered(t *testing.T) []*unstructured.Unstructured {
+// it is to be applied. Of several clusters a flag names one.
+func (q quayside) rendered(t *testing.T, flags ...string) []*unstructured.Unstructured {
 	t.Helper()
-	list, err := harness.Objects([]byte(q.must(t, "render", "--offline", "--stdout")))
+	list, err := harness.Objects([]byte(q.must(t, append([]string{"render", "--offline", "--stdout"}, flags...)...)))
 	if err != nil {
 		t.Fatal(err)
 	}

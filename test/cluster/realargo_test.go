@@ -144,10 +144,10 @@ func revision(app *unstructured.Unstructured) string {
 }
 
 // settled reports whether an Application has nothing to do and everything in it
-// is healthy.
+// is healthy. One that found everything as it should be has never done anything.
 func settled(app *unstructured.Unstructured) bool {
 	sync, _, _ := unstructured.NestedString(app.Object, "status", "sync", "status")
 	health, _, _ := unstructured.NestedString(app.Object, "status", "health", "status")
-	phase, _, _ := unstructured.NestedString(app.Object, "status", "operationState", "phase")
-	return sync == "Synced" && health == "Healthy" && phase == "Succeeded"
+	phase, acted, _ := unstructured.NestedString(app.Object, "status", "operationState", "phase")
+	return sync == "Synced" && health == "Healthy" && (!acted || phase == "Succeeded")
 }

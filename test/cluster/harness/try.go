@@ -50,14 +50,24 @@ func (a *Applier) TryUpdate(ctx context.Context, o *unstructured.Unstructured) e
 // SetStatus gives the object that the server holds this status, as the program
 // would whose affair it is.
 func (a *Applier) SetStatus(ctx context.Context, o *unstructured.Unstructured, status map[string]any) error {
+	return a.merge(ctx, o, map[string]any{"status": status}, "status")
+}
+
+// Merge gives the object that the server holds these fields, and leaves its
+// others as they are.
+func (a *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, fields map[string]any) error {
+	return a.merge(ctx, o, fields)
+}
+
+func (a *Applier) merge(ctx context.Context, o *unstructured.Unstructured, fields map[string]any, subresources ...string) error {
 	mapping, err := a.mapping(ctx, o.GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(map[string]any{"status": status})
+	text, err := json.Marshal(fields)
 	if err != nil {
 		return err
 	}
-	_, err = a.scoped(mapping, o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, text, metav1.PatchOptions{FieldManager: a.manager}, "status")
+	_, err = a.scoped(mapping, o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, text, metav1.PatchOptions{FieldManager: a.manager}, subresources...)
 	return err
 }
