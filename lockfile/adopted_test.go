@@ -15,7 +15,7 @@ func TestAdopted(t *testing.T) {
 	f.Pins[1].Adopted = &lockfile.Adopted{
 		Condition:    "etcdoperator.v0.9.4",
 		Certificates: []string{"Zm9v", "YmFy", "Zm9v"},
-		Annotations:  []lockfile.Annotation{{Deployment: "b", Name: "olmcahash", Value: "2"}, {Deployment: "a", Name: "note", Value: ""}},
+		Annotations:  []lockfile.Annotation{{Deployment: "b", Name: "olmcahash", Value: "2"}, {Deployment: "a", Name: "note", Absent: true}},
 	}
 	text := string(lockfile.Format(f))
 	const want = `  adopted:
@@ -24,7 +24,7 @@ func TestAdopted(t *testing.T) {
     - YmFy
     - Zm9v
     annotations:
-    - {deployment: a, name: note, value: ""}
+    - {deployment: a, name: note, value: "", absent: true}
     - {deployment: b, name: olmcahash, value: "2"}
   checksum:`
 	if !strings.Contains(text, want) {

@@ -83,7 +83,7 @@ func field(of reflect.Value, f reflect.StructField, indent string) []byte {
 			fmt.Fprintf(&b, "%s- %s\n", indent, yamlnode.Quote(s))
 		}
 	default:
-		switch v.Kind() { //nolint:exhaustive // the rest is a word, or a catalog's identity
+		switch v.Kind() {
 		case reflect.Pointer:
 			b.WriteByte('\n')
 			b.Write(fields(v.Elem(), indent+"  "))
@@ -94,15 +94,15 @@ func field(of reflect.Value, f reflect.StructField, indent string) []byte {
 				members(&b, v.Index(i))
 				b.WriteString("}\n")
 			}
-		default:
+		default: // a word, or a catalog's identity
 			fmt.Fprintf(&b, " %s\n", yamlnode.Quote(fmt.Sprint(value)))
 		}
 	}
 	return b.Bytes()
 }
 
-// members writes the fields of an item on one line, without strings that are
-// empty and need not be there.
+// members writes the fields of an item on one line, without what is empty
+// and need not be there.
 func members(b *bytes.Buffer, item reflect.Value) {
 	sep := ""
 	for _, f := range yamlnode.Fields(item.Type()) {
@@ -112,9 +112,12 @@ func members(b *bytes.Buffer, item reflect.Value) {
 			continue
 		}
 		fmt.Fprintf(b, "%s%s: ", sep, f.Name)
-		if isJSON {
+		switch {
+		case isJSON:
 			must(yamlnode.FlowJSON(b, raw))
-		} else {
+		case value.Kind() == reflect.Bool:
+			b.WriteString("true")
+		default:
 			b.WriteString(yamlnode.Quote(value.String()))
 		}
 		sep = ", "

@@ -92,11 +92,12 @@ type Adopted struct {
 	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not tell."`
 }
 
-// Annotation is one that the pods of a Deployment have.
+// Annotation is one that the pods of a Deployment have, or have not.
 type Annotation struct {
 	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`
 	Value      string `json:"value" form:"required" doc:"Value of the annotation."`
+	Absent     bool   `json:"absent" doc:"Whether the pods do not have it, though the bundle tells it."`
 }
 
 // HeldBack is what keeps a pin from its next hop, or from the head of its channel.

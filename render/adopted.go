@@ -22,15 +22,20 @@ func (in *install) keepCertificates() error {
 	return err
 }
 
-// addRecorded puts the annotations that the lock records on the pods of a
-// Deployment.
+// addRecorded gives the pods of a Deployment the annotations that the lock
+// records, and takes from them those that it records as absent.
 func (in *install) addRecorded(deployment Object) {
 	if in.pin.Adopted == nil {
 		return
 	}
 	for _, a := range in.pin.Adopted.Annotations {
-		if a.Deployment == deployment.Name() {
-			kobj.Ensure(deployment, "spec", "template", "metadata", "annotations")[a.Name] = a.Value
+		if a.Deployment != deployment.Name() {
+			continue
+		}
+		annotations := kobj.Ensure(deployment, "spec", "template", "metadata", "annotations")
+		annotations[a.Name] = a.Value
+		if a.Absent {
+			delete(annotations, a.Name)
 		}
 	}
 }

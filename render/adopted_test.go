@@ -43,7 +43,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 func hooked() fstest.MapFS {
 	b := small("x", "1.0.0", "v1")
 	csv := string(b["manifests/csv.yaml"].Data)
-	csv = strings.Replace(csv, "metadata: {name: x.v1.0.0}", "metadata: {name: x.v1.0.0, annotations: {note: of the CSV, own: of the CSV}}", 1)
+	csv = strings.Replace(csv, "metadata: {name: x.v1.0.0}", "metadata: {name: x.v1.0.0, annotations: {note: of the CSV, own: of the CSV, gone: of the CSV}}", 1)
 	csv = strings.Replace(csv, "{type: OwnNamespace, supported: true}, {type: SingleNamespace, supported: true}, {type: MultiNamespace, supported: true}, ", "", 1)
 	from, _, _ := strings.Cut(csv, "      deployments:")
 	csv = from + `      deployments:
@@ -90,7 +90,7 @@ func TestAdopted(t *testing.T) {
 	got := renderAdopted(t, &lockfile.Adopted{
 		Condition:    "x.v1.0.0",
 		Certificates: []string{base64.StdEncoding.EncodeToString(block.Bytes)},
-		Annotations:  []lockfile.Annotation{{Deployment: "d", Name: "olmcahash", Value: "abc"}, {Deployment: "other", Name: "no", Value: "no"}},
+		Annotations:  []lockfile.Annotation{{Deployment: "d", Name: "olmcahash", Value: "abc"}, {Deployment: "other", Name: "no", Value: "no"}, {Deployment: "d", Name: "gone", Absent: true}},
 	})
 	template := kobj.Map(got["Deployment/d"], "spec", "template")
 	want := map[string]string{

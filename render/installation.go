@@ -30,6 +30,40 @@ func (r *Result) Installations(cluster string) ([]Installation, error) {
 	return r.tree.inOverlay(c)
 }
 
+// In returns the objects of the tree's base that a cluster gets, as it gets them:
+// with mirrors and its own config. What the user's overlay changes is not in it.
+func (r *Result) In(cluster string) ([]Rendered, error) {
+	c, err := r.tree.cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := parseConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	installs, err := r.tree.chosen(c)
+	if err != nil {
+		return nil, err
+	}
+	gets, err := r.tree.gets(c)
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]bool{}
+	for _, in := range installs {
+		chosen[in.name()] = true
+	}
+	var out []Rendered
+	for _, o := range r.Objects {
+		if name, of := strings.CutPrefix(path.Dir(o.Path), "operators/"); of && !chosen[name] || kobj.IsCRD(o.Object) && !gets(o.Object) {
+			continue
+		}
+		o.Object = r.tree.inCluster(cfg, o.Object)
+		out = append(out, o)
+	}
+	return out, nil
+}
+
 // cluster returns the cluster of that name.
 func (t *tree) cluster(name string) (Cluster, error) {
 	var names []string

@@ -72,6 +72,7 @@ func table() map[string]rule {
 
 		"internal/gitrepo": {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
 
+		"adopt":                    {level: 4, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 		"adopt/snapshot":           {level: 3, outside: []string{"context"}},
 		"registry/mirror":          {level: 3, outside: []string{"context"}},
 		"catalog/build":            {level: 4, outside: []string{"context"}},
@@ -104,7 +105,7 @@ func table() map[string]rule {
 
 		// The API server's own checks, wrapped so that others see plain values
 		// and few packages compile against Kubernetes.
-		"internal/admit":         {level: 0, beside: []string{"internal/kobj"}, outside: []string{"context"}},
+		"internal/admit":         {level: 0, beside: []string{"internal/imageref", "internal/kobj"}, outside: []string{"context"}},
 		"diff/internal/podlevel": {level: 0},
 
 		"internal/yamlnode/yamltest": {level: 0},

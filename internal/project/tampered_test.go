@@ -347,6 +347,32 @@ func (c tampering) judge(t *testing.T, v *resolve.Verdict, err error, lines []st
 	}
 }
 
+// TestAdoptedEndsWithItsBundle holds that what is kept of OLM's goes with the
+// bundle that OLM installed, and not before.
+func TestAdoptedEndsWithItsBundle(t *testing.T) {
+	e := env(t)
+	e.Talk = quiet{}
+	f, err := lockfile.Parse("quayside.lock", []byte(lockOf(t, e)))
+	check(t, err)
+	f.Pins[0].Adopted = &lockfile.Adopted{Condition: f.Pins[0].Bundle}
+	for _, named := range [][]resolve.Target{nil, {{Namespace: "apps", Package: "app"}}} {
+		p, err := project.Open(project.Files(copyOf(t, tamperedWith(t, map[string]string{
+			"quayside.lock": string(lockfile.Format(f)), "subscriptions/apps.yaml": strings.Replace(appDeclared, "  hold: waiting\n", "", 1),
+		})), "", "."), e)
+		check(t, err)
+		opt := p.ResolveOptions()
+		opt.Named = named
+		in, err := p.Inputs(context.Background(), opt, false)
+		check(t, err)
+		res, err := in.Resolve(context.Background())
+		check(t, errors.Join(err, res.Failed))
+		pin := res.Lock.Pins[0]
+		if moved := pin.Bundle != f.Pins[0].Bundle; moved != (named != nil) || moved != (pin.Adopted == nil) {
+			t.Errorf("from %s to %s, and %+v", f.Pins[0].Bundle, pin.Bundle, pin.Adopted)
+		}
+	}
+}
+
 // TestEveryFieldIsAccountedFor holds docs/lock.md against the lock as it is, and
 // wants each field tampered with.
 func TestEveryFieldIsAccountedFor(t *testing.T) {

@@ -31,6 +31,21 @@ type statusOptions struct {
 // loginFlags say which cluster to talk to, as kubectl's flags of these names do.
 type loginFlags struct{ kubeconfig, context string }
 
+func (l *loginFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.context, "context", "", "the `NAME` of a context in the kubeconfig (default: its current one)")
+	f.StringVar(&l.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
+}
+
+// contexts returns the contexts of the kubeconfig, as far as it can be read.
+func (l loginFlags) contexts(a *app) []string {
+	names, err := live.Contexts(l.options(a))
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
 func newStatus(a *app) *cobra.Command {
 	o := &statusOptions{app: a}
 	cmd := &cobra.Command{
@@ -82,8 +97,7 @@ func newStatus(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.login.context, "context", "", "the `NAME` of a context in the kubeconfig (default: its current one)")
-	f.StringVar(&o.login.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default: $KUBECONFIG, else ~/.kube/config)")
+	o.login.flags(cmd)
 	f.StringVar(&o.cluster, "cluster", "", "the `NAME` of a cluster in quayside.yaml, for what it gets (default: the only one)")
 	f.StringVar(&o.save, "save", "", "write what was seen to `FILE` too, for 'quayside resolve --observed'")
 	f.BoolVar(&o.custom, "custom-resources", true, "count the custom resources of the operators' kinds")
@@ -148,13 +162,7 @@ func (l loginFlags) options(a *app) live.Options {
 }
 
 // contexts offers the contexts of the kubeconfig.
-func (o *statusOptions) contexts(context.Context, string) []string {
-	names, err := live.Contexts(o.login.options(o.app))
-	if err != nil {
-		return nil
-	}
-	return names
-}
+func (o *statusOptions) contexts(context.Context, string) []string { return o.login.contexts(o.app) }
 
 // verdict is the exit code's reason.
 func (o *statusOptions) verdict(v *statusView) error {

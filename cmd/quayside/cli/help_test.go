@@ -32,7 +32,12 @@ func TestHelpExamples(t *testing.T) {
 				commitAll(t, dir)
 			}
 			env := []string{"XDG_CACHE_HOME=" + t.TempDir()}
-			if strings.Contains(cmd.Example, "quayside status") {
+			if strings.Contains(cmd.Example, "must-gather.local.4711") {
+				if err := os.MkdirAll(filepath.Join(dir, "must-gather.local.4711", "namespaces"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") {
 				env = append(env, "KUBECONFIG="+applied(t, dir))
 			}
 			server := registrytest.New(t)

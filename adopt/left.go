@@ -1,0 +1,110 @@
+package adopt
+
+import (
+	"strings"
+
+	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// leftover is a sort of object that OLM makes and no tree has.
+type leftover struct {
+	is   func(c *cluster, o *snapshot.Object) bool
+	goes Stage
+	why  string
+}
+
+// leftovers lists them; the first that an object is counts.
+func leftovers() []leftover {
+	of := func(group string, kinds ...string) func(*cluster, *snapshot.Object) bool {
+		return func(_ *cluster, o *snapshot.Object) bool {
+			for _, kind := range kinds {
+				if o.Group == group && o.Kind == kind {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	rbac := of(rbacGroup, "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+	named := func(suffix string) func(*cluster, *snapshot.Object) bool {
+		return func(_ *cluster, o *snapshot.Object) bool { return strings.HasSuffix(o.Name, suffix) }
+	}
+	both := func(a, b func(*cluster, *snapshot.Object) bool) func(*cluster, *snapshot.Object) bool {
+		return func(c *cluster, o *snapshot.Object) bool { return a(c, o) && b(c, o) }
+	}
+	owned := func(kind string) func(*cluster, *snapshot.Object) bool {
+		return func(_ *cluster, o *snapshot.Object) bool {
+			return o.Labels[labelOwner] != "" && o.Labels[labelOwnerKind] == kind && o.Labels[labelOwnerNamespace] != ""
+		}
+	}
+	ownedBy := func(kind string) func(*cluster, *snapshot.Object) bool {
+		return func(_ *cluster, o *snapshot.Object) bool {
+			for _, ref := range o.Owners {
+				if strings.EqualFold(ref.Kind, kind) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	managed := func(_ *cluster, o *snapshot.Object) bool { return o.Labels[labelManaged] == "true" || component(o) }
+	return []leftover{
+		{func(_ *cluster, o *snapshot.Object) bool {
+			return o.Group == snapshot.OLM && o.Kind == "ClusterServiceVersion" && o.Labels[labelCopiedFrom] != ""
+		}, AtDetach, "OLM's copy of the ClusterServiceVersion: deleted with Orphan after the original, for it owns the operator's rights in this namespace"},
+		{of(snapshot.OLM, "ClusterServiceVersion"), AtDetach, "what OLM installs: without its finalizer, and with Orphan"},
+		{of(snapshot.OLM, "Subscription"), AtDetach, "what OLM upgrades by: with Orphan"},
+		{of(snapshot.OLM, "InstallPlan"), AtCleanUp, "what OLM did: nothing needs it any more"},
+		{of(snapshot.OLM, "OperatorGroup"), AtCleanUp, "where OLM's operators of the namespace work: with the last of them, after OLM's webhooks, which select by its labels"},
+		{of(snapshot.OLM, "Operator"), AtCleanUp, "OLM's list of what belongs to the operator: last, for OLM makes it again while anything bears its label"},
+		{of(snapshot.OLM, "OperatorCondition"), AtCleanUp, "OLM's OperatorCondition, in whose place comes the tree's"},
+		{both(rbac, ownedBy("OperatorCondition")), AtCleanUp, "the operator's right to write its OperatorCondition: goes with that"},
+		{both(rbac, owned("OperatorGroup")), AtCleanUp, "what users may do with the APIs of the OperatorGroup: OLM deletes it with that"},
+		{both(rbac, owned("ClusterServiceVersion")), AtCleanUp, "the operator's rights under OLM's name: the tree gives them under its own"},
+		{both(of(rbacGroup, "Role", "RoleBinding"), both(named("-service-cert"), managed)), AtCleanUp, "the right to read OLM's certificate, which pods do not need to mount it"},
+		{both(of(rbacGroup, "RoleBinding"), both(named("-service-auth-reader"), managed)), AtCleanUp, "the right to read how the API server authenticates: the tree gives it where it is needed"},
+		{both(of(rbacGroup, "ClusterRole"), func(c *cluster, o *snapshot.Object) bool {
+			return ownedBy("CustomResourceDefinition")(c, o) || ownedBy("APIService")(c, o)
+		}), AtCleanUp, "what users may do with an API, under OLM's name: the tree gives it under its own"},
+		{both(of("", "Secret"), both(named("-service-cert"), managed)), Never, "the certificate that OLM issued: in use until another provider writes one, and renewed by nobody"},
+		{both(of("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), owned("ClusterServiceVersion")), AtCleanUp, "OLM's webhook, beside which stands the tree's"},
+		{isUnpacked, Never, "what OLM unpacked the bundle with: goes with its CatalogSource"},
+		{both(of("apiextensions.k8s.io", "CustomResourceDefinition"), managed), Never, "a definition that the bundle does not ship, or no longer: with it would go its custom resources"},
+		{both(managed, ownedBy("ClusterServiceVersion")), Never, "OLM installed it from the bundle, and the tree does not have it: stays without an owner, and nobody manages it"},
+	}
+}
+
+// component reports whether OLM says of an object that it belongs to an operator.
+func component(o *snapshot.Object) bool {
+	for key := range o.Labels {
+		if strings.HasPrefix(key, prefixComponent) {
+			return true
+		}
+	}
+	return false
+}
+
+func isUnpacked(c *cluster, o *snapshot.Object) bool { return c.unpacks[o.Key] }
+
+// classify returns what becomes of a live object that no tree has.
+func (c *cluster) classify(o *snapshot.Object) Object {
+	out := described(o.Key)
+	out.Class = Unknown
+	for _, l := range c.leftovers {
+		if l.is(c, o) {
+			out.Class, out.Goes, out.Why = OLMOnly, l.goes, l.why
+			break
+		}
+	}
+	return out
+}
+
+func described(key kobj.Key) Object {
+	return Object{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// Key returns what identifies the object.
+func (o Object) Key() kobj.Key {
+	return kobj.Key{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}

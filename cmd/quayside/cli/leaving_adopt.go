@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/adopt"
+	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
+)
+
+func newAdopt(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "adopt",
+		Short: "Take operators over from OLM",
+		Long: doc(`
+			Take over the operators that OLM installed in a cluster, as they run, so that
+			Git says what runs there and OLM need not.`),
+		Example: examples(`quayside adopt inspect`),
+		RunE:    group,
+	}
+	cmd.AddCommand(newAdoptInspect(a))
+	return cmd
+}
+
+type adoptInspectOptions struct {
+	*app
+	login   loginFlags
+	cluster string
+	record  bool
+	objects bool
+}
+
+func newAdoptInspect(a *app) *cobra.Command {
+	o := &adoptInspectOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "inspect [FILE | DIR | -]",
+		Short: "Report which operators can be taken over from OLM, and what becomes of every object",
+		Long: doc(`
+			Compare what OLM installed in a cluster with what the lock renders to, and report
+			for every operator whether the tree can take its place, and for every object that
+			belongs to it what becomes of it. Nothing is written to the cluster.
+
+			The cluster is a file as 'kubectl get -o json' or '-o yaml' prints it ('-' for
+			standard input), a directory of such files, a must-gather, or without an argument
+			the live cluster of the kubeconfig's current context, or of --context. The lock
+			pins what is installed there, as 'quayside import' writes it.
+
+			An operator is Adoptable (no pod restarts), AdoptableWithRestart (the workspace's
+			settings change its pods), Blocked (for the reasons given), AlreadyAdopted (OLM
+			knows nothing of it any more), or NotOLM.
+
+			An object is equal in the cluster and in the tree, changed by the tree, added by
+			the tree under a name of its own, OLM's alone (it goes when OLM is made to forget
+			the operator or when what OLM left is cleaned up, or it stays), or unknown, which
+			blocks the operator. --objects lists them, with the fields that change.
+
+			No pod restarts because the tree keeps what OLM did to the operator's pods and its
+			certificates, until the operator's next version. --record writes into quayside.lock
+			what of that the bundle does not tell; without it that is only computed. Render the
+			tree after that.
+
+			Exit codes: 0 no operator is Blocked; 1 some are; 2 an error.`),
+		Example: examples(`
+			# the current context of the kubeconfig, or another one
+			quayside adopt inspect
+			quayside adopt inspect --context prod --objects
+
+			# a must-gather; keep in the lock what the tree needs for a take-over without restarts
+			quayside adopt inspect must-gather.local.4711 --record
+			quayside render`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && (o.login.context != "" || o.login.kubeconfig != "") {
+				return usagef(cmd, "%q or a live cluster: leave out --context and --kubeconfig", args[0])
+			}
+			return o.run(cmd.Context(), args)
+		},
+	}
+	f := cmd.Flags()
+	o.login.flags(cmd)
+	f.StringVar(&o.cluster, "cluster", "", "the `NAME` of a cluster in quayside.yaml, for what it gets (default: the only one)")
+	f.BoolVar(&o.record, "record", false, "write into the lock what the tree has to keep so that no pod restarts")
+	f.BoolVar(&o.objects, "objects", false, "list every object and what becomes of it")
+	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
+	addOutput(cmd, a, nil, adopt.Report{})
+	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
+	offer(cmd, "cluster", a.overlays)
+	return cmd
+}
+
+func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	cluster, err := p.Cluster(o.cluster, "--cluster")
+	if err != nil {
+		return err
+	}
+	seen, err := o.snapshot(ctx, args, o.login, snapshot.Options{})
+	if err != nil {
+		return err
+	}
+	found, err := p.Inspect(ctx, seen, cluster)
+	if err != nil {
+		return err
+	}
+	if o.record {
+		if _, err := filetree.WriteFile(p.Path(project.LockFile), lockfile.Format(found.Lock)); err != nil {
+			return err
+		}
+	}
+	if err := o.print(found.Report, func(w io.Writer) { o.show(w, found.Report) }); err != nil {
+		return err
+	}
+	return verdictOfAdoption(found.Report)
+}
+
+// verdictOfAdoption is the exit code's reason.
+func verdictOfAdoption(rep *adopt.Report) error {
+	var names []string
+	for _, op := range rep.Operators {
+		if op.State == adopt.Blocked {
+			names = append(names, op.Namespace+"/"+op.Package)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &project.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " blocked: " + strings.Join(names, ", "))}
+}
+
+// show prints each operator with its reasons, and on request each object.
+func (o *adoptInspectOptions) show(w io.Writer, rep *adopt.Report) {
+	for _, op := range rep.Operators {
+		name := op.Namespace + "/" + op.Package
+		if op.CSV != "" {
+			name += " (" + op.CSV + ")"
+		}
+		fmt.Fprintf(w, "%s: %s; %s\n", inert.Line(name), op.State, counted(op.Counts))
+		for _, r := range op.Reasons {
+			fmt.Fprintf(w, "    %s\n", inert.Line(r.Message))
+		}
+		o.list(w, op.Objects)
+	}
+	if o.objects && len(rep.Shared) > 0 {
+		fmt.Fprint(w, "shared by several operators, or of none\n")
+		o.list(w, rep.Shared)
+	}
+	for _, u := range rep.Unread {
+		fmt.Fprintf(w, "not read: %s\n", inert.Line(u.Kind+" ("+u.APIVersion+"): "+u.Reason))
+	}
+	fmt.Fprintf(w, "%s; %s\n", diag.Count(len(rep.Operators), "operator"), counted(rep.Counts))
+}
+
+func counted(n adopt.Counts) string {
+	return fmt.Sprintf("%s: %d equal, %d changed, %d of OLM's alone, %d unknown; %d added",
+		diag.Count(n.Live, "object"), n.Equal, n.Changed, n.OLM, n.Unknown, n.Added)
+}
+
+func (o *adoptInspectOptions) list(w io.Writer, objects []adopt.Object) {
+	if !o.objects {
+		return
+	}
+	for _, x := range objects {
+		line := fmt.Sprintf("    %-8s %s", x.Class, x.Key())
+		if x.Goes != "" {
+			line += " (" + string(x.Goes) + "): " + x.Why
+		}
+		fmt.Fprintf(w, "%s\n", inert.Line(line))
+		for _, f := range x.Changes() {
+			fmt.Fprintf(w, "%s\n", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package project
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quayside/quayside/adopt"
+	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/bundle/fetch"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
+)
+
+// Inspection is what was found of a cluster that OLM runs in.
+type Inspection struct {
+	Report *adopt.Report
+	Lock   *lockfile.File // with what has to be kept of OLM's so that no pod restarts
+}
+
+// Inspect says of the operators of a cluster whether the tree can take them over
+// from OLM, as the lock would have them then; the tree need not be written.
+func (p *Project) Inspect(ctx context.Context, s *snapshot.Snapshot, cluster string) (*Inspection, error) {
+	lock, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	lock, rendered, err := p.fit(ctx, s, lock, cluster)
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.contents(lock)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	rep := adopt.Inspect(adopt.Input{Snapshot: s, Lock: lock, Rendered: rendered, Made: func(pin lockfile.Pin) ([]kobj.Object, error) {
+		return made(ctx, c, pin)
+	}})
+	return &Inspection{Report: rep, Lock: lock}, nil
+}
+
+// fit returns the lock with what has to be kept of the operators that OLM has
+// installed, and what a cluster gets of it.
+func (p *Project) fit(ctx context.Context, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
+	begun := adopt.Begin(s, lock)
+	res, err := p.Render(ctx, begun)
+	if err != nil {
+		return nil, nil, err
+	}
+	rendered, err := res.In(cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	lock, rendered = adopt.Record(s, lock, begun, rendered)
+	return lock, rendered, nil
+}
+
+// made returns the Deployments of a pin, without what the workspace says of them.
+func made(ctx context.Context, c *fetch.Contents, pin lockfile.Pin) ([]kobj.Object, error) {
+	fsys, err := c.Open(ctx, pin)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.Load(fsys)
+	if err != nil {
+		return nil, err
+	}
+	objects, _, err := render.Manifests(b, pin, render.Options{})
+	return slices.DeleteFunc(objects, func(o kobj.Object) bool { return !o.Is("apps", "Deployment") }), err
+}

@@ -1,0 +1,307 @@
+package project_test
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/quayside/quayside/adopt"
+	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// clusters returns the files of the corpus's dumps of clusters.
+func clusters(tb testing.TB) fstest.MapFS {
+	tb.Helper()
+	root := os.Getenv("QUAYSIDE_CORPUS")
+	if root == "" {
+		tb.Skip("QUAYSIDE_CORPUS is not set")
+	}
+	f, err := os.Open(filepath.Join(root, "olm-clusters.tar.zst"))
+	check(tb, err)
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	check(tb, err)
+	defer z.Close()
+	files := fstest.MapFS{}
+	for in := tar.NewReader(z); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		check(tb, err)
+		if h.Typeflag == tar.TypeReg {
+			data, err := io.ReadAll(in)
+			check(tb, err)
+			files[strings.TrimPrefix(h.Name, "./")] = &fstest.MapFile{Data: data}
+		}
+	}
+}
+
+// dumped is a cluster with a workspace that pins what is installed there.
+type dumped struct {
+	seen *snapshot.Snapshot
+	p    *project.Project
+	lock *lockfile.File
+}
+
+// dump resolves what a cluster declares, each operator at the version installed.
+func dump(t testing.TB, all fstest.MapFS, file, settings string) dumped {
+	t.Helper()
+	seen, err := snapshot.Load(all, file, "", snapshot.Options{})
+	check(t, err)
+	var declared []any
+	for _, kind := range []string{"OperatorGroup", "Subscription"} {
+		for _, o := range seen.Kind(snapshot.OLM, kind) {
+			body := o.Body()
+			if installed := kobj.Text(body, "status", "installedCSV"); kind == "Subscription" {
+				if installed == "" {
+					continue
+				}
+				body = kobj.With(body, installed, "spec", "startingCSV")
+			}
+			declared = append(declared, map[string]any(kobj.Without(body, "status")))
+		}
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": declared})
+	check(t, err)
+	files := map[string]string{
+		"subscriptions/all.yaml": string(text),
+		"quayside.yaml": `{apiVersion: quayside.dev/v1alpha1, kind: Workspace, spec: {kubernetesVersion: "1.36", catalogs: [` +
+			`{name: community, namespace: olm, source: "dir:catalog-community"}, {name: lab, namespace: olm, source: "dir:catalog-lab"}]` + settings + `}}`,
+	}
+	for name, f := range all {
+		if strings.HasPrefix(name, "catalog-") {
+			files[name] = string(f.Data)
+		}
+	}
+	e := env(t)
+	e.Talk = quiet{}
+	dir := t.TempDir()
+	for name, text := range files {
+		check(t, os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755))
+		check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	open := func() *project.Project {
+		p, err := project.Open(project.Files(os.DirFS(dir), dir, "."), e)
+		check(t, err)
+		return p
+	}
+	in, err := open().Inputs(context.Background(), open().ResolveOptions(), false)
+	check(t, err)
+	res, err := in.Resolve(context.Background())
+	check(t, err)
+	check(t, res.Failed)
+	check(t, os.WriteFile(filepath.Join(dir, project.LockFile), lockfile.Format(res.Lock), 0o644))
+	return dumped{seen: seen, p: open(), lock: res.Lock}
+}
+
+func dumps(all fs.FS) []string {
+	before, _ := fs.Glob(all, "*/before.json")
+	after, _ := fs.Glob(all, "*/after.json")
+	return append(before, after...)
+}
+
+// inspectAll inspects every dump.
+func inspectAll(t *testing.T, each func(file string, d dumped, rep *adopt.Report)) {
+	t.Helper()
+	all := clusters(t)
+	for _, file := range dumps(all) {
+		d := dump(t, all, file, ", profile: plain")
+		found, err := d.p.Inspect(context.Background(), d.seen, "default")
+		check(t, err)
+		each(file, d, found.Report)
+	}
+}
+
+// TestAdoptedPodsAreTheSame holds of every operator in the dumps that the pods of
+// its rendered Deployments are those that OLM made, field by field: so no pod
+// restarts. Two were never installed.
+func TestAdoptedPodsAreTheSame(t *testing.T) {
+	absent := []string{"ack/ack-ecs-controller", "konflux/konflux-operator-controller-manager"}
+	same := map[string]bool{}
+	inspectAll(t, func(file string, _ dumped, rep *adopt.Report) {
+		for _, op := range rep.Operators {
+			for _, o := range op.Objects {
+				name := o.Namespace + "/" + o.Name
+				switch {
+				case o.Kind != "Deployment":
+				case o.Class == adopt.Added:
+					if !slices.Contains(absent, name) {
+						t.Errorf("%s: Deployment %s is not in the cluster", file, name)
+					}
+				default:
+					same[name] = true
+					for _, f := range o.Fields {
+						if strings.HasPrefix(f.Path, "spec") {
+							t.Errorf("%s: Deployment %s: %+v", file, name, f)
+						}
+					}
+				}
+			}
+		}
+	})
+	if len(same) < 20 {
+		t.Errorf("only %d Deployments were compared", len(same))
+	}
+	t.Logf("%d Deployments are as they were", len(same))
+}
+
+// TestStates fixes what is to be done about the operators in the dumps: all but
+// three can be adopted without a restart.
+func TestStates(t *testing.T) {
+	blocked := map[string]string{
+		"ack/ack-ecs-controller":   "csv-not-succeeded",
+		"konflux/konflux-operator": "copy-as-parent",
+		"pelorus/pelorus-operator": "drives-olm",
+	}
+	states := map[adopt.State]int{}
+	inspectAll(t, func(file string, _ dumped, rep *adopt.Report) {
+		for _, op := range rep.Operators {
+			states[op.State]++
+			var codes []string
+			for _, r := range op.Reasons {
+				codes = append(codes, r.Code)
+			}
+			if got, want := strings.Join(codes, " "), blocked[op.Namespace+"/"+op.Package]; got != want || (op.State == adopt.Blocked) != (want != "") || want == "" && op.State != adopt.Adoptable {
+				t.Errorf("%s: %s/%s is %s for %q, want %q", file, op.Namespace, op.Package, op.State, got, want)
+			}
+		}
+	})
+	t.Log(states)
+}
+
+// TestEveryObjectIsAccountedFor looks at every object of the dumps that OLM marks
+// in any way, and wants each in exactly one class, and the counts to be theirs.
+func TestEveryObjectIsAccountedFor(t *testing.T) {
+	inspectAll(t, func(file string, d dumped, rep *adopt.Report) {
+		told, counted := map[kobj.Key]adopt.Class{}, adopt.Counts{}
+		lists := [][]adopt.Object{rep.Shared}
+		for _, op := range rep.Operators {
+			lists = append(lists, op.Objects)
+		}
+		for _, list := range lists {
+			for _, o := range list {
+				if was, twice := told[o.Key()]; twice {
+					t.Errorf("%s: %s is %s and %s", file, o.Key(), was, o.Class)
+				}
+				told[o.Key()] = o.Class
+				if d.seen.Get(o.Key()) != nil {
+					counted.Live++
+				}
+				switch o.Class {
+				case adopt.Added:
+					counted.Added++
+				case adopt.Equal:
+					counted.Equal++
+				case adopt.Changed:
+					counted.Changed++
+				case adopt.OLMOnly:
+					counted.OLM++
+				case adopt.Unknown:
+					t.Errorf("%s: nobody knows why %s is there", file, o.Key())
+				}
+			}
+		}
+		if counted != rep.Counts || counted.Live != counted.Equal+counted.Changed+counted.OLM {
+			t.Errorf("%s: counted %+v, told %+v", file, counted, rep.Counts)
+		}
+		for _, o := range d.seen.All() {
+			if whose := pinned(d, o); told[o.Key] == "" && whose != "" {
+				t.Errorf("%s: %s is %s's, and nothing is said of it", file, o.Key, whose)
+			}
+		}
+	})
+}
+
+// pinned returns which operator of a dump an object is marked as belonging to, as
+// far as one mark on it tells.
+func pinned(d dumped, o *snapshot.Object) string {
+	for _, p := range d.lock.Pins {
+		_, component := o.Labels["operators.coreos.com/"+p.Package+"."+p.Namespace]
+		owned := o.Labels["olm.owner"] == p.Bundle && (o.Labels["olm.owner.namespace"] == p.Namespace || o.Labels["olm.copiedFrom"] == p.Namespace)
+		for _, ref := range o.Owners {
+			owned = owned || ref.Kind == "ClusterServiceVersion" && ref.Name == p.Bundle && o.Namespace == p.Namespace
+		}
+		if component || owned {
+			return p.Key()
+		}
+	}
+	return ""
+}
+
+// TestDifferences finds what was seen of the real API server: in which fields of
+// their specs OLM's objects and those of the same name differ, where nothing is
+// kept of OLM's.
+func TestDifferences(t *testing.T) {
+	all := clusters(t)
+	var seen struct {
+		Replace [][]any `json:"replace"` // kind, field, how, count, an example
+	}
+	check(t, json.Unmarshal(all["differences.json"].Data, &seen))
+	type fact struct{ kind, path, how string }
+	want := map[fact]string{} // an example
+	index := regexp.MustCompile(`containers\[[^]]*\]`)
+	for _, r := range seen.Replace {
+		f := fact{r[0].(string), r[1].(string), r[2].(string)}
+		if strings.HasPrefix(f.path, "spec.") && !strings.Contains(f.path, ".metadata.annotations") {
+			want[f] = strings.TrimPrefix(r[4].([]any)[0].(string), "/")
+		}
+	}
+	words := map[adopt.How]string{adopt.Differs: "differs", adopt.OnlyLive: "only OLM", adopt.OnlyOurs: "only quayside", adopt.Order: "order"}
+	found, there := map[fact]bool{}, map[string]bool{}
+	for _, file := range dumps(all) {
+		d := dump(t, all, file, ", profile: plain")
+		res, err := d.p.Render(context.Background(), d.lock)
+		check(t, err)
+		rendered, err := res.In("default")
+		check(t, err)
+		rep := adopt.Inspect(adopt.Input{Snapshot: d.seen, Lock: d.lock, Rendered: rendered, Made: func(lockfile.Pin) ([]kobj.Object, error) { return nil, errors.New("not asked") }})
+		for _, list := range append([][]adopt.Object{rep.Shared}, objectsOf(rep)...) {
+			for _, o := range list {
+				there[strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")] = true
+				for _, f := range o.Fields {
+					if got := (fact{o.Kind, index.ReplaceAllString(f.Path, "containers[]"), words[f.How]}); strings.HasPrefix(f.Path, "spec.") && !strings.Contains(f.Path, ".metadata.annotations") {
+						found[got] = true
+						if want[got] == "" {
+							t.Errorf("%s: %s %s/%s: %+v was not seen", file, o.Kind, o.Namespace, o.Name, f)
+						}
+					}
+				}
+			}
+		}
+	}
+	checked := 0
+	for f, example := range want {
+		if there[example] {
+			checked++
+			if !found[f] {
+				t.Errorf("%v of %s is not found", f, example)
+			}
+		}
+	}
+	t.Logf("%d of %d facts are about objects of the dumps", checked, len(want))
+}
+
+func objectsOf(rep *adopt.Report) [][]adopt.Object {
+	var out [][]adopt.Object
+	for _, op := range rep.Operators {
+		out = append(out, op.Objects)
+	}
+	return out
+}
