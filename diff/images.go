@@ -91,7 +91,7 @@ func imagesOf(o *Object) []use {
 func (o *Object) Images() []string {
 	var out []string
 	for _, u := range imagesOf(o) {
-		out = append(out, u.Ref.String())
+		out = append(out, u.String())
 	}
 	return out
 }

@@ -334,7 +334,7 @@ func TestKustomizeRefused(t *testing.T) {
 		"remote":     {"-- d/x/kustomization.yaml --\nresources:\n- github.com/org/catalog//operators/etcd?ref=main\n", `d/x/kustomization.yaml:2:3: "github.com/org/catalog//operators/etcd?ref=main" is not among these files: what lies elsewhere is not fetched` + below},
 		"charts":     {"-- d/kustomization.yaml --\nhelmCharts: [{name: x}]\n", `d/kustomization.yaml:1:13: Helm charts are not rendered here, for that runs a program: render them into a file and list that`},
 		"outside":    {"-- d/kustomization.yaml --\nresources: [../../../etc/passwd]\n", `d/kustomization.yaml:1:13: "../../../etc/passwd" lies outside of the repository`},
-		"file above": {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "security; file"},
+		"file above": {"-- d/kustomization.yaml --\nresources: [../x.yaml]\n-- x.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n", "d/kustomization.yaml:1:13: \"../x.yaml\" leads to x.yaml, and kustomize takes files from d and below alone"},
 		"cycle":      {"-- d/a/kustomization.yaml --\nresources: [../b]\n-- d/b/kustomization.yaml --\nresources: [../a]\n", "takes itself in"},
 		"component":  {"-- d/kustomization.yaml --\nkind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n", "d/kustomization.yaml: "},
 		"deep":       {chain + "-- d/150/kustomization.yaml --\nresources: []\n", "more than 100 deep"},

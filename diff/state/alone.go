@@ -23,7 +23,8 @@ func standing(ctx context.Context, p *project.Project, lock *lockfile.File) (*Co
 		return nil, nil, err
 	}
 	s := &c.After
-	s.project, s.lock, s.out, s.below = p, lock, c.InRepo(p.Settings.Output), c.onDisk(c.files)
+	s.project, s.lock = p, lock
+	s.beside(c, c.InRepo(p.Settings.Output), c.files)
 	if err := c.manifests(c.files, s); err != nil || s.inStep() {
 		return c, s, err
 	}

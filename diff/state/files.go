@@ -68,8 +68,7 @@ func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
 	return err
 }
 
-// onDisk returns a reader of regular files. Links are not followed: what they
-// lead to is not what a reviewer sees.
+// onDisk returns a reader of regular files, which follows no symbolic link.
 func (c *Comparison) onDisk(fsys fs.FS) func(name string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		for at := name; at != "."; at = path.Dir(at) {
@@ -79,6 +78,18 @@ func (c *Comparison) onDisk(fsys fs.FS) func(name string) ([]byte, error) {
 		}
 		data, err := project.ReadFile(source.File{Shown: filepath.Join(c.root, name), FS: fsys, Name: name})
 		return c.pool.add(data), err
+	}
+}
+
+// linksOnDisk returns what knows where symbolic links lead. What leads to dir is
+// taken as it is.
+func linksOnDisk(fsys fs.FS, dir string) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		if name == dir || strings.HasPrefix(dir, name+"/") {
+			return "", false
+		}
+		target, err := fs.ReadLink(fsys, name)
+		return filepath.ToSlash(target), err == nil
 	}
 }
 
@@ -140,6 +151,18 @@ func (c *Comparison) committed(s *Side) error {
 		} else {
 			s.own = append(s.own, f)
 		}
+	}
+	dirs := map[string]bool{}
+	for name := range there {
+		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	s.link = func(name string) (string, bool) {
+		if _, file := there[name]; file || dirs[name] {
+			return "", false
+		}
+		return s.rev.Link(name)
 	}
 	s.below = func(name string) ([]byte, error) {
 		e, ok := there[name]

@@ -164,7 +164,8 @@ func beside(p *project.Project, res *render.Result) (*Comparison, *Side, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Side{project: p, out: c.InRepo(p.Settings.Output), below: c.onDisk(c.files)}
+	s := &Side{project: p}
+	s.beside(c, c.InRepo(p.Settings.Output), c.files)
 	s.rendered(res, c.pool)
 	return c, s, nil
 }

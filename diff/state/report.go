@@ -340,7 +340,7 @@ func (s *Side) unpatched() bool {
 			return []byte("resources: []\n"), nil
 		}
 		return s.below(name)
-	})
+	}, s.link)
 	for _, name := range s.project.Clusters() {
 		o, err := files.Open(path.Join(s.out, "clusters", name))
 		if err != nil && !errors.Is(err, overlay.ErrNone) || err == nil && !o.Plain {

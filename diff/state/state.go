@@ -55,13 +55,14 @@ type Side struct {
 	as, out  string                            // what stands before the paths of its files where they are shown; its tree below that
 	have     map[string][]byte                 // the files of its tree as they lie there, by path
 	below    func(name string) ([]byte, error) // any file, likewise
+	link     func(name string) (string, bool)  // where a symbolic link among them leads
 	clusters []string                          // that the tree has overlays for, sorted
 	files    *overlay.Files                    // what overlays are made of
 }
 
 // holds sets the tree of a side; read reads any file beside which it lies, too.
 func (s *Side) holds(files []diff.File, read func(name string) ([]byte, error)) {
-	s.tree, s.files, s.clusters = diff.Base(path.Join(s.as, s.out), files), overlay.New(read), nil
+	s.tree, s.files, s.clusters = diff.Base(path.Join(s.as, s.out), files), overlay.New(read, s.link), nil
 	for _, f := range files {
 		rest, inside := strings.CutPrefix(f.Path, path.Join(s.as, s.out, "clusters")+"/")
 		if name, ok := strings.CutSuffix(rest, "/generated/kustomization.yaml"); inside && ok && !strings.Contains(name, "/") {
@@ -69,6 +70,11 @@ func (s *Side) holds(files []diff.File, read func(name string) ([]byte, error)) 
 		}
 	}
 	slices.Sort(s.clusters)
+}
+
+// beside sets where the tree of a side lies, and among which files.
+func (s *Side) beside(c *Comparison, out string, files fs.FS) {
+	s.out, s.below, s.link = out, c.onDisk(files), linksOnDisk(files, out)
 }
 
 // lies sets the tree of a side to files that lie beside what below reads.
@@ -246,7 +252,7 @@ func (c *Comparison) workTree() (Side, error) {
 		return s, err
 	}
 	s.lock = c.placed(lock)
-	s.out, s.below = c.InRepo(c.project.Settings.Output), c.onDisk(c.files)
+	s.beside(c, c.InRepo(c.project.Settings.Output), c.files)
 	if err := c.manifests(c.files, &s); err != nil {
 		return s, err
 	}
@@ -299,7 +305,8 @@ func Trees(p *project.Project, before, after string) (*Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := Side{Name: name, project: p, read: true, as: path.Clean(filepath.ToSlash(name)), out: ".", below: c.onDisk(os.DirFS(name))}
+		s := Side{Name: name, project: p, read: true, as: path.Clean(filepath.ToSlash(name))}
+		s.beside(c, ".", os.DirFS(name))
 		if err := c.manifests(os.DirFS(name), &s); err != nil {
 			return nil, err
 		}
@@ -338,7 +345,8 @@ func compare(p *project.Project, from From, before, after Side) (*Comparison, er
 		return nil, err
 	}
 	for _, s := range []*Side{&before, &after} {
-		s.project, s.own, s.out, s.below = p, own, c.InRepo(p.Settings.Output), c.onDisk(c.files)
+		s.project, s.own = p, own
+		s.beside(c, c.InRepo(p.Settings.Output), c.files)
 	}
 	c.Before, c.After = before, after
 	return c, nil

@@ -142,6 +142,11 @@ func TestRead(t *testing.T) {
 	if _, err := v.Read("a/link.yaml"); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a link: %v", err)
 	}
+	for name, want := range map[string]string{"a/link.yaml": "/etc/passwd", "a/one.yaml": "", "a": "", "a/none": "", "a/link.yaml/x": ""} {
+		if target, is := v.Link(name); target != want || is != (want != "") {
+			t.Errorf("%s leads to %q, %v", name, target, is)
+		}
+	}
 	for under, names := range map[string][]string{".": {"a/one.yaml", "a/b/two.yaml"}, "a": {"one.yaml", "b/two.yaml"}} {
 		fsys := v.FS(under)
 		if err := fstest.TestFS(fsys, names...); err != nil {

@@ -116,6 +116,17 @@ func (v *Revision) Read(name string) ([]byte, error) {
 	return v.ReadEntry(Entry{Path: name, Hash: e.hash})
 }
 
+// Link returns where a symbolic link leads, by its path from the top of the
+// repository, and reports whether there is one.
+func (v *Revision) Link(name string) (target string, is bool) {
+	e, err := v.find(name)
+	if err != nil || e.mode != filemode.Symlink {
+		return "", false
+	}
+	data, err := v.ReadEntry(Entry{Path: name, Hash: e.hash})
+	return string(data), err == nil
+}
+
 // Size returns the number of bytes of a file that List returned.
 func (v *Revision) Size(e Entry) (int64, error) {
 	size, err := v.repo.objects.size(e.Hash)

@@ -10,6 +10,7 @@
 package overlay
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -44,16 +45,22 @@ const (
 // Files is where kustomizations are read from. It keeps what it has read.
 type Files struct {
 	read   func(name string) ([]byte, error)
+	link   func(name string) (target string, is bool)
+	plain  map[string]bool // what is known to be no link
 	nodes  map[string]*Overlay
 	depth  int // of what is being opened
 	remote *regexp.Regexp
 }
 
-// New returns files that are read by their paths, slash-separated and without
-// "..". The error of read is fs.ErrNotExist where there is none.
-func New(read func(name string) ([]byte, error)) *Files {
+// New returns files that are read by their paths, slash-separated, without ".."
+// and without symbolic links, of which link returns where they lead. The error of
+// read is fs.ErrNotExist where there is none. With a nil link there are no links.
+func New(read func(name string) ([]byte, error), link func(name string) (target string, is bool)) *Files {
+	if link == nil {
+		link = func(string) (string, bool) { return "", false }
+	}
 	return &Files{
-		read: read, nodes: map[string]*Overlay{},
+		read: read, link: link, plain: map[string]bool{}, nodes: map[string]*Overlay{},
 		// What kustomize takes for the address of a file or a repository.
 		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
 	}
@@ -69,6 +76,7 @@ type Overlay struct {
 	k      types.Kustomization
 	lists  bool              // it lists resources, and does nothing else
 	own    map[string][]byte // File and the files that it refers to, by path
+	links  map[string]string // where what it refers to leads, by path
 	list   []string          // the paths among resources that are files, in order
 	below  []*Overlay        // the directories that it refers to
 	fields diag.Fields
@@ -85,6 +93,10 @@ var errDeep = fmt.Errorf("kustomizations build on each other more than %d deep",
 // what is wrong: a reference to what is not there, or not in these files, or that
 // would run a program.
 func (f *Files) Open(dir string) (*Overlay, error) {
+	dir, err := f.real(dir)
+	if err != nil {
+		return nil, err
+	}
 	if o, known := f.nodes[dir]; known {
 		if o == nil {
 			return nil, fmt.Errorf("%s takes itself in", dir)
@@ -107,7 +119,7 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 }
 
 func (f *Files) open(dir string) (*Overlay, error) {
-	o := &Overlay{Dir: dir, own: map[string][]byte{}}
+	o := &Overlay{Dir: dir, own: map[string][]byte{}, links: map[string]string{}}
 	data, err := f.kustomization(o)
 	if err != nil {
 		return nil, err
@@ -145,11 +157,13 @@ func (f *Files) open(dir string) (*Overlay, error) {
 func (o *Overlay) digest() {
 	sum := sha256.New()
 	note := func(name string, digest [32]byte) {
-		rel, _ := filepath.Rel(o.Dir, name) // both are clean and relative
-		fmt.Fprintf(sum, "%q %x\n", filepath.ToSlash(rel), digest)
+		fmt.Fprintf(sum, "%q %x\n", relative(o.Dir, name), digest)
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.own)) {
 		note(name, sha256.Sum256(o.own[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.links)) {
+		note(name, sha256.Sum256([]byte(relative(o.Dir, o.links[name]))))
 	}
 	for _, sub := range o.below {
 		note(sub.Dir, sub.Digest)
@@ -157,10 +171,20 @@ func (o *Overlay) digest() {
 	sum.Sum(o.Digest[:0])
 }
 
+// relative returns a path as seen from a directory; both are clean and relative.
+func relative(dir, name string) string {
+	rel, _ := filepath.Rel(dir, name)
+	return filepath.ToSlash(rel)
+}
+
 // kustomization reads the file of a directory that says what is to be built.
 func (f *Files) kustomization(o *Overlay) ([]byte, error) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		data, err := f.read(path.Join(o.Dir, name))
+		at, err := f.from(o, name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := f.read(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
@@ -169,7 +193,7 @@ func (f *Files) kustomization(o *Overlay) ([]byte, error) {
 		case o.File != "":
 			return nil, fmt.Errorf("%s holds both %s and %s", o.Dir, path.Base(o.File), name)
 		}
-		o.File = path.Join(o.Dir, name)
+		o.File = at
 		o.own[o.File] = data
 	}
 	if o.File == "" {
@@ -190,6 +214,10 @@ func (f *Files) follow(o *Overlay, r reference) error {
 		return nil
 	case path.IsAbs(r.name) || !fs.ValidPath(name):
 		return fmt.Errorf("%q lies outside of the repository", r.name)
+	}
+	name, err := f.from(o, r.name)
+	if err != nil {
+		return err
 	}
 	data, err := f.read(name)
 	if err != nil && (r.kind == resource || r.kind == component) {
@@ -212,6 +240,8 @@ func (f *Files) follow(o *Overlay, r reference) error {
 		return fmt.Errorf("%q is not there: %w", r.name, fs.ErrNotExist)
 	case err != nil:
 		return err
+	case !within(name, o.Dir):
+		return fmt.Errorf("%q leads to %s, and kustomize takes files from %s and below alone", r.name, name, o.Dir)
 	case r.kind == plugin:
 		err = f.plugins(o, name, data)
 	}
@@ -320,17 +350,22 @@ func (o *Overlay) Resources() []string {
 // Build returns the objects that kustomize builds of o, in its order, as JSON. An
 // error has the place of the patch that it names, else of o.
 func (o *Overlay) Build() ([][]byte, error) {
-	built, err := build(o.Dir, o.All())
+	built, err := o.build(o.All())
 	if err != nil {
 		return nil, diag.Errorf(o.place(err.Error()), "%w", err)
 	}
 	return built, nil
 }
 
-func (o *Overlay) path(name string) string { return path.Join(o.Dir, name) }
+// path returns where what o refers to lies.
+func (o *Overlay) path(name string) string {
+	name = path.Join(o.Dir, name)
+	return cmp.Or(o.links[name], name)
+}
 
-func build(dir string, files map[string][]byte) ([][]byte, error) {
-	objects, err := run(dir, files)
+// build builds o of files in place of its own.
+func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
+	objects, err := o.run(files)
 	if err != nil {
 		return nil, err
 	}
@@ -345,12 +380,15 @@ func build(dir string, files map[string][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-func run(dir string, files map[string][]byte) (resmap.ResMap, error) {
-	fsys := filesys.MakeFsInMemory()
+func (o *Overlay) run(files map[string][]byte) (resmap.ResMap, error) {
+	fsys := linked{filesys.MakeFsInMemory(), map[string]string{}}
+	for k := range o.Kustomizations() {
+		maps.Copy(fsys.links, k.links)
+	}
 	for name, data := range files {
 		if err := fsys.WriteFile("/"+name, data); err != nil {
 			return nil, err
 		}
 	}
-	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", dir))
+	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", o.Dir))
 }

@@ -25,6 +25,9 @@ func files(more map[string]string) *overlay.Files {
 			return []byte(text), nil
 		}
 		return nil, fs.ErrNotExist
+	}, func(name string) (string, bool) {
+		target, is := strings.CutPrefix(all[name], "-> ")
+		return target, is
 	})
 }
 

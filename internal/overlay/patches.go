@@ -53,7 +53,7 @@ func (o *Overlay) Patches(of func(file string) bool) ([]Patch, error) {
 	if len(out) == 0 {
 		return nil, nil
 	}
-	objects, err := build(o.Dir, files)
+	objects, err := o.build(files)
 	for _, object := range objects {
 		for i := range out {
 			if bytes.Contains(object, []byte(hit(i))) {

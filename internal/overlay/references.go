@@ -2,13 +2,14 @@ package overlay
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"path"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
 
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -123,13 +124,13 @@ func (f *Files) plugins(o *Overlay, file string, data []byte) error {
 // named takes in the files that the configuration of a plugin names, in the
 // fields by which kustomize's own plugins do.
 func (f *Files) named(o *Overlay, v any) error {
-	var faults diag.List
+	var faults []error
 	var visit func(key string, v any)
 	visit = func(key string, v any) {
 		switch x := v.(type) {
 		case map[string]any:
-			for key, v := range x {
-				visit(key, v)
+			for _, key := range slices.Sorted(maps.Keys(x)) {
+				visit(key, x[key])
 			}
 		case []any:
 			for _, v := range x {
@@ -139,18 +140,21 @@ func (f *Files) named(o *Overlay, v any) error {
 			switch strings.ToLower(key) {
 			case "path", "paths", "files", "envs", "env", "targetfilepath":
 				if f.remote.MatchString(x) {
-					faults.Addf(diag.Pos{}, "%q is not among these files: what lies elsewhere is not fetched", x)
+					faults = append(faults, fmt.Errorf("%q is not among these files: what lies elsewhere is not fetched", x))
 				}
 				if _, file, keyed := strings.Cut(x, "="); keyed {
 					x = file
 				}
 				// Most of these are paths into objects; what is no file is not read.
-				if data, err := f.read(path.Join(o.Dir, x)); err == nil {
-					faults.Add(diag.Pos{}, o.take(path.Join(o.Dir, x), data, content))
+				at, err := f.from(o, x)
+				if errors.Is(err, errAway) {
+					faults = append(faults, err)
+				} else if data, err := f.read(at); err == nil {
+					faults = append(faults, o.take(at, data, content))
 				}
 			}
 		}
 	}
 	visit("", v)
-	return faults.Err()
+	return errors.Join(faults...)
 }

@@ -42,7 +42,7 @@ func (o *Overlay) Trace() *Trace {
 	}
 	files := o.All()
 	files[o.File] = data
-	objects, err := run(o.Dir, files)
+	objects, err := o.run(files)
 	if err != nil {
 		return t
 	}
