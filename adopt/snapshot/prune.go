@@ -175,7 +175,7 @@ func (p *pruner) whole() error {
 	}
 	if bytes.IndexByte(value, '\n') >= 0 { // which no string holds: it is indented
 		value = bytes.Clone(value) // it is the decoder's
-		if err := (*jsontext.Value)(&value).Compact(jsontext.AllowDuplicateNames(true)); err != nil {
+		if err := value.Compact(jsontext.AllowDuplicateNames(true)); err != nil {
 			return err
 		}
 	}

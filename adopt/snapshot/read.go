@@ -339,3 +339,15 @@ func (s *source) next(file string) diag.Pos {
 	blank := len(unread) - len(bytes.TrimLeft(unread, " \t\r\n,:"))
 	return s.pos(file, s.dec.InputOffset()+int64(blank))
 }
+
+// Declares reports whether objects of a kind say what is installed, and in which
+// namespaces: for a Keep that leaves out what was installed.
+func Declares(group, kind string) bool {
+	switch group {
+	case "":
+		return kind == "Namespace"
+	case OLM, OLMv1:
+		return kind != "Operator" && kind != "OperatorCondition"
+	}
+	return false
+}

@@ -18,7 +18,6 @@ type CSV struct {
 	*Object
 	CopiedFrom string // the namespace of the original, for a copy that OLM made; empty for an original
 	Version    string
-	Replaces   string
 	Phase      string // "Succeeded"
 	Reason     string // of the phase
 	Message    string // likewise
@@ -29,12 +28,12 @@ type CSV struct {
 func (s *Snapshot) CSVs() []CSV {
 	return view(s, OLM, "ClusterServiceVersion", func(o *Object) CSV {
 		var body struct {
-			Spec   struct{ Version, Replaces string }
+			Spec   struct{ Version string }
 			Status struct{ Phase, Reason, Message string }
 		}
 		o.decode(&body)
 		return CSV{
-			Object: o, CopiedFrom: o.Labels[copiedFrom], Version: body.Spec.Version, Replaces: body.Spec.Replaces,
+			Object: o, CopiedFrom: o.Labels[copiedFrom], Version: body.Spec.Version,
 			Phase: body.Status.Phase, Reason: body.Status.Reason, Message: body.Status.Message,
 		}
 	})
@@ -46,14 +45,11 @@ type Subscription struct {
 	Package      string
 	Channel      string
 	Catalog      catalog.ID
-	StartingCSV  string
-	Approval     string         // as said: "Automatic", "Manual" or empty
 	Config       map[string]any // spec.config; nil where there is none
 	GeneratedBy  string         // the InstallPlan for which OLM made it, for a dependency; empty for the user's own
 	InstalledCSV string         // which may no longer be there
 	CurrentCSV   string         // ahead of the installed one while an upgrade waits
 	State        string         // "AtLatestKnown"
-	InstallPlan  string         // the newest one's name
 }
 
 // Subscriptions returns the Subscriptions by namespace and name.
@@ -62,21 +58,19 @@ func (s *Snapshot) Subscriptions() []Subscription {
 		var body struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
-				Name, Channel, Source, SourceNamespace, StartingCSV, InstallPlanApproval string
-				Config                                                                   json.RawMessage
+				Name, Channel, Source, SourceNamespace string
+				Config                                 json.RawMessage
 			}
 			Status struct {
 				InstalledCSV, CurrentCSV, State string
-				InstallPlanRef                  struct{ Name string }
 			}
 		}
 		o.decode(&body)
 		sub := Subscription{
 			Object: o, Package: body.Spec.Name, Channel: body.Spec.Channel,
-			Catalog:     catalog.ID{Namespace: body.Spec.SourceNamespace, Name: body.Spec.Source},
-			StartingCSV: body.Spec.StartingCSV, Approval: body.Spec.InstallPlanApproval, Config: mapping(body.Spec.Config),
+			Catalog:      catalog.ID{Namespace: body.Spec.SourceNamespace, Name: body.Spec.Source},
+			Config:       mapping(body.Spec.Config),
 			InstalledCSV: body.Status.InstalledCSV, CurrentCSV: body.Status.CurrentCSV, State: body.Status.State,
-			InstallPlan: body.Status.InstallPlanRef.Name,
 		}
 		for _, key := range []string{"olm.generated-by", "operatorframework.io/generated-by"} {
 			if by := body.Metadata.Annotations[key]; by != "" {
@@ -90,11 +84,9 @@ func (s *Snapshot) Subscriptions() []Subscription {
 // OperatorGroup is OLM v0's.
 type OperatorGroup struct {
 	*Object
-	Targets         []string       // as the spec says
-	Selector        map[string]any // spec.selector; nil where there is none
-	ServiceAccount  string
-	UpgradeStrategy string
-	Namespaces      []string // as the status says, sorted: the empty string alone stands for all
+	Targets    []string       // as the spec says
+	Selector   map[string]any // spec.selector; nil where there is none
+	Namespaces []string       // as the status says, sorted: the empty string alone stands for all
 }
 
 // OperatorGroups returns the OperatorGroups by namespace and name.
@@ -102,17 +94,16 @@ func (s *Snapshot) OperatorGroups() []OperatorGroup {
 	return view(s, OLM, "OperatorGroup", func(o *Object) OperatorGroup {
 		var body struct {
 			Spec struct {
-				TargetNamespaces                    []string
-				Selector                            json.RawMessage
-				ServiceAccountName, UpgradeStrategy string
+				TargetNamespaces []string
+				Selector         json.RawMessage
 			}
 			Status struct{ Namespaces []string }
 		}
 		o.decode(&body)
 		slices.Sort(body.Status.Namespaces)
 		return OperatorGroup{
-			Object: o, Targets: body.Spec.TargetNamespaces, Selector: mapping(body.Spec.Selector), ServiceAccount: body.Spec.ServiceAccountName,
-			UpgradeStrategy: body.Spec.UpgradeStrategy, Namespaces: slices.Compact(body.Status.Namespaces),
+			Object: o, Targets: body.Spec.TargetNamespaces, Selector: mapping(body.Spec.Selector),
+			Namespaces: slices.Compact(body.Status.Namespaces),
 		}
 	})
 }
@@ -120,19 +111,17 @@ func (s *Snapshot) OperatorGroups() []OperatorGroup {
 // InstallPlan is OLM v0's.
 type InstallPlan struct {
 	*Object
-	Phase    string // "Complete"
-	Approved bool
-	CSVs     []string
-	Lookups  []Lookup
-	Steps    []Step
+	Phase   string // "Complete"
+	CSVs    []string
+	Lookups []Lookup
+	Steps   []Step
 }
 
 // Lookup is a bundle that an InstallPlan fetched.
 type Lookup struct {
-	CSV      string // identifier
-	Image    string // path
-	Catalog  catalog.ID
-	Replaces string
+	CSV     string // identifier
+	Image   string // path
+	Catalog catalog.ID
 }
 
 // Step is an object that an InstallPlan made, or found. OLM does not say in which
@@ -140,7 +129,6 @@ type Lookup struct {
 type Step struct {
 	CSV                        string // for which it was made
 	Group, Version, Kind, Name string
-	Status                     string // "Created", "Present"
 }
 
 // InstallPlans returns the InstallPlans by namespace and name.
@@ -148,29 +136,28 @@ func (s *Snapshot) InstallPlans() []InstallPlan {
 	return view(s, OLM, "InstallPlan", func(o *Object) InstallPlan {
 		var body struct {
 			Spec struct {
-				Approved                   bool
 				ClusterServiceVersionNames []string
 			}
 			Status struct {
 				Phase         string
 				BundleLookups []struct {
-					Identifier, Path, Replaces string
-					CatalogSourceRef           catalog.ID
+					Identifier, Path string
+					CatalogSourceRef catalog.ID
 				}
 				Plan []struct {
-					Resolving, Status string
-					Resource          struct{ Group, Version, Kind, Name string }
+					Resolving string
+					Resource  struct{ Group, Version, Kind, Name string }
 				}
 			}
 		}
 		o.decode(&body)
-		p := InstallPlan{Object: o, Phase: body.Status.Phase, Approved: body.Spec.Approved, CSVs: body.Spec.ClusterServiceVersionNames}
+		p := InstallPlan{Object: o, Phase: body.Status.Phase, CSVs: body.Spec.ClusterServiceVersionNames}
 		for _, l := range body.Status.BundleLookups {
-			p.Lookups = append(p.Lookups, Lookup{CSV: l.Identifier, Image: l.Path, Catalog: l.CatalogSourceRef, Replaces: l.Replaces})
+			p.Lookups = append(p.Lookups, Lookup{CSV: l.Identifier, Image: l.Path, Catalog: l.CatalogSourceRef})
 		}
 		for _, st := range body.Status.Plan {
 			r := st.Resource
-			p.Steps = append(p.Steps, Step{CSV: st.Resolving, Group: r.Group, Version: r.Version, Kind: r.Kind, Name: r.Name, Status: st.Status})
+			p.Steps = append(p.Steps, Step{CSV: st.Resolving, Group: r.Group, Version: r.Version, Kind: r.Kind, Name: r.Name})
 		}
 		return p
 	})
@@ -180,16 +167,20 @@ func (s *Snapshot) InstallPlans() []InstallPlan {
 type CatalogSource struct {
 	*Object
 	Image, Address string
+	Priority       int32
 }
 
 // CatalogSources returns the CatalogSources by namespace and name.
 func (s *Snapshot) CatalogSources() []CatalogSource {
 	return view(s, OLM, "CatalogSource", func(o *Object) CatalogSource {
 		var body struct {
-			Spec struct{ Image, Address string }
+			Spec struct {
+				Image, Address string
+				Priority       int32
+			}
 		}
 		o.decode(&body)
-		return CatalogSource{Object: o, Image: body.Spec.Image, Address: body.Spec.Address}
+		return CatalogSource{Object: o, Image: body.Spec.Image, Address: body.Spec.Address, Priority: body.Spec.Priority}
 	})
 }
 

@@ -73,6 +73,8 @@ func table() map[string]rule {
 		"internal/gitrepo": {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
 
 		"adopt":                    {level: 4, never: []string{"subscription", "workspace", "registry", "internal/store"}},
+		"adopt/declare":            {level: 4},
+		"adopt/extend":             {level: 7, outside: []string{"os", "context"}},
 		"adopt/snapshot":           {level: 3, outside: []string{"context"}},
 		"registry/mirror":          {level: 3, outside: []string{"context"}},
 		"catalog/build":            {level: 4, outside: []string{"context"}},

@@ -30,39 +30,12 @@ func kept() map[string]string {
 	return map[string]string{
 		"registry.rawManifest.MediaType": "asked for by remote.Write, through an interface without a name",
 
-		// The commands that read a cluster OLM runs in are built on them.
-		"adopt/snapshot.CSV.Replaces":                  "for import",
-		"adopt/snapshot.CSV.Version":                   "for import",
-		"adopt/snapshot.CatalogSource":                 "for import",
-		"adopt/snapshot.CatalogSource.Address":         "for import",
-		"adopt/snapshot.CatalogSource.Image":           "for import",
-		"adopt/snapshot.InstallPlan.Approved":          "for import",
-		"adopt/snapshot.Lookup.Replaces":               "for import",
-		"adopt/snapshot.OperatorGroup":                 "for import",
-		"adopt/snapshot.OperatorGroup.Namespaces":      "for import",
-		"adopt/snapshot.OperatorGroup.Selector":        "for import",
-		"adopt/snapshot.OperatorGroup.ServiceAccount":  "for import",
-		"adopt/snapshot.OperatorGroup.Targets":         "for import",
-		"adopt/snapshot.OperatorGroup.UpgradeStrategy": "for import",
-		"adopt/snapshot.Snapshot.CatalogSources":       "for import",
-		"adopt/snapshot.Snapshot.OperatorGroups":       "for import",
-		"adopt/snapshot.Snapshot.Passed":               "for import",
-		"adopt/snapshot.Step.Status":                   "for import",
-		"adopt/snapshot.Subscription.Approval":         "for import",
-		"adopt/snapshot.Subscription.Catalog":          "for import",
-		"adopt/snapshot.Subscription.Channel":          "for import",
-		"adopt/snapshot.Subscription.CurrentCSV":       "for import",
-		"adopt/snapshot.Subscription.GeneratedBy":      "for import",
-		"adopt/snapshot.Subscription.InstallPlan":      "for import",
-		"adopt/snapshot.Subscription.StartingCSV":      "for import",
-		"adopt/snapshot.Subscription.State":            "for import",
-
 		// Tests look at what programs only pass on.
-		"internal/store.Store.Dir":      "where what is stored lies on disk",
-		"registry.Error.Status":         "what the registry answered",
-		"registry.Image.ManifestDigest": "which manifest of an index was chosen",
-		"report.ObservedFile.At":        "when the cluster was looked at, read back",
-		"subscription.Parse":            "declarations as one text; programs read file systems",
+		"adopt/snapshot.Snapshot.Passed": "what of a dump was passed over",
+		"internal/store.Store.Dir":       "where what is stored lies on disk",
+		"registry.Error.Status":          "what the registry answered",
+		"registry.Image.ManifestDigest":  "which manifest of an index was chosen",
+		"report.ObservedFile.At":         "when the cluster was looked at, read back",
 	}
 }
 

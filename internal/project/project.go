@@ -111,6 +111,21 @@ func (p *Project) At(root Root) *Project {
 	return &there
 }
 
+// With returns the workspace as it would be with other catalogs in its settings,
+// other declarations and another lock, which may be nil. Its files stay as they are.
+func (p *Project) With(settings *workspace.Workspace, set *subscription.Set, lock *lockfile.File) *Project {
+	there := *p
+	there.Settings = settings
+	there.Declarations = func() (*subscription.Set, error) { return set, nil }
+	there.Lock = func() (*lockfile.File, error) {
+		if lock == nil {
+			return nil, fmt.Errorf("%s: %w", LockFile, fs.ErrNotExist)
+		}
+		return lock, nil
+	}
+	return &there
+}
+
 // Path returns where a file of the workspace lies on disk. Absolute names stay.
 func (p *Project) Path(name string) string {
 	name = filepath.FromSlash(name)

@@ -33,6 +33,7 @@ func documented() map[string][]string {
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"feed":             {"feed"},
 		"images":           {"images", "images --inspect"},
+		"import":           {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --dry-run", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
 		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
 		"render":           {"render", "render --check", "render --overlay a"},

@@ -37,8 +37,11 @@ func TestHelpExamples(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") {
+			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") || strings.Contains(cmd.Example, "quayside import") {
 				env = append(env, "KUBECONFIG="+applied(t, dir))
+			}
+			if strings.Contains(cmd.Example, "quayside import") {
+				dumped(t, dir)
 			}
 			server := registrytest.New(t)
 			for _, line := range lines {
@@ -76,6 +79,22 @@ func applied(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// dumped puts the objects of a cluster into files below dir.
+func dumped(t *testing.T, dir string) {
+	t.Helper()
+	const text = `{"kind": "List", "apiVersion": "v1", "items": [
+		{"kind": "CatalogSource", "apiVersion": "operators.coreos.com/v1alpha1", "metadata": {"name": "quickstart", "namespace": "olm"}}]}`
+	for _, name := range []string{"olm.json", "must-gather.local.4711/gathered/namespaces/olm/catalogsources.json"} {
+		at := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // commitAll makes dir a repository with one commit on main.
