@@ -41,6 +41,7 @@ type Env struct {
 	Getenv  func(key string) string // where the store and the credentials are
 	Version string                  // of this program
 	Offline bool                    // never open a socket
+	Layout  string                  // an OCI layout to look into in place of VendorDir; empty: none
 	Talk    Talk
 }
 
@@ -275,7 +276,7 @@ func (p *Project) NewClient(offline bool) (*registry.Client, error) {
 		c.Files, c.Vendored = p.files, VendorDir
 		return c, nil
 	}
-	c.Vendored, err = filepath.Abs(p.Path(VendorDir))
+	c.Vendored, err = filepath.Abs(cmp.Or(p.Layout, p.Path(VendorDir)))
 	return c, err
 }
 

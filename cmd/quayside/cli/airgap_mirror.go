@@ -73,7 +73,7 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if o.parallel < 1 || o.parallel > 64 {
 		return usagef(cmd, "--parallel %d: want a number from 1 to 64", o.parallel)
 	}
-	o.offline = o.from != "" // until the images are sent
+	o.offline, o.layout = o.from != "", o.argPath(o.from) // until the images are sent
 	s, lock, err := o.locked()
 	if err != nil {
 		return err

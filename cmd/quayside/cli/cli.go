@@ -33,6 +33,7 @@ type app struct {
 	dir     string // -C; empty means: look for quayside.yaml upwards
 	version string // of this binary, as it was built
 	offline bool   // --offline, of the commands that have it
+	layout  string // what images are read from in place of the vendored layout; empty for that
 	output  string // -o, likewise
 	all     bool   // --all, likewise
 

@@ -33,7 +33,7 @@ func (a *app) open() (*project.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Talk: a.talk})
+	return project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Talk: a.talk})
 }
 
 // locked opens the workspace, and demands a lock.
