@@ -60,8 +60,8 @@ type dumped struct {
 	lock *lockfile.File
 }
 
-// dump resolves what a cluster declares, each operator at the version installed.
-func dump(t testing.TB, all fstest.MapFS, file, settings string) dumped {
+// dump resolves in e what a cluster declares, each operator at the version installed.
+func dump(t testing.TB, e project.Env, all fstest.MapFS, file string) dumped {
 	t.Helper()
 	seen, err := snapshot.Load(all, file, "", snapshot.Options{})
 	check(t, err)
@@ -83,15 +83,13 @@ func dump(t testing.TB, all fstest.MapFS, file, settings string) dumped {
 	files := map[string]string{
 		"subscriptions/all.yaml": string(text),
 		"quayside.yaml": `{apiVersion: quayside.dev/v1alpha1, kind: Workspace, spec: {kubernetesVersion: "1.36", catalogs: [` +
-			`{name: community, namespace: olm, source: "dir:catalog-community"}, {name: lab, namespace: olm, source: "dir:catalog-lab"}]` + settings + `}}`,
+			`{name: community, namespace: olm, source: "dir:catalog-community"}, {name: lab, namespace: olm, source: "dir:catalog-lab"}], profile: plain}}`,
 	}
 	for name, f := range all {
 		if strings.HasPrefix(name, "catalog-") {
 			files[name] = string(f.Data)
 		}
 	}
-	e := env(t)
-	e.Talk = quiet{}
 	dir := t.TempDir()
 	for name, text := range files {
 		check(t, os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755))
@@ -117,25 +115,42 @@ func dumps(all fs.FS) []string {
 	return append(before, after...)
 }
 
-// inspectAll inspects every dump.
-func inspectAll(t *testing.T, each func(file string, d dumped, rep *adopt.Report)) {
-	t.Helper()
+// TestDumps inspects every dump once, for all that is to hold of it.
+func TestDumps(t *testing.T) {
 	all := clusters(t)
+	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences}
+	e := env(t)
+	e.Talk = quiet{}
+	var open []inspection
+	for _, c := range checks {
+		open = append(open, c(t, all))
+	}
 	for _, file := range dumps(all) {
-		d := dump(t, all, file, ", profile: plain")
+		d := dump(t, e, all, file)
 		found, err := d.p.Inspect(context.Background(), d.seen, "default")
 		check(t, err)
-		each(file, d, found.Report)
+		for _, i := range open {
+			i.each(file, d, found.Report)
+		}
+	}
+	for _, i := range open {
+		i.end()
 	}
 }
 
-// TestAdoptedPodsAreTheSame holds of every operator in the dumps that the pods of
+// inspection is what is looked at in each dump, and after the last.
+type inspection struct {
+	each func(file string, d dumped, rep *adopt.Report)
+	end  func()
+}
+
+// podsAreTheSame holds of every operator in the dumps that the pods of
 // its rendered Deployments are those that OLM made, field by field: so no pod
 // restarts. Two were never installed.
-func TestAdoptedPodsAreTheSame(t *testing.T) {
+func podsAreTheSame(t *testing.T, _ fstest.MapFS) inspection {
 	absent := []string{"ack/ack-ecs-controller", "konflux/konflux-operator-controller-manager"}
 	same := map[string]bool{}
-	inspectAll(t, func(file string, _ dumped, rep *adopt.Report) {
+	each := func(file string, _ dumped, rep *adopt.Report) {
 		for _, op := range rep.Operators {
 			for _, o := range op.Objects {
 				name := o.Namespace + "/" + o.Name
@@ -155,25 +170,27 @@ func TestAdoptedPodsAreTheSame(t *testing.T) {
 				}
 			}
 		}
-	})
-	if len(same) < 20 {
-		t.Errorf("only %d Deployments were compared", len(same))
 	}
-	t.Logf("%d Deployments are as they were", len(same))
+	return inspection{each, func() {
+		if len(same) < 20 {
+			t.Errorf("only %d Deployments were compared", len(same))
+		}
+		t.Logf("%d Deployments are as they were", len(same))
+	}}
 }
 
-// TestStates fixes what is to be done about the operators in the dumps: all but
+// states fixes what is to be done about the operators in the dumps: all but
 // three can be adopted without a restart.
-func TestStates(t *testing.T) {
+func states(t *testing.T, _ fstest.MapFS) inspection {
 	blocked := map[string]string{
 		"ack/ack-ecs-controller":   "csv-not-succeeded",
 		"konflux/konflux-operator": "copy-as-parent",
 		"pelorus/pelorus-operator": "drives-olm",
 	}
-	states := map[adopt.State]int{}
-	inspectAll(t, func(file string, _ dumped, rep *adopt.Report) {
+	counts := map[adopt.State]int{}
+	each := func(file string, _ dumped, rep *adopt.Report) {
 		for _, op := range rep.Operators {
-			states[op.State]++
+			counts[op.State]++
 			var codes []string
 			for _, r := range op.Reasons {
 				codes = append(codes, r.Code)
@@ -182,14 +199,14 @@ func TestStates(t *testing.T) {
 				t.Errorf("%s: %s/%s is %s for %q, want %q", file, op.Namespace, op.Package, op.State, got, want)
 			}
 		}
-	})
-	t.Log(states)
+	}
+	return inspection{each, func() { t.Log(counts) }}
 }
 
-// TestEveryObjectIsAccountedFor looks at every object of the dumps that OLM marks
+// everyObjectIsAccountedFor looks at every object of the dumps that OLM marks
 // in any way, and wants each in exactly one class, and the counts to be theirs.
-func TestEveryObjectIsAccountedFor(t *testing.T) {
-	inspectAll(t, func(file string, d dumped, rep *adopt.Report) {
+func everyObjectIsAccountedFor(t *testing.T, _ fstest.MapFS) inspection {
+	each := func(file string, d dumped, rep *adopt.Report) {
 		told, counted := map[kobj.Key]adopt.Class{}, adopt.Counts{}
 		lists := [][]adopt.Object{rep.Shared}
 		for _, op := range rep.Operators {
@@ -226,7 +243,8 @@ func TestEveryObjectIsAccountedFor(t *testing.T) {
 				t.Errorf("%s: %s is %s's, and nothing is said of it", file, o.Key, whose)
 			}
 		}
-	})
+	}
+	return inspection{each, func() {}}
 }
 
 // pinned returns which operator of a dump an object is marked as belonging to, as
@@ -245,11 +263,10 @@ func pinned(d dumped, o *snapshot.Object) string {
 	return ""
 }
 
-// TestDifferences finds what was seen of the real API server: in which fields of
+// differences finds what was seen of the real API server: in which fields of
 // their specs OLM's objects and those of the same name differ, where nothing is
 // kept of OLM's.
-func TestDifferences(t *testing.T) {
-	all := clusters(t)
+func differences(t *testing.T, all fstest.MapFS) inspection {
 	var seen struct {
 		Replace [][]any `json:"replace"` // kind, field, how, count, an example
 	}
@@ -265,8 +282,7 @@ func TestDifferences(t *testing.T) {
 	}
 	words := map[adopt.How]string{adopt.Differs: "differs", adopt.OnlyLive: "only OLM", adopt.OnlyOurs: "only quayside", adopt.Order: "order"}
 	found, there := map[fact]bool{}, map[string]bool{}
-	for _, file := range dumps(all) {
-		d := dump(t, all, file, ", profile: plain")
+	each := func(file string, d dumped, _ *adopt.Report) {
 		res, err := d.p.Render(context.Background(), d.lock)
 		check(t, err)
 		rendered, err := res.In("default")
@@ -286,16 +302,18 @@ func TestDifferences(t *testing.T) {
 			}
 		}
 	}
-	checked := 0
-	for f, example := range want {
-		if there[example] {
-			checked++
-			if !found[f] {
-				t.Errorf("%v of %s is not found", f, example)
+	return inspection{each, func() {
+		checked := 0
+		for f, example := range want {
+			if there[example] {
+				checked++
+				if !found[f] {
+					t.Errorf("%v of %s is not found", f, example)
+				}
 			}
 		}
-	}
-	t.Logf("%d of %d facts are about objects of the dumps", checked, len(want))
+		t.Logf("%d of %d facts are about objects of the dumps", checked, len(want))
+	}}
 }
 
 func objectsOf(rep *adopt.Report) [][]adopt.Object {
