@@ -118,8 +118,8 @@ func (b *builder) node(file string, n *yaml.Node, line int) {
 
 // rewritten reads a document of the style that kubectl prints.
 func (b *builder) rewritten(file string, text []byte, line int, r *rewriter) {
-	lines := liner{file: file, text: text, line: line + 1}
-	at := lines.pos(r.at)
+	lines := diag.Lines{File: file, Text: text, Line: line + 1}
+	at := lines.Pos(r.at)
 	if !r.listed {
 		b.single(r.out, at)
 		return
@@ -130,23 +130,9 @@ func (b *builder) rewritten(file string, text []byte, line int, r *rewriter) {
 		if i+1 < len(r.items) {
 			to = r.items[i+1].from
 		}
-		l.item(r.out[item.from:to], lines.pos(item.at))
+		l.item(r.out[item.from:to], lines.Pos(item.at))
 	}
 	l.end()
-}
-
-// liner tells the lines of offsets of a text that ascend.
-type liner struct {
-	file string
-	text []byte
-	line int
-	at   int // the line is of this offset
-}
-
-func (l *liner) pos(at int) diag.Pos {
-	l.line += bytes.Count(l.text[l.at:at], []byte{'\n'})
-	l.at = at
-	return diag.Pos{File: l.file, Line: l.line, Col: at - bytes.LastIndexByte(l.text[:at], '\n')}
 }
 
 // rewriter is a blockyaml.Sink that writes a document as JSON; of a list the items

@@ -15,8 +15,8 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 	if crowded(text) || !b.walker.Walk(text, r) || r.odd || len(r.schema) == 0 {
 		return false
 	}
-	lines := liner{file: file, text: text, line: offset + 1}
-	at, faults := lines.pos(r.at), len(b.faults)
+	lines := diag.Lines{File: file, Text: text, Line: offset + 1}
+	at, faults := lines.Pos(r.at), len(b.faults)
 	b.written.resetBytes(r.out)
 	d := &decoder{file: file, in: &b.written, whole: true, base: at, b: b, sel: sel}
 	o, err := d.object(at, b.intern(r.schema))
@@ -25,10 +25,10 @@ func (b *builder) block(file string, text []byte, offset int, sel *selector) boo
 		return false
 	}
 	for i := range o.entries {
-		o.entries[i].Pos = lines.pos(r.entries[i])
+		o.entries[i].Pos = lines.Pos(r.entries[i])
 	}
 	for i := range o.deprecations {
-		o.deprecations[i].Pos = lines.pos(r.entries[i])
+		o.deprecations[i].Pos = lines.Pos(r.entries[i])
 	}
 	b.add(o, sel)
 	return true
@@ -45,18 +45,4 @@ func crowded(text []byte) bool {
 		marks += bytes.Count(text, []byte{c})
 	}
 	return marks+bytes.Count(text, []byte("- "))+bytes.Count(text, []byte("? ")) >= maxNodes/4
-}
-
-// liner tells the lines of offsets of a text that ascend.
-type liner struct {
-	file string
-	text []byte
-	line int
-	at   int // the line is of this offset
-}
-
-func (l *liner) pos(at int) diag.Pos {
-	l.line += bytes.Count(l.text[l.at:at], []byte{'\n'})
-	l.at = at
-	return diag.Pos{File: l.file, Line: l.line, Col: at - bytes.LastIndexByte(l.text[:at], '\n')}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/blockyaml"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -43,7 +44,7 @@ func sameJSON(t tester, text []byte) bool {
 	if err != nil || !bytes.Equal(want, all.out) {
 		t.Errorf("the full parser: %v\n%s\nthe fast one\n%s\nof\n%.2000s", err, want, all.out, text)
 	}
-	at := (&liner{text: text, line: 1}).pos(all.at)
+	at := (&diag.Lines{Text: text, Line: 1}).Pos(all.at)
 	if at.Line != docs[0].Line || at.Col != docs[0].Column {
 		t.Errorf("begins at %v, the full parser says %d:%d, in\n%.2000s", at, docs[0].Line, docs[0].Column, text)
 	}
