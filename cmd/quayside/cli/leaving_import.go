@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +14,6 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/report/live"
 )
 
 type importOptions struct {
@@ -120,8 +117,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 	if err != nil {
 		return err
 	}
-	s, err := o.snapshot(ctx, args)
-	o.talk.Done()
+	s, err := o.snapshot(ctx, args, o.login, snapshot.Options{Keep: snapshot.Declares})
 	if err != nil {
 		return err
 	}
@@ -142,34 +138,6 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 		return err
 	}
 	return o.verdict(e, v)
-}
-
-// snapshot reads the cluster.
-func (o *importOptions) snapshot(ctx context.Context, args []string) (*snapshot.Snapshot, error) {
-	opt := snapshot.Options{Keep: snapshot.Declares}
-	if len(args) == 0 {
-		cluster, err := live.Open(o.login.options(o.app))
-		if err != nil {
-			return nil, err
-		}
-		o.talk.Progress("reading cluster %s", cluster.Server)
-		return snapshot.Live(ctx, cluster, opt)
-	}
-	if args[0] == "-" {
-		return snapshot.Read("-", o.stdin, opt)
-	}
-	o.talk.Progress("reading %s", args[0])
-	dir, name := filepath.Split(o.argPath(args[0]))
-	if info, err := os.Stat(o.argPath(args[0])); err != nil {
-		return nil, err
-	} else if info.IsDir() {
-		return snapshot.Load(os.DirFS(o.argPath(args[0])), ".", filepath.ToSlash(filepath.Clean(args[0]))+"/", opt)
-	}
-	prefix, _ := filepath.Split(args[0])
-	if dir == "" {
-		dir = "."
-	}
-	return snapshot.Load(os.DirFS(dir), name, filepath.ToSlash(prefix), opt)
 }
 
 // show prints what comes of the cluster's objects.
