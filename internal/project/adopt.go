@@ -1,7 +1,9 @@
 package project
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/quayside/quayside/adopt"
@@ -22,7 +24,10 @@ type Inspection struct {
 // Inspect says of the operators of a cluster whether the tree can take them over
 // from OLM, as the lock would have them then; the tree need not be written.
 func (p *Project) Inspect(ctx context.Context, s *snapshot.Snapshot, cluster string) (*Inspection, error) {
-	lock, err := p.NeedLock()
+	lock, err := p.LockIfAny()
+	if lock == nil && err == nil {
+		err = cmp.Or(p.Absent(), fmt.Errorf("no %s in %s: run 'quayside import' first, which pins what the cluster has", LockFile, p.Name()))
+	}
 	if err != nil {
 		return nil, err
 	}
