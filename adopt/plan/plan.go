@@ -60,7 +60,7 @@ type Left struct {
 // Step is done as a whole before the next begins.
 type Step struct {
 	Number    int      `json:"number" doc:"From 1."`
-	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|fields|clean-up|certificates|uninstall"`
+	Name      Name     `json:"name" form:"required enum=guard|prepare|stop|backup|detach|tree|start|fields|clean-up|certificates|uninstall|suspend|hand-back|subscribe|approve|withdraw|unguard"`
 	Namespace string   `json:"namespace,omitempty" doc:"The namespace of the operators that it is about. Absent: the cluster."`
 	Title     string   `json:"title" doc:"What it does, for a person."`
 	Manual    string   `json:"manual,omitempty" doc:"What a person does, who then says that it is done; nothing is written."`
@@ -87,9 +87,19 @@ const (
 	Uninstall    Name = "uninstall"    // what to do about OLM itself
 )
 
+// The sorts of steps on the way back to OLM, beside stop, detach and start.
+const (
+	Suspend   Name = "suspend"   // keep GitOps tools from applying the tree
+	HandBack  Name = "hand-back" // make what the tree changed as it was
+	Subscribe Name = "subscribe" // create what OLM installs by
+	Approve   Name = "approve"   // approve what OLM installs
+	Withdraw  Name = "withdraw"  // delete what the tree brought
+	Unguard   Name = "unguard"   // remove what keeps GitOps tools from pruning
+)
+
 // Action is one change of one object, or reading it to keep it.
 type Action struct {
-	Do     Verb   `json:"do" form:"required enum=annotate|apply|backup|delete|orphan|scale|take-over|unfinalize"`
+	Do     Verb   `json:"do" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|take-over|unfinalize"`
 	Object Ref    `json:"object" form:"required"`
 	UID    string `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
 
@@ -109,8 +119,10 @@ const (
 	Annotate   Verb = "annotate"   // set and remove annotations, by a merge patch
 	Apply      Verb = "apply"      // server-side, as the tree has the object
 	Keep       Verb = "backup"     // read the object and write it to a file
+	Create     Verb = "create"     // as it was written to a file, but for what the API server sets
 	Delete     Verb = "delete"     // with what it owns
 	Orphan     Verb = "orphan"     // delete, and let what it owns stay
+	Restore    Verb = "restore"    // make it as it was written to a file, as far as the plan's manager changed it
 	Scale      Verb = "scale"      // set spec.replicas
 	TakeOver   Verb = "take-over"  // make the fields of OLM's managers those of the plan's
 	Unfinalize Verb = "unfinalize" // remove a finalizer and annotations by a patch that tests the UID
