@@ -104,7 +104,7 @@ type Action struct {
 	UID    string `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
 
 	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set."`
-	Unset     []string          `json:"unset,omitempty" doc:"annotate and unfinalize: annotations to remove."`
+	Unset     []string          `json:"unset,omitempty" doc:"annotate and unfinalize: annotations to remove; unlabel: labels."`
 	Force     bool              `json:"force,omitempty" doc:"apply: take fields from other managers, OLM's among them."`
 	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`
 	To        int64             `json:"to,omitempty" doc:"scale: replicas afterwards."`
@@ -126,6 +126,7 @@ const (
 	Scale      Verb = "scale"      // set spec.replicas
 	TakeOver   Verb = "take-over"  // make the fields of OLM's managers those of the plan's
 	Unfinalize Verb = "unfinalize" // remove a finalizer and annotations by a patch that tests the UID
+	Unlabel    Verb = "unlabel"    // remove labels, by a merge patch
 )
 
 // Check is something that must hold of objects. Checks of what must be as it was
