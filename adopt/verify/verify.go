@@ -1,6 +1,10 @@
 // Package verify says whether a cluster kept what it must keep while operators
 // leave OLM: UIDs, pods, conversion of custom resources, aggregated APIs and what
 // every ServiceAccount may do.
+//
+// It only reads, through a [Reader]. [Capture] writes down what there is before
+// the first step, [Check] asks one condition of a plan's step, and [Compare] tells
+// in what two captures differ that the plan does not mean to change.
 package verify
 
 import (
