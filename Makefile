@@ -79,9 +79,10 @@ mutate: ## Mutate MUTATED (the pure core) and fail where less than 85 % of the m
 bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORPUS.
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-corpus: ## Render every bundle of the corpus' archives in every install mode, and draw overlays over every bundle (QUAYSIDE_CORPUS; 10 minutes; the tests take a part).
+corpus: ## Render every bundle of the corpus' archives in every install mode, draw overlays over every bundle, and build the tree of all (QUAYSIDE_CORPUS; 10 minutes; the tests take a part).
 	$(GO) test ./render -run '^TestArchives$$' -timeout 60m -v -whole
 	$(GO) test ./diff/state -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
+	$(GO) test ./cmd/quayside/cli -run '^TestCorpus$$' -timeout 60m -v -whole
 
 golden: ## Write the golden files anew.
 	$(GO) test -short $(GOLDEN) -update

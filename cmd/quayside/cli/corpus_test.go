@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"github.com/quayside/quayside/catalog/bundledir"
 	"github.com/quayside/quayside/catalog/olm"
 )
+
+var whole = flag.Bool("whole", false, "build all of the tree over the corpus' operators, not each part of it") //nolint:gochecknoglobals // as flags are
 
 // corpus returns the directory of real operators, or skips.
 func corpus(t testing.TB) string {
@@ -135,6 +138,10 @@ func TestCorpus(t *testing.T) {
 	if len(dirs) < len(pkgs) {
 		t.Errorf("%d kustomizations for %d packages", len(dirs), len(pkgs))
 	}
+	if !*whole {
+		// kustomize takes much longer to build many operators together than one by one.
+		dirs = slices.DeleteFunc(dirs, func(dir string) bool { return size(t, dir) > 150 })
+	}
 	buildAll(t, roots(t, dirs))
 
 	lock, tree := read(t, first, "quayside.lock"), snapshot(t, filepath.Join(first, "rendered"))
@@ -170,6 +177,21 @@ func roots(t *testing.T, dirs []string) []string {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool { return listed[dir] })
+}
+
+// size returns how many files and directories a kustomization lists, with those
+// that they list.
+func size(t *testing.T, dir string) int {
+	t.Helper()
+	var k struct{ Resources []string }
+	check(t, yaml.Unmarshal([]byte(read(t, dir, "kustomization.yaml")), &k))
+	n := len(k.Resources)
+	for _, r := range k.Resources {
+		if info, err := os.Stat(filepath.Join(dir, r)); err == nil && info.IsDir() {
+			n += size(t, filepath.Join(dir, r))
+		}
+	}
+	return n
 }
 
 // buildAll builds every directory, as many at a time as there are processors.
