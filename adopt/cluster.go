@@ -135,7 +135,7 @@ func (c *cluster) index() {
 	for _, key := range slices.Sorted(maps.Keys(c.byKey)) {
 		op := c.byKey[key]
 		c.operators = append(c.operators, op)
-		c.byComponent[componentLabel(op.namespace, op.pkg)] = op
+		c.byComponent[ComponentLabel(op.namespace, op.pkg)] = op
 		names := op.installed()
 		for _, csv := range op.csvs {
 			names = append(names, csv.Name)
@@ -150,8 +150,8 @@ func (c *cluster) index() {
 	slices.SortStableFunc(c.operators, func(a, b *operator) int { return strings.Compare(a.key(), b.key()) })
 }
 
-// componentLabel returns the label of what belongs to an operator.
-func componentLabel(namespace, pkg string) string {
+// ComponentLabel returns the label by which OLM marks what belongs to an operator.
+func ComponentLabel(namespace, pkg string) string {
 	name := pkg + "." + namespace
 	if len(name) > kobj.MaxLabel {
 		name = strings.TrimRight(name[:kobj.MaxLabel], "-._")

@@ -17,8 +17,9 @@ import (
 
 // Inspection is what was found of a cluster that OLM runs in.
 type Inspection struct {
-	Report *adopt.Report
-	Lock   *lockfile.File // with what has to be kept of OLM's so that no pod restarts
+	Report   *adopt.Report
+	Lock     *lockfile.File    // with what has to be kept of OLM's so that no pod restarts
+	Rendered []render.Rendered // what Lock renders to for the cluster
 }
 
 // Inspect says of the operators of a cluster whether the tree can take them over
@@ -43,7 +44,7 @@ func (p *Project) Inspect(ctx context.Context, s *snapshot.Snapshot, cluster str
 	rep := adopt.Inspect(adopt.Input{Snapshot: s, Lock: lock, Rendered: rendered, Made: func(pin lockfile.Pin) ([]kobj.Object, error) {
 		return made(ctx, c, pin)
 	}})
-	return &Inspection{Report: rep, Lock: lock}, nil
+	return &Inspection{Report: rep, Lock: lock, Rendered: rendered}, nil
 }
 
 // fit returns the lock with what has to be kept of the operators that OLM has

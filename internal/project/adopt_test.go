@@ -58,6 +58,8 @@ type dumped struct {
 	seen *snapshot.Snapshot
 	p    *project.Project
 	lock *lockfile.File
+
+	found *project.Inspection // nil before the dump is inspected
 }
 
 // dump resolves in e what a cluster declares, each operator at the version installed.
@@ -118,7 +120,7 @@ func dumps(all fs.FS) []string {
 // TestDumps inspects every dump once, for all that is to hold of it.
 func TestDumps(t *testing.T) {
 	all := clusters(t)
-	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences}
+	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold}
 	e := env(t)
 	e.Talk = quiet{}
 	var open []inspection
@@ -129,6 +131,7 @@ func TestDumps(t *testing.T) {
 		d := dump(t, e, all, file)
 		found, err := d.p.Inspect(context.Background(), d.seen, "default")
 		check(t, err)
+		d.found = found
 		for _, i := range open {
 			i.each(file, d, found.Report)
 		}

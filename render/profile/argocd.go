@@ -52,6 +52,25 @@ func (argoCD) Adorn(o kobj.Object, at Place) kobj.Object {
 	return kobj.With(o, merged, "metadata", "annotations", argoOptions)
 }
 
+func (argoCD) Manager() string { return "argocd-controller" }
+
+func (argoCD) Guard(o kobj.Object) kobj.Object {
+	others := strings.Split(kobj.Text(o, "metadata", "annotations", argoOptions), ",")
+	return kobj.Annotate(o, map[string]string{argoOptions: mergeOptions("Prune=false", others)})
+}
+
+// Applier knows the annotation by which Argo CD tracks what it applies, and the
+// label that it used before, which Helm sets too.
+func (argoCD) Applier(o kobj.Object) string {
+	if id, _, ok := strings.Cut(kobj.Text(o, "metadata", "annotations", "argocd.argoproj.io/tracking-id"), ":"); ok {
+		return "Argo CD Application " + id
+	}
+	if name := kobj.Text(o, "metadata", "labels", "app.kubernetes.io/instance"); name != "" {
+		return "Argo CD Application (or Helm release) " + name
+	}
+	return ""
+}
+
 // AdornInstallation puts an Installation before the reporter: that it does not
 // run is no reason for them to wait.
 func (argoCD) AdornInstallation(o kobj.Object) kobj.Object {

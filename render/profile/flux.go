@@ -48,6 +48,22 @@ func (flux) Adorn(o kobj.Object, at Place) kobj.Object {
 	return kobj.Annotate(o, more)
 }
 
+func (flux) Manager() string { return "kustomize-controller" }
+
+func (flux) Guard(o kobj.Object) kobj.Object {
+	return kobj.Annotate(o, map[string]string{fluxPrefix + "prune": "disabled"})
+}
+
+// Applier knows the labels of a Kustomization and of a HelmRelease.
+func (flux) Applier(o kobj.Object) string {
+	for _, by := range [][2]string{{fluxPrefix, "Kustomization"}, {"helm.toolkit.fluxcd.io/", "HelmRelease"}} {
+		if name := kobj.Text(o, "metadata", "labels", by[0]+"name"); name != "" {
+			return "Flux " + by[1] + " " + kobj.Text(o, "metadata", "labels", by[0]+"namespace") + "/" + name
+		}
+	}
+	return ""
+}
+
 func (flux) AdornInstallation(o kobj.Object) kobj.Object { return o }
 func (flux) Namespace() string                           { return "flux-system" }
 func (flux) Kind() string                                { return "a Kustomization" }

@@ -11,6 +11,9 @@ type plain struct{}
 
 func (plain) Adorn(o kobj.Object, _ Place) kobj.Object    { return o }
 func (plain) AdornInstallation(o kobj.Object) kobj.Object { return o }
+func (plain) Manager() string                             { return "quayside" }
+func (plain) Guard(o kobj.Object) kobj.Object             { return o }
+func (plain) Applier(kobj.Object) string                  { return "" }
 func (plain) Namespace() string                           { return "" }
 func (plain) Kind() string                                { return "" }
 func (plain) Faults(GitOps, []Cluster) []Fault            { return nil }

@@ -30,6 +30,18 @@ type Profile interface {
 	// without waiting for the reporter, before Adorn.
 	AdornInstallation(o kobj.Object) kobj.Object
 
+	// Manager returns the field manager by which the tool applies a tree on the
+	// server.
+	Manager() string
+
+	// Guard returns an object of a cluster with what keeps the tool from pruning it.
+	Guard(o kobj.Object) kobj.Object
+
+	// Applier returns which of the tool's objects applies an object of a cluster, as
+	// far as that bears its mark: "Flux Kustomization ns/name". It is empty where none
+	// does.
+	Applier(o kobj.Object) string
+
 	// Namespace returns where the tool's own objects go where nobody says.
 	Namespace() string
 
@@ -115,6 +127,25 @@ func Of(name Name) (Profile, error) {
 		}
 	}
 	return nil, fmt.Errorf("no profile %q (have %s)", name, strings.Join(Names(), ", "))
+}
+
+// Guard returns an object of a cluster with what keeps every tool from pruning it.
+func Guard(o kobj.Object) kobj.Object {
+	for _, l := range table() {
+		o = l.profile.Guard(o)
+	}
+	return o
+}
+
+// Applier returns which object of which tool applies an object of a cluster, as
+// far as that bears a mark; empty where none does.
+func Applier(o kobj.Object) string {
+	for _, l := range table() {
+		if by := l.profile.Applier(o); by != "" {
+			return by
+		}
+	}
+	return ""
 }
 
 // Enum returns the names that a Name may be, for the schema.

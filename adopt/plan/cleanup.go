@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/adopt"
+	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// The turns in which what OLM left goes. OLM makes the OperatorGroup's roles again
+// while that is there, and the Operator while anything bears its label.
+const (
+	turnWebhook = iota
+	turnBinding
+	turnRole
+	turnCondition
+	turnAPI
+	turnPlan
+	turnGroup
+	turnGroupRole
+	turnLabel
+	turnOperator
+)
+
+// turnOf returns in which turn something of OLM's goes.
+func turnOf(o *snapshot.Object) int {
+	owned := func(kind string) bool {
+		return slices.ContainsFunc(o.Owners, func(by snapshot.Owner) bool { return strings.EqualFold(by.Kind, kind) })
+	}
+	switch o.Group + "/" + o.Kind {
+	case admissionGroup + "/ValidatingWebhookConfiguration", admissionGroup + "/MutatingWebhookConfiguration":
+		return turnWebhook
+	case snapshot.OLM + "/OperatorCondition":
+		return turnCondition
+	case snapshot.OLM + "/InstallPlan":
+		return turnPlan
+	case snapshot.OLM + "/OperatorGroup":
+		return turnGroup
+	case snapshot.OLM + "/Operator":
+		return turnOperator
+	}
+	switch {
+	case o.Labels["olm.owner.kind"] == "OperatorGroup":
+		return turnGroupRole
+	case owned("OperatorCondition"):
+		return turnCondition
+	case owned("CustomResourceDefinition"), owned("APIService"):
+		return turnAPI
+	case strings.HasSuffix(o.Kind, "Binding"):
+		return turnBinding
+	}
+	return turnRole
+}
+
+// cleaned reports whether an object is one that OLM left, and that goes: nothing
+// that the tree has, or that quayside made.
+func (m *maker) cleaned(i item) bool {
+	return i.Goes == adopt.AtCleanUp && i.live != nil && i.ours == nil && i.live.Labels["app.kubernetes.io/managed-by"] != "quayside"
+}
+
+// cleanUp deletes what OLM left of a block's operators.
+func (m *maker) cleanUp(b *block) {
+	items := b.where(m.cleaned)
+	slices.SortStableFunc(items, func(x, y item) int {
+		return cmp.Or(cmp.Compare(turnOf(x.live), turnOf(y.live)), x.Key().Compare(y.Key()))
+	})
+	s := Step{
+		Name: CleanUp, Namespace: b.namespace, Title: "Delete what OLM left in " + b.namespace,
+		Before: append([]Check{{Check: Gone, Objects: refs(b.detached())}, {Check: Prepared}}, same()...),
+	}
+	if len(b.detached()) == 0 {
+		s.Before = s.Before[1:]
+	}
+	labels := m.unlabel(b)
+	for _, i := range items {
+		if turnOf(i.live) > turnLabel {
+			s.Actions, labels = append(s.Actions, labels...), nil
+		}
+		s.Actions = append(s.Actions, m.on(Delete, i))
+	}
+	s.Actions = append(s.Actions, labels...)
+	if len(items) > 0 {
+		s.After = append([]Check{{Check: Gone, Objects: refs(items)}}, same()...)
+	}
+	m.step(s)
+}
+
+// unlabel takes OLM's label of the operators from what stays.
+func (m *maker) unlabel(b *block) []Action {
+	var out []Action
+	for _, i := range b.items {
+		if i.live == nil || i.Goes == adopt.AtDetach || m.cleaned(i) || m.plan.Mode == Live && lostLive(i.Object) {
+			continue
+		}
+		var unset []string
+		for key := range i.live.Labels {
+			if b.component(key) && kobj.At(i.ours, "metadata", "labels", key) == nil {
+				unset = append(unset, key)
+			}
+		}
+		if len(unset) > 0 {
+			slices.Sort(unset)
+			a := m.on(Unlabel, i)
+			a.Unset = unset
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// component reports whether a label says that something belongs to an operator of
+// the block.
+func (b *block) component(label string) bool {
+	return slices.ContainsFunc(b.operators, func(op *adopt.Operator) bool { return adopt.ComponentLabel(op.Namespace, op.Package) == label })
+}
