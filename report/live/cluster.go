@@ -66,6 +66,11 @@ func (c *Cluster) Forget() {
 	clear(c.groups)
 }
 
+// Login returns what sends requests to the cluster with its login, and the
+// address that they begin with, for whoever sends more than this package does. It
+// follows no redirect.
+func (c *Cluster) Login() (*http.Client, *url.URL) { return c.client, c.base }
+
 // answer is what the server says to a request that it does not fulfil.
 type answer struct {
 	code    int // of HTTP; 0 where there was none in time, or none that is JSON
@@ -120,7 +125,7 @@ func (c *Cluster) try(ctx context.Context, path string, query url.Values, accept
 	defer cancel()
 	req, err := http.NewRequestWithContext(short, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return 0, c.unreachable(err)
+		return 0, c.Unreachable(err)
 	}
 	req.Header.Set("Accept", accept)
 	resp, err := c.client.Do(req)
@@ -135,7 +140,7 @@ func (c *Cluster) try(ctx context.Context, path string, query url.Values, accept
 	case err != nil:
 		return 0, c.failed(ctx, short, err)
 	case resp.StatusCode == http.StatusUnauthorized:
-		return 0, c.unreachable(errors.New("it does not accept the login (401 Unauthorized)"))
+		return 0, c.Unreachable(errors.New("it does not accept the login (401 Unauthorized)"))
 	case resp.StatusCode != http.StatusOK:
 		wait, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return time.Duration(wait) * time.Second, &answer{resp.StatusCode, refusal(resp, body)}
@@ -154,12 +159,14 @@ func (c *Cluster) failed(ctx, short context.Context, err error) error {
 	case short.Err() != nil:
 		return &answer{message: fmt.Sprintf("no answer within %s", c.timeout)}
 	default:
-		return c.unreachable(hushed(err))
+		return c.Unreachable(err)
 	}
 }
 
-func (c *Cluster) unreachable(err error) error {
-	return &UnreachableError{Context: c.Context, Server: c.Server, Err: err}
+// Unreachable returns the *UnreachableError of a request that got no answer,
+// without the address, which may hold a password.
+func (c *Cluster) Unreachable(err error) error {
+	return &UnreachableError{Context: c.Context, Server: c.Server, Err: hushed(err)}
 }
 
 // readAll reads at most limit bytes.

@@ -33,11 +33,19 @@ func (r resource) at(namespace string) string {
 	return r.path + "/" + r.plural
 }
 
-// errNoKind is a kind that the server does not serve.
-var errNoKind = errors.New("no such kind")
+// ErrNoKind is a kind that the server does not serve.
+var ErrNoKind = errors.New("no such kind")
+
+// Path returns where the server has the objects of a kind in a namespace, or in the
+// whole cluster where that is empty. The error is ErrNoKind where it does not serve
+// the kind, an *UnreachableError, that of ctx, or what the server said.
+func (c *Cluster) Path(ctx context.Context, apiVersion, kind, namespace string) (string, error) {
+	r, err := c.resource(ctx, apiVersion, kind)
+	return r.at(namespace), err
+}
 
 // resource asks the server how it serves a kind, once for each group and
-// version. The error is errNoKind where it does not, else as that of get.
+// version. The error is ErrNoKind where it does not, else as that of get.
 func (c *Cluster) resource(ctx context.Context, apiVersion, kind string) (resource, error) {
 	c.mu.Lock()
 	g := c.groups[apiVersion]
@@ -52,7 +60,7 @@ func (c *Cluster) resource(ctx context.Context, apiVersion, kind string) (resour
 	}
 	r, ok := g.kinds[kind]
 	if !ok {
-		return resource{}, fmt.Errorf("%w: the cluster serves no kind %s in %s", errNoKind, kind, apiVersion)
+		return resource{}, fmt.Errorf("%w: the cluster serves no kind %s in %s", ErrNoKind, kind, apiVersion)
 	}
 	return r, nil
 }
@@ -72,7 +80,7 @@ func (c *Cluster) discover(ctx context.Context, apiVersion string) (map[string]r
 	err := c.get(ctx, path, nil, plainJSON, longest, &list)
 	var said *answer
 	if errors.As(err, &said) && said.code == http.StatusNotFound {
-		return nil, fmt.Errorf("%w: the cluster serves no %s", errNoKind, apiVersion)
+		return nil, fmt.Errorf("%w: the cluster serves no %s", ErrNoKind, apiVersion)
 	}
 	if err != nil {
 		return nil, err

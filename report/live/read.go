@@ -137,8 +137,8 @@ func (k *kind) all(err error) error {
 func observed(err error) (v1alpha1.Observed, error) {
 	var said *answer
 	switch {
-	case errors.Is(err, errNoKind):
-		return v1alpha1.Observed{Reason: v1alpha1.ReasonNoKind, Message: strings.TrimPrefix(err.Error(), errNoKind.Error()+": ")}, nil
+	case errors.Is(err, ErrNoKind):
+		return v1alpha1.Observed{Reason: v1alpha1.ReasonNoKind, Message: strings.TrimPrefix(err.Error(), ErrNoKind.Error()+": ")}, nil
 	case refused(err, http.StatusNotFound):
 		return v1alpha1.Observed{}, nil
 	case refused(err, http.StatusForbidden):
