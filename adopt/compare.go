@@ -239,3 +239,9 @@ func assigned(key kobj.Key) [][]string {
 	}
 	return nil
 }
+
+// Differences returns in which fields a live object and what becomes of it differ,
+// by path, without what the API server alone writes.
+func Differences(live, after kobj.Object) []Field {
+	return compare(cleared(live, after), cleared(after, after))
+}

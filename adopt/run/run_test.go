@@ -1,0 +1,50 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/adopt/run"
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// TestRun takes an operator over, step by step, and loses nothing but what is OLM's.
+func TestRun(t *testing.T) {
+	s := newScene(t)
+	res, err := s.run(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range res.Steps {
+		want := run.Done
+		if step.Name == plan.Certificates {
+			want = run.Waiting
+		}
+		if step.State != want {
+			t.Errorf("step %d: %s", step.Number, step.State)
+		}
+	}
+	for _, gone := range []plan.Ref{
+		ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName),
+		ref(olmV1alpha1, "ClusterServiceVersion", "team-a", csvName), ref(rbacV1, "Role", "team-a", "olm-etcd"), ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster"),
+	} {
+		if s.cluster.Object(gone) != nil {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+	d := s.cluster.Object(ref("apps/v1", "Deployment", "ops", "etcd"))
+	if kobj.Text(d, "metadata", "uid") != "u-deploy" || len(kobj.List(d, "metadata", "ownerReferences")) > 0 || kobj.Text(d, "metadata", "labels", "olm.managed") != "" {
+		t.Errorf("%v", d["metadata"])
+	}
+	if o := s.cluster.Object(ref(rbacV1, "Role", "team-a", "etcd")); o == nil {
+		t.Error("the role of the tree is not there")
+	}
+	if res, err = s.run(t, nil); err != nil || res.Steps[0].State != run.Before {
+		t.Errorf("again: %v %v", err, res.Steps[0])
+	}
+	for _, e := range s.cluster.Events() {
+		if e.By == "gc" && e.What == "deleted" {
+			t.Errorf("the garbage collector took %s", e.Key)
+		}
+	}
+}

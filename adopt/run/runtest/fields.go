@@ -1,0 +1,151 @@
+package runtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/adopt/run"
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// fields knows who manages which field, by the API machinery's own code.
+type fields struct {
+	typed, deduced managedfields.TypeConverter
+	scheme         *runtime.Scheme
+	managers       map[schema.GroupVersionKind]*managedfields.FieldManager
+}
+
+func newFields() fields {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionregistrationv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme,
+		networkingv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, schedulingv1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			panic(err) // of types that are linked in
+		}
+	}
+	return fields{
+		typed: applyconfigurations.NewTypeConverter(s), deduced: managedfields.NewDeducedTypeConverter(),
+		scheme: s, managers: map[schema.GroupVersionKind]*managedfields.FieldManager{},
+	}
+}
+
+// as stands for what an API server knows of versions: there is one of each kind.
+type as struct{ kind schema.GroupVersionKind }
+
+func (as) Convert(any, any, any) error { return errors.New("not converted") }
+
+func (as) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+func (as) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
+	return "", "", errors.New("no field labels")
+}
+
+func (as) Default(runtime.Object) {}
+
+func (a as) New(schema.GroupVersionKind) (runtime.Object, error) { return a.empty(), nil }
+
+func (a as) empty() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(a.kind)
+	return u
+}
+
+func (f fields) manager(o kobj.Object) (*managedfields.FieldManager, as, error) {
+	version, err := schema.ParseGroupVersion(o.APIVersion())
+	if err != nil {
+		return nil, as{}, err
+	}
+	of := as{version.WithKind(o.Kind())}
+	if m := f.managers[of.kind]; m != nil {
+		return m, of, nil
+	}
+	types := f.deduced
+	if f.scheme.Recognizes(of.kind) {
+		types = f.typed
+	}
+	m, err := managedfields.NewDefaultCRDFieldManager(types, of, of, of, of.kind, version, "", nil)
+	if err == nil {
+		f.managers[of.kind] = m
+	}
+	return m, of, err
+}
+
+// apply merges what a manager applies into an object, which is nil where there is
+// none.
+func (f fields) apply(old, applied kobj.Object, manager string, force bool) (kobj.Object, error) {
+	m, of, err := f.manager(applied)
+	if err != nil {
+		return nil, err
+	}
+	out, err := m.Apply(f.live(of, old), unstructuredOf(applied), manager, force)
+	if apierrors.IsConflict(err) {
+		return nil, conflict(plan.RefTo(applied), err)
+	}
+	if err != nil {
+		return nil, &run.RefusedError{Verb: "apply", Object: plan.RefTo(applied), Why: run.Invalid, Message: err.Error()}
+	}
+	return out.(*unstructured.Unstructured).Object, nil
+}
+
+func conflict(ref plan.Ref, err error) error {
+	out := &run.ConflictError{Verb: "apply", Object: ref, Message: err.Error()}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return out
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			_, who, _ := strings.Cut(cause.Message, `conflict with "`)
+			who, _, _ = strings.Cut(who, `"`)
+			out.Fields = append(out.Fields, run.Field{Manager: who, Path: cause.Field})
+		}
+	}
+	return out
+}
+
+// update notes what a manager changed without applying it; old is nil for a new
+// object.
+func (f fields) update(old, o kobj.Object, manager string) (kobj.Object, error) {
+	m, of, err := f.manager(o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := m.Update(f.live(of, old), unstructuredOf(o), manager)
+	if err != nil {
+		return nil, fmt.Errorf("managed fields of %s: %w", plan.RefTo(o), err)
+	}
+	return out.(*unstructured.Unstructured).Object, nil
+}
+
+func (fields) live(of as, old kobj.Object) runtime.Object {
+	if old == nil {
+		return of.empty()
+	}
+	return unstructuredOf(old)
+}
+
+func unstructuredOf(o kobj.Object) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: kobj.Copy(map[string]any(o))}
+}
