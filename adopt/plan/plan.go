@@ -99,7 +99,7 @@ const (
 
 // Action is one change of one object, or reading it to keep it.
 type Action struct {
-	Do     Verb   `json:"do" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|take-over|unfinalize"`
+	Do     Verb   `json:"do" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|take-over|unfinalize|unlabel"`
 	Object Ref    `json:"object" form:"required"`
 	UID    string `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
 
@@ -132,7 +132,7 @@ const (
 // Check is something that must hold of objects. Checks of what must be as it was
 // compare with what verify.Capture found before the first step of the namespace.
 type Check struct {
-	Check   Condition `json:"check" form:"required"`
+	Check   Condition `json:"check" form:"required enum=available|conversion|gone|no-owner|no-plan|no-restart|prepared|ready|rights|same-version|stopped|succeeded|uid"`
 	Objects []Ref     `json:"objects,omitempty" doc:"What it is about. Absent: all that the namespace's operators have."`
 }
 

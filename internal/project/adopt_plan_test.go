@@ -47,6 +47,12 @@ func plansHold(t *testing.T, _ fstest.MapFS) inspection {
 				if diff := cmp.Diff(p, again); diff != "" {
 					t.Errorf("%s: another plan the second time:\n%s", name, diff)
 				}
+				text := plan.Format(p)
+				back, err := plan.Parse("plan.yaml", text)
+				check(t, err)
+				if diff := cmp.Diff(p, back); diff != "" {
+					t.Errorf("%s: another plan when it was read:\n%s", name, diff)
+				}
 				planHolds(t, name, d, in, p)
 				if some == nil && mode == plan.Stopped {
 					operators += len(p.Operators)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
@@ -59,7 +60,7 @@ func schemaName(cmd *cobra.Command) string {
 
 // schemas returns what makes each schema, by name.
 func (a *app) schemas() map[string]func() []byte {
-	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.Schema}
+	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.Schema, "adoption-plan": plan.Schema}
 	for cmd, documents := range a.documents {
 		name := schemaName(cmd)
 		all[name] = func() []byte {

@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// Schema returns the JSON schema of a plan's file, as it is shipped.
+func Schema() []byte {
+	return jsonschema.Of("https://quayside.dev/schema/adoption-plan.schema.json", "quayside adoption plan", Plan{})
+}
+
+// Format returns a plan as a file: its fields in the order of their definition, an
+// action a line. Parse gives the plan back, and equal plans give equal bytes.
+func Format(p *Plan) []byte {
+	w := &writer{}
+	w.WriteString("# Written by quayside adopt plan. Review it, commit it, and do what it says with quayside adopt run.\n")
+	w.fields(reflect.ValueOf(*p), "")
+	return w.Bytes()
+}
+
+// writer writes values as YAML.
+type writer struct{ bytes.Buffer }
+
+// fields writes the fields of a struct, each from the beginning of a line on.
+func (w *writer) fields(v reflect.Value, indent string) {
+	for i, f := range shown(v) {
+		if i > 0 {
+			w.WriteString(indent)
+		}
+		w.WriteString(f.Name + ":")
+		value := v.FieldByIndex(f.Index)
+		if text, ok := scalar(value); ok {
+			w.WriteString(" " + text + "\n")
+			continue
+		}
+		w.list(value, indent)
+	}
+}
+
+// list writes a list behind the colon of its key.
+func (w *writer) list(v reflect.Value, indent string) {
+	if v.Len() == 0 {
+		w.WriteString(" []\n")
+		return
+	}
+	w.WriteByte('\n')
+	for i := range v.Len() {
+		w.WriteString(indent + "- ")
+		item := v.Index(i)
+		if text, ok := scalar(item); ok {
+			w.WriteString(text + "\n")
+			continue
+		}
+		switch item.Interface().(type) {
+		case Action, Workload:
+			w.flow(item)
+			w.WriteByte('\n')
+		default:
+			w.fields(item, indent+"  ")
+		}
+	}
+}
+
+// flow writes a value on one line.
+func (w *writer) flow(v reflect.Value) {
+	sep := ""
+	next := func() { w.WriteString(sep); sep = ", " }
+	switch v.Kind() { //nolint:exhaustive // a plan has no other
+	case reflect.Struct:
+		w.WriteByte('{')
+		for _, f := range shown(v) {
+			next()
+			w.WriteString(f.Name + ": ")
+			if text, ok := scalar(v.FieldByIndex(f.Index)); ok {
+				w.WriteString(text)
+			} else {
+				w.flow(v.FieldByIndex(f.Index))
+			}
+		}
+		w.WriteByte('}')
+	case reflect.Map:
+		w.WriteByte('{')
+		set, _ := v.Interface().(map[string]string)
+		for _, key := range slices.Sorted(maps.Keys(set)) {
+			next()
+			w.WriteString(yamlnode.Quote(key) + ": " + yamlnode.Quote(set[key]))
+		}
+		w.WriteByte('}')
+	case reflect.Slice:
+		w.WriteByte('[')
+		for i := range v.Len() {
+			next()
+			text, _ := scalar(v.Index(i))
+			w.WriteString(text)
+		}
+		w.WriteByte(']')
+	}
+}
+
+// shown returns the fields of a struct that its file has: those that say
+// something, and lists that are always there.
+func shown(v reflect.Value) []reflect.StructField {
+	return slices.DeleteFunc(yamlnode.Fields(v.Type()), func(f reflect.StructField) bool {
+		value := v.FieldByIndex(f.Index)
+		if kind := value.Kind(); kind == reflect.Slice || kind == reflect.Map {
+			return value.IsNil()
+		}
+		return value.IsZero() && !yamlnode.Required(f)
+	})
+}
+
+// scalar returns a value that is no list, mapping or struct as a word of YAML.
+func scalar(v reflect.Value) (string, bool) {
+	switch x := v.Interface().(type) {
+	case Ref:
+		return yamlnode.Quote(x.String()), true
+	case bool:
+		return strconv.FormatBool(x), true
+	case int, int64:
+		return fmt.Sprint(x), true
+	}
+	return yamlnode.Quote(v.String()), v.Kind() == reflect.String
+}
