@@ -216,6 +216,16 @@ type gitops struct {
 	clusters string // "{name: prod}, …"; "" is one called default
 }
 
+// settings returns what quayside.yaml says of it.
+func (g gitops) settings() string {
+	return fmt.Sprintf(`
+  profile: %s
+  gitops:
+    {repoURL: %q, revision: main, path: %q, namespace: flux-system, project: default, sourceRef: {kind: %s, name: fleet}}
+  clusters: [%s]
+`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.kind, "GitRepository"), cmp.Or(g.clusters, "{name: default}"))
+}
+
 // quickstart returns a copy of the example's workspace, to be rendered for a
 // GitOps tool.
 func quickstart(t *testing.T, g gitops) quayside {
@@ -234,13 +244,7 @@ func quickstart(t *testing.T, g gitops) quayside {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = fmt.Appendf(text, `
-  profile: %s
-  gitops:
-    {repoURL: %q, revision: main, path: %q, namespace: flux-system, project: default, sourceRef: {kind: %s, name: fleet}}
-  clusters: [%s]
-`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.kind, "GitRepository"), cmp.Or(g.clusters, "{name: default}"))
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	if err := os.WriteFile(file, append(text, g.settings()...), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return q

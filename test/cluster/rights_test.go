@@ -88,6 +88,20 @@ func modelled(ctx context.Context, t *testing.T, cluster *harness.Cluster, effec
 // not the model's, since the authorizer follows the roles by a watch.
 func review(ctx context.Context, t *testing.T, asking authorization.SubjectAccessReviewInterface, a answer) bool {
 	t.Helper()
+	for attempt := 0; ; attempt++ {
+		r, err := asking.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: a.question()}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Status.Allowed == a.Allowed || attempt == 10 {
+			return r.Status.Allowed
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// question returns what the API server is asked.
+func (a answer) question() authorizationv1.SubjectAccessReviewSpec {
 	namespace, name, _ := strings.Cut(a.Account, "/")
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User:   fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name),
@@ -101,14 +115,5 @@ func review(ctx context.Context, t *testing.T, asking authorization.SubjectAcces
 			Namespace: a.Grant.Namespace, Verb: a.Grant.Verb, Group: a.Grant.Group, Resource: resource, Subresource: sub, Name: a.Grant.Name,
 		}
 	}
-	for attempt := 0; ; attempt++ {
-		r, err := asking.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Status.Allowed == a.Allowed || attempt == 10 {
-			return r.Status.Allowed
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	return spec
 }

@@ -40,6 +40,7 @@ type Options struct {
 	EmulatedVersion string // "1.34": serve the APIs of an older Kubernetes
 	Nodes           int    // simulated nodes; 0 is one, unless APIOnly
 	NoWebhooks      bool   // call no admission webhook: nothing runs that could answer
+	Services        string // socket of an HTTP proxy through which Services are called; "" calls them directly
 
 	AuditUsers []string // whose requests are written down, for Requests to return
 }
@@ -149,7 +150,7 @@ func (c *Cluster) prepare(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFiles(c.dir, map[string][]byte{"audit.json": policy}); err != nil {
+	if err := writeFiles(c.dir, map[string][]byte{"audit.json": policy, "egress.yaml": []byte(egress(c.opt.Services))}); err != nil {
 		return err
 	}
 	if c.RESTConfig, err = c.User("quayside-test-admin", "system:masters"); err != nil {

@@ -91,10 +91,24 @@ func (c *Cluster) apiFlags() []string {
 	if c.opt.EmulatedVersion != "" {
 		flags = append(flags, "--emulated-version="+c.opt.EmulatedVersion)
 	}
+	if c.opt.Services != "" {
+		flags = append(flags, "--egress-selector-config-file="+c.file("egress.yaml"))
+	}
 	if c.opt.NoWebhooks {
 		flags = append(flags, "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook")
 	}
 	return flags
+}
+
+// egress has the API server call Services through a proxy, which listens on a Unix
+// socket.
+func egress(socket string) string {
+	return fmt.Sprintf(`
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- {name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: %q}}}}
+`, socket)
 }
 
 // RestartAPI ends the API server as a crash would, with all its watches open,

@@ -1,0 +1,371 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+	"github.com/quayside/quayside/test/cluster/olm"
+)
+
+// TestPredicted brings back the corpus's cluster that some operators have left OLM in,
+// and holds what `adopt inspect` says of each object against what the API server would
+// make of it: a server-side apply that stores nothing. TestLeavingOLM does the same with
+// the clusters as they were before.
+func TestPredicted(t *testing.T) {
+	t.Parallel() // it has servers of its own
+	ctx := within(t, 4*time.Minute)
+	w := restore(ctx, t, dumps(t), []string{"modes-detached/after.json"}, gitops{profile: "flux"}, harness.Options{APIOnly: true, NoWebhooks: true})
+	w.predicted(ctx, t)
+}
+
+// dumps returns the corpus's clusters.
+func dumps(t *testing.T) olm.Clusters {
+	t.Helper()
+	corpus := os.Getenv("QUAYSIDE_CORPUS")
+	if corpus == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set: no clusters that OLM ran in")
+	}
+	all, err := olm.Read(corpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// restored is a cluster as it was with OLM, and a workspace that has it imported.
+type restored struct {
+	quayside
+	cluster *harness.Cluster
+	config  *rest.Config
+	client  dynamic.Interface
+
+	mu     sync.Mutex
+	mapper meta.RESTMapper
+}
+
+// restore starts a cluster, brings back what the files hold, and imports it for a
+// GitOps tool, with what has to be kept so that no pod restarts.
+func restore(ctx context.Context, t *testing.T, clusters olm.Clusters, files []string, g gitops, opt harness.Options) *restored {
+	t.Helper()
+	harness.Require(t, "control-plane")
+	objects, err := clusters.Objects(files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := olm.NewServices(t)
+	opt.Services = services.Socket
+	w := &restored{quayside: newWorkspace(t, build(t), nil), cluster: harness.Start(t, opt)}
+	w.config = rest.CopyConfig(w.cluster.RESTConfig)
+	w.config.WarningHandler = rest.NoWarnings{}
+	if w.client, err = dynamic.NewForConfig(w.config); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := olm.Restore(ctx, w.config, services, objects); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d objects restored in %s", len(objects), time.Since(begun).Round(time.Millisecond))
+	if err := clusters.WriteCatalogs(filepath.Join(w.dir, "catalogs")); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"import", "--kubeconfig", w.cluster.Kubeconfig, "--offline"}
+	for _, catalog := range []string{"community", "lab"} {
+		args = append(args, "--catalog", "olm/"+catalog+"=dir:catalogs/catalog-"+catalog)
+	}
+	w.mustOrDiffer(t, args...)
+	settings, err := os.ReadFile(filepath.Join(w.dir, "quayside.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, "quayside.yaml", string(settings)+"  kubernetesVersion: \"1.36\"\n"+g.settings())
+	w.mustOrDiffer(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--record")
+	return w
+}
+
+// mustOrDiffer runs a command that has to do its work, and may find something to tell.
+func (q quayside) mustOrDiffer(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := q.run(t, args...)
+	if code > 1 {
+		t.Fatalf("quayside %s: exit code %d\n%s", strings.Join(args, " "), code, stderr)
+	}
+	return stdout
+}
+
+// resource returns what an object is asked for by. The kinds are those that are served
+// when it is first called.
+func (w *restored) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mapper == nil {
+		lookup, err := discovery.NewDiscoveryClientForConfig(w.config)
+		if err != nil {
+			return nil, err
+		}
+		groups, err := restmapper.GetAPIGroupResources(lookup)
+		if err != nil {
+			return nil, err
+		}
+		w.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	}
+	mapping, err := w.mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return w.client.Resource(mapping.Resource).Namespace(o.GetNamespace()), nil
+	}
+	return w.client.Resource(mapping.Resource), nil
+}
+
+// inspected mirrors what `adopt inspect -o json` prints.
+type inspected struct {
+	Operators []struct {
+		Namespace, Package, State string
+		Reasons                   []struct{ Code, Message string }
+		Objects                   []inspectedObject
+	}
+	Shared []inspectedObject
+	Counts struct{ Live, Equal, Changed, Added, OLM, Unknown int }
+	Unread []struct{ APIVersion, Kind, Reason string }
+}
+
+// inspectedObject is one object of an operator, or of several.
+type inspectedObject struct {
+	Group, Kind, Namespace, Name string
+	Class, Goes, Why             string
+	Fields                       []struct{ Path, How string }
+}
+
+func (o inspectedObject) id() string { return objectID(o.Group, o.Kind, o.Namespace, o.Name) }
+
+// objectID returns what names an object, whatever the version of its API.
+func objectID(group, kind, namespace, name string) string {
+	return schema.GroupKind{Group: group, Kind: kind}.String() + " " + namespace + "/" + name
+}
+
+func idOf(o *unstructured.Unstructured) string {
+	return objectID(o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName())
+}
+
+// inspect returns what `adopt inspect` says of the cluster.
+func (w *restored) inspect(t *testing.T) inspected {
+	t.Helper()
+	var rep inspected
+	if err := json.Unmarshal([]byte(w.mustOrDiffer(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "-o", "json")), &rep); err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+// all returns every object that is spoken of, by what names it.
+func (rep inspected) all() map[string]inspectedObject {
+	out := map[string]inspectedObject{}
+	for _, op := range rep.Operators {
+		for _, o := range op.Objects {
+			out[o.id()] = o
+		}
+	}
+	for _, o := range rep.Shared {
+		out[o.id()] = o
+	}
+	return out
+}
+
+// predicted wants the API server to do to each object of the tree what is said of it.
+func (w *restored) predicted(ctx context.Context, t *testing.T) {
+	t.Helper()
+	rep := w.inspect(t)
+	said, tree := rep.all(), w.rendered(t)
+	faults, classes := make([][]string, len(tree)), map[string]int{}
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 8)
+	for i, o := range tree {
+		classes[said[idOf(o)].Class]++
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			faults[i] = w.unlike(ctx, o, said[idOf(o)])
+		})
+	}
+	wg.Wait()
+	for i, found := range faults {
+		for _, f := range found {
+			t.Errorf("%s: %s", idOf(tree[i]), f)
+		}
+	}
+	t.Logf("%d operators, %d objects of the tree: %v; of the cluster: %+v", len(rep.Operators), len(tree), classes, rep.Counts)
+}
+
+// unlike returns in what the API server disagrees with what is said of an object.
+func (w *restored) unlike(ctx context.Context, o *unstructured.Unstructured, said inspectedObject) []string {
+	of, err := w.resource(o)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	live, err := of.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		live, err = nil, nil
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if (live == nil) != (said.Class == "added") {
+		return []string{fmt.Sprintf("it is said to be %q, and is there: %t", said.Class, live != nil)}
+	}
+	data, err := json.Marshal(o.Object)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	force := true
+	then, err := of.Patch(ctx, o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
+		FieldManager: "kustomize-controller", Force: &force, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+	})
+	if reason := refusal(o); reason != "" && err != nil && strings.Contains(err.Error(), reason) {
+		return nil
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if live == nil {
+		return nil
+	}
+	return disagreements(changes(live.Object, then.Object), said)
+}
+
+// refusal returns why an object of a bundle is refused wherever it is installed; ""
+// where it is not.
+func refusal(o *unstructured.Unstructured) string {
+	kind, _, _ := strings.Cut(harness.Name(o), " ")
+	for known, reason := range refused() {
+		k, at, _ := strings.Cut(known, " ")
+		if k == kind && strings.HasSuffix(at, "/"+o.GetName()) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// disagreements compares what changes with what is said to change: each change is in a
+// field that is told, and each field that the tree has otherwise changes. A field that
+// only the cluster has may stay: whoever wrote it still owns it.
+func disagreements(changed []string, said inspectedObject) []string {
+	var out []string
+	covers := func(field, path string) bool {
+		rest, ok := strings.CutPrefix(path, field)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	}
+	for _, path := range changed {
+		if !slices.ContainsFunc(said.Fields, func(f struct{ Path, How string }) bool { return covers(f.Path, path) }) {
+			out = append(out, path+" changes, and nothing is said of it")
+		}
+	}
+	for _, f := range said.Fields {
+		if f.How != "live" && !slices.ContainsFunc(changed, func(path string) bool { return covers(f.Path, path) }) {
+			out = append(out, f.Path+" is said to change ("+f.How+"), and does not")
+		}
+	}
+	if said.Class == "equal" && slices.ContainsFunc(changed, func(path string) bool { return !strings.HasPrefix(path, "metadata.") }) {
+		out = append(out, "it is said to be equal")
+	}
+	return out
+}
+
+// changes returns the paths of the values in which two objects differ, but for what
+// the API server counts and keeps by itself. Items with names are told by them.
+func changes(before, after map[string]any) []string {
+	var out []string
+	differ(&out, "", before, after)
+	return slices.DeleteFunc(out, func(path string) bool {
+		return path == "metadata.generation" || path == "metadata.resourceVersion" || strings.HasPrefix(path, "metadata.managedFields")
+	})
+}
+
+func differ(out *[]string, at string, before, after any) {
+	x, isMap := before.(map[string]any)
+	y, isMapToo := after.(map[string]any)
+	if isMap && isMapToo {
+		keys := map[string]bool{}
+		for key := range x {
+			keys[key] = true
+		}
+		for key := range y {
+			keys[key] = true
+		}
+		for key := range keys {
+			path, was, is := strings.TrimPrefix(at+"."+key, "."), x[key], y[key]
+			if strings.HasSuffix(path, "metadata.labels") || strings.HasSuffix(path, "metadata.annotations") {
+				was, is = orNone(was), orNone(is) // they are told one by one
+			}
+			differ(out, path, was, is)
+		}
+		return
+	}
+	a, isList := before.([]any)
+	b, isListToo := after.([]any)
+	switch {
+	case isList && isListToo && byName(a) != nil && byName(b) != nil:
+		m, n := byName(a), byName(b)
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(append(namesIn(a), namesIn(b)...)))) {
+			differ(out, at+"["+name+"]", m[name], n[name])
+		}
+		same := func(names []string, other map[string]any) []string {
+			return slices.DeleteFunc(names, func(n string) bool { return other[n] == nil })
+		}
+		if !slices.Equal(same(namesIn(a), n), same(namesIn(b), m)) {
+			*out = append(*out, at)
+		}
+	case !reflect.DeepEqual(before, after):
+		*out = append(*out, at)
+	}
+}
+
+func orNone(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return v
+}
+
+func namesIn(list []any) []string {
+	var out []string
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		name, _ := m["name"].(string)
+		out = append(out, name)
+	}
+	return out
+}
+
+// byName returns the items of a list by their names; nil where they have none of their own.
+func byName(list []any) map[string]any {
+	out := map[string]any{}
+	for i, name := range namesIn(list) {
+		if _, twice := out[name]; twice || name == "" {
+			return nil
+		}
+		out[name] = list[i]
+	}
+	return out
+}

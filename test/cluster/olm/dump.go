@@ -1,0 +1,115 @@
+// Package olm brings back, on a control plane of the harness, what a cluster held
+// in which OLM ran: every object with its owners, its status and its managers.
+// Nothing of OLM runs there.
+//
+// Start from [Read], [Services] and [Restore].
+package olm
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Clusters is what the corpus keeps of clusters, by the names of its files:
+// "modes/before.json".
+type Clusters map[string][]byte
+
+// Read returns the corpus's clusters, and their catalogs.
+func Read(corpus string) (Clusters, error) {
+	f, err := os.Open(filepath.Join(corpus, "olm-clusters.tar.zst"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	all := Clusters{}
+	for in := tar.NewReader(z); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		if all[path.Clean(h.Name)], err = io.ReadAll(in); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Objects returns the objects of some of the files, in their order; of an object
+// that several have, the first.
+func (c Clusters) Objects(names ...string) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	seen := map[string]bool{}
+	for _, name := range names {
+		var list unstructured.UnstructuredList
+		if err := list.UnmarshalJSON(c[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			key := id(o)
+			if !seen[key] {
+				seen[key] = true
+				out = append(out, o)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Before returns the names of the clusters as they were before anything left OLM.
+func (c Clusters) Before() []string {
+	names := []string{"modes/before.json"} // first: of what others have too, its objects
+	for name := range c {
+		if path.Base(name) == "before.json" && name != names[0] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	return names
+}
+
+// WriteCatalogs writes the catalogs that the clusters had into a directory, each
+// into one of its name: "catalog-community".
+func (c Clusters) WriteCatalogs(dir string) error {
+	for name, text := range c {
+		if !strings.HasPrefix(name, "catalog-") || !filepath.IsLocal(name) {
+			continue
+		}
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func id(o *unstructured.Unstructured) string {
+	return o.GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// text returns an object as JSON.
+func text(o *unstructured.Unstructured) ([]byte, error) { return json.Marshal(o.Object) }

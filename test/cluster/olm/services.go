@@ -1,0 +1,280 @@
+package olm
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Services stands for the pods behind the Services that the API server calls: it
+// admits what webhooks are asked about, converts custom resources by their version
+// alone, and serves aggregated APIs without any kinds. It shows a certificate that a CA
+// of the Service's namespace has issued, as OLM has one for each operator.
+type Services struct {
+	Socket string // where the API server's calls of Services go
+
+	calls    handed
+	answerer *http.Server
+
+	mu     sync.Mutex
+	cas    map[string]*ca              // by namespace
+	leaves map[string]*tls.Certificate // by name of a Service
+}
+
+type ca struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+// NewServices starts to answer; it ends with the test.
+func NewServices(t testing.TB) *Services {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "svc") // that of the test may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Services{Socket: filepath.Join(dir, "s"), cas: map[string]*ca{}, leaves: map[string]*tls.Certificate{}}
+	proxied, err := net.Listen("unix", s.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &http.Server{Handler: http.HandlerFunc(s.connect), ReadHeaderTimeout: 10 * time.Second}
+	s.calls = handed{make(chan net.Conn), proxied.Addr(), make(chan struct{})}
+	go func() { _ = proxy.Serve(proxied) }()
+	listener := tls.NewListener(s.calls, &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12})
+	s.answerer = &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.answerer.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = s.answerer.Close()
+		_ = proxy.Close()
+		_ = os.RemoveAll(dir)
+	})
+	return s
+}
+
+// connect takes a connection to whatever Service it is meant for.
+func (s *Services) connect(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		http.Error(w, "CONNECT only", http.StatusMethodNotAllowed)
+		return
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		conn.Close()
+		return
+	}
+	select {
+	case s.calls.conns <- conn:
+	case <-s.calls.closed:
+		conn.Close()
+	}
+}
+
+// handed is a listener of connections that others accepted.
+type handed struct {
+	conns  chan net.Conn
+	addr   net.Addr
+	closed chan struct{}
+}
+
+// Accept waits for a connection.
+func (h handed) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (h handed) Close() error { close(h.closed); return nil }
+
+// Addr returns where the connections came in.
+func (h handed) Addr() net.Addr { return h.addr }
+
+// certificate returns what a Service shows: "webhook.my-etcd.svc".
+func (s *Services) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	parts := strings.Split(hello.ServerName, ".")
+	if len(parts) < 3 || parts[2] != "svc" {
+		return nil, fmt.Errorf("%q is no Service", hello.ServerName)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.leaves[hello.ServerName]; found != nil {
+		return found, nil
+	}
+	issuer, err := s.ca(parts[1])
+	if err != nil {
+		return nil, err
+	}
+	leaf, _, err := issuer.leaf(hello.ServerName)
+	if err != nil {
+		return nil, err
+	}
+	s.leaves[hello.ServerName] = leaf
+	return leaf, nil
+}
+
+// ca returns the CA of a namespace.
+func (s *Services) ca(namespace string) (*ca, error) {
+	if found := s.cas[namespace]; found != nil {
+		return found, nil
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "olm-selfsigned-" + namespace, Organization: []string{"Red Hat, Inc."}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(2, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	made := &ca{key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	if made.cert, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	s.cas[namespace] = made
+	return made, nil
+}
+
+// leaf returns a certificate of that name, also as OLM's Secrets hold it.
+func (c *ca) leaf(name string) (*tls.Certificate, map[string]string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: c.cert.NotBefore, NotAfter: c.cert.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, c.cert, key.Public(), c.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	encode := func(kind string, der []byte) string {
+		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	data := map[string]string{"tls.crt": encode("CERTIFICATE", der), "tls.key": encode("PRIVATE KEY", private), "olmCAKey": base64.StdEncoding.EncodeToString(c.pem)}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, data, nil
+}
+
+// trust makes an object trust the CA of its Service's namespace, and a Secret with OLM's
+// certificate hold one of that CA, wherever it held or trusted OLM's.
+func (s *Services) trust(o *unstructured.Unstructured) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if data, has, _ := unstructured.NestedMap(o.Object, "data"); has && o.GetKind() == "Secret" && data["olmCAKey"] != nil {
+		issuer, err := s.ca(o.GetNamespace())
+		if err != nil {
+			return err
+		}
+		_, made, err := issuer.leaf(strings.TrimSuffix(o.GetName(), "-cert") + "." + o.GetNamespace() + ".svc")
+		if err != nil {
+			return err
+		}
+		for key, value := range made {
+			data[key] = value
+		}
+		return unstructured.SetNestedMap(o.Object, data, "data")
+	}
+	return s.replace(o.Object)
+}
+
+// replace puts the CA into every value that names a Service and a CA.
+func (s *Services) replace(v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		service, _ := v["service"].(map[string]any)
+		if namespace, ok := service["namespace"].(string); ok && v["caBundle"] != nil {
+			issuer, err := s.ca(namespace)
+			if err != nil {
+				return err
+			}
+			v["caBundle"] = base64.StdEncoding.EncodeToString(issuer.pem)
+		}
+		for key, inner := range v {
+			if key == "schema" || key == "managedFields" {
+				continue
+			}
+			if err := s.replace(inner); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if err := s.replace(inner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answer answers as a webhook, a converter or an aggregated API.
+func answer(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		APIVersion, Kind string
+		Request          struct {
+			UID               string           `json:"uid"`
+			DesiredAPIVersion string           `json:"desiredAPIVersion"`
+			Objects           []map[string]any `json:"objects"`
+		}
+	}
+	if r.Method == http.MethodPost {
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
+	out := map[string]any{"apiVersion": in.APIVersion, "kind": in.Kind}
+	switch in.Kind {
+	case "AdmissionReview":
+		out["response"] = map[string]any{"uid": in.Request.UID, "allowed": true}
+	case "ConversionReview":
+		for _, o := range in.Request.Objects {
+			o["apiVersion"] = in.Request.DesiredAPIVersion
+		}
+		out["response"] = map[string]any{"uid": in.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": in.Request.Objects}
+	default:
+		group, version, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/apis/"), "/")
+		if version == "" || strings.Contains(version, "/") {
+			http.NotFound(w, r)
+			return
+		}
+		out = map[string]any{"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": group + "/" + version, "resources": []any{}}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out)
+}
