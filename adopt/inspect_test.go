@@ -162,9 +162,6 @@ func TestState(t *testing.T) {
 	other.Bundle = "x.v0"
 	parent := installed("ns", "")
 	parent[0] = kobj.Annotate(parent[0], map[string]string{"olm.operatorNamespace": "elsewhere"})
-	drives := []kobj.Object{kobj.New("rbac.authorization.k8s.io/v1", "ClusterRole", "", "r"), kobj.New("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "r")}
-	drives[0]["rules"] = []any{map[string]any{"apiGroups": []any{olm}, "resources": []any{"subscriptions"}, "verbs": []any{"get", "create"}}}
-	drives[1]["roleRef"] = map[string]any{"kind": "ClusterRole", "name": "r"}
 	with := func(objects []kobj.Object, more ...kobj.Object) []kobj.Object { return append(objects, more...) }
 	live := deployment("ns", "i", "x.v1")
 	for name, c := range map[string]struct {
@@ -186,7 +183,8 @@ func TestState(t *testing.T) {
 		"upgrading":        {with(installed("ns", "Succeeded"), next), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked replacing"},
 		"in flight":        {with(installed("ns", "Succeeded"), plan), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked plan-in-flight"},
 		"unknown":          {with(installed("ns", "Succeeded"), odd), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked unknown-object"},
-		"drives OLM":       {installed("ns", "Succeeded"), drives, nil, []lockfile.Pin{pin("ns")}, "Blocked drives-olm"},
+		"changes its CSV":  {installed("ns", "Succeeded"), bound("ns", rule(olm, "clusterserviceversions", "get update")), nil, []lockfile.Pin{pin("ns")}, "Adoptable"},
+		"drives OLM":       {installed("ns", "Succeeded"), bound("ns", rule(olm, "subscriptions", "get create")), nil, []lockfile.Pin{pin("ns")}, "Blocked drives-olm"},
 		"detached":         {[]kobj.Object{live}, []kobj.Object{live}, nil, []lockfile.Pin{pin("ns")}, "Adoptable"},
 		"adopted":          {with(nil, ours, object("v1", "ServiceAccount", "ns", "sa", map[string]string{"olm.managed": "true", olm + "/x.ns": ""})), []kobj.Object{live}, nil, []lockfile.Pin{pin("ns")}, "AlreadyAdopted"},
 		"never OLM's":      {[]kobj.Object{ours}, []kobj.Object{live}, nil, []lockfile.Pin{pin("ns")}, "NotOLM"},

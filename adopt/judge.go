@@ -269,7 +269,7 @@ func (x *inspector) refusals(op *operator) []Reason {
 		}
 	}
 	if rights := x.drives(op); len(rights) > 0 {
-		no("drives-olm", "the operator drives OLM itself: it may %s; what it does so stops with OLM", strings.Join(rights, ", "))
+		no("drives-olm", "the operator drives OLM itself: %s; what it does so stops with OLM (quayside doctor says more)", strings.Join(rights, "; "))
 	}
 	return out
 }
@@ -292,8 +292,8 @@ func parentOf(csv *snapshot.CSV) string {
 	return kobj.Text(csv.Body(), "metadata", "annotations", "olm.operatorNamespace")
 }
 
-// drives returns by which rights an operator, as the tree has it, writes to what
-// OLM installs by.
+// drives returns by which rights an operator, as the tree has it, installs others
+// through OLM.
 func (x *inspector) drives(op *operator) []string {
 	var own []kobj.Object
 	for _, r := range x.Rendered {
@@ -301,11 +301,13 @@ func (x *inspector) drives(op *operator) []string {
 			own = append(own, r.Object)
 		}
 	}
+	signals, _ := rights(own)
 	var out []string
-	for _, right := range rights(own) {
-		if slices.Contains(writes(), right.verb) && slices.Contains([]string{"subscriptions", "clusterserviceversions", "installplans"}, right.resource) {
-			out = append(out, right.String())
+	for _, s := range signals {
+		if s.Need == NeedsOLM {
+			out = append(out, s.Object+" "+s.What)
 		}
 	}
+	slices.Sort(out)
 	return out
 }

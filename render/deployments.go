@@ -73,7 +73,7 @@ func setAnnotations(spec map[string]any, annotations map[string]string) {
 // templateAnnotations returns the annotations that pods get: OLM's, and those
 // of the CSV that a container reads.
 func (in *install) templateAnnotations(spec map[string]any) (map[string]string, error) {
-	read := readAnnotations(kobj.Map(spec, "template", "spec"))
+	read := ReadAnnotations(kobj.Map(spec, "template", "spec"))
 	own := kobj.Map(spec, "template", "metadata", "annotations")
 	out := map[string]string{}
 	csv := maps.Clone(in.b.CSV.Annotations)
@@ -148,9 +148,9 @@ func propertyList(in []catalog.Property) []any {
 	return out
 }
 
-// readAnnotations returns the keys of the annotations that a pod reads through
+// ReadAnnotations returns the keys of the annotations that a pod reads through
 // the downward API; "*" stands for all of them.
-func readAnnotations(pod map[string]any) map[string]bool {
+func ReadAnnotations(pod map[string]any) map[string]bool {
 	read := map[string]bool{}
 	var look func(v any)
 	look = func(v any) {

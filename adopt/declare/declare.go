@@ -261,7 +261,7 @@ func (r *reader) loose(owned map[kobj.Key]bool) int {
 			r.leave(csv.Object, false, "Subscription %s is being upgraded to it; what it calls installed is taken", next[key])
 		case csv.Phase == "Replacing" || csv.Phase == "Deleting":
 			r.leave(csv.Object, false, "it is on its way out (%s)", csv.Phase)
-		case csv.Name == "packageserver":
+		case csv.Name == snapshot.Packageserver:
 			r.leave(csv.Object, false, "it is a part of OLM itself")
 		default:
 			r.leave(csv.Object, true, "no Subscription says that it is installed: create one with startingCSV, and import again")

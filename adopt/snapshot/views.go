@@ -13,6 +13,9 @@ const (
 	OLMv1 = "olm.operatorframework.io"
 )
 
+// Packageserver is the name of the one ClusterServiceVersion that is a part of OLM.
+const Packageserver = "packageserver"
+
 // CSV is a ClusterServiceVersion.
 type CSV struct {
 	*Object

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,7 +121,7 @@ func dumps(all fs.FS) []string {
 // TestDumps inspects every dump once, for all that is to hold of it.
 func TestDumps(t *testing.T) {
 	all := clusters(t)
-	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold}
+	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold, needs}
 	e := env(t)
 	e.Talk = quiet{}
 	var open []inspection
@@ -264,6 +265,29 @@ func pinned(d dumped, o *snapshot.Object) string {
 		}
 	}
 	return ""
+}
+
+// needs holds of every operator in the dumps that the cluster and the tree say the
+// same of what it needs OLM for, and that of all of them one installs others.
+func needs(t *testing.T, _ fstest.MapFS) inspection {
+	each := func(file string, d dumped, _ *adopt.Report) {
+		tree, err := d.p.Diagnose(context.Background())
+		check(t, err)
+		there := map[string]adopt.Dependence{}
+		for _, op := range adopt.DiagnoseCluster(d.seen).Operators {
+			there[op.Namespace+"/"+op.Package] = op
+		}
+		for _, op := range tree.Operators {
+			name := op.Namespace + "/" + op.Package
+			if live, ok := there[name]; ok && !reflect.DeepEqual(live, op) {
+				t.Errorf("%s: %s in the tree %+v, in the cluster %+v", file, name, op, live)
+			}
+			if want := name == "pelorus/pelorus-operator"; want != (op.NeedsOLM == adopt.NeedsOLM) || !want && op.NeedsOLM != adopt.NeedsNone {
+				t.Errorf("%s: %s: %s", file, name, op.NeedsOLM)
+			}
+		}
+	}
+	return inspection{each, func() {}}
 }
 
 // differences finds what was seen of the real API server: in which fields of

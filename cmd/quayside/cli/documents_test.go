@@ -31,6 +31,7 @@ func documented() map[string][]string {
 		"catalog-show":     {"catalog show etcd", "catalog show nothing"},
 		"catalog-validate": {"catalog validate catalog-src", "catalog validate subscriptions"},
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
+		"doctor":           {"doctor", "doctor DIR/cluster.json", "doctor DIR/absent.json"},
 		"feed":             {"feed"},
 		"images":           {"images", "images --inspect"},
 		"import":           {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},

@@ -37,7 +37,7 @@ func TestHelpExamples(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") || strings.Contains(cmd.Example, "quayside import") {
+			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") || strings.Contains(cmd.Example, "quayside doctor") || strings.Contains(cmd.Example, "quayside import") {
 				env = append(env, "KUBECONFIG="+applied(t, dir))
 			}
 			if strings.Contains(cmd.Example, "quayside import") {

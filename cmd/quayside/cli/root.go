@@ -81,7 +81,7 @@ func groups() []commandGroup {
 	type list = []func(*app) *cobra.Command
 	return []commandGroup{
 		{"daily", "From declarations to manifests:", list{newResolve, newRender, newDiff, newVerify, newStatus}},
-		{"leaving", "Leaving OLM:", list{newImport, newAdopt}},
+		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
 		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
 		{"authors", "For authors of operators:", list{newBundle}},
