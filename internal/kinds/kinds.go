@@ -56,6 +56,12 @@ func builtin(group string) (namespaced, cluster []string, ok bool) {
 	return strings.Fields(kinds[0]), strings.Fields(kinds[1]), ok
 }
 
+// Builtin reports whether every API server serves a group by itself.
+func Builtin(group string) bool {
+	_, _, own := builtin(group)
+	return own
+}
+
 // common lists the kinds without a namespace of groups that many clusters have
 // beside their own.
 func common(group string) []string {

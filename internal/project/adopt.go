@@ -76,3 +76,34 @@ func made(ctx context.Context, c *fetch.Contents, pin lockfile.Pin) ([]kobj.Obje
 	objects, _, err := render.Manifests(b, pin, render.Options{})
 	return slices.DeleteFunc(objects, func(o kobj.Object) bool { return !o.Is("apps", "Deployment") }), err
 }
+
+// Finishing is what changes once nothing of OLM's is kept any more.
+type Finishing struct {
+	Lock      *lockfile.File
+	Operators []adopt.Finished
+	Shared    []adopt.Change
+}
+
+// Finish drops from the lock what it keeps of OLM's for the operators named
+// (namespace/package), for all where none is, and says what of the tree changes by
+// that. Nothing is written.
+func (p *Project) Finish(ctx context.Context, names []string) (*Finishing, error) {
+	before, err := p.NeedLock()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := chosen(before, names); err != nil {
+		return nil, err
+	}
+	after := adopt.Finish(before, names)
+	was, err := p.Render(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := p.Render(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	operators, shared := adopt.Shed(before, after, was.Objects, now.Objects)
+	return &Finishing{Lock: after, Operators: operators, Shared: shared}, nil
+}

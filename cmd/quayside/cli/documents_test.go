@@ -17,6 +17,7 @@ import (
 // several. Nobody listens at port 1.
 func documented() map[string][]string {
 	return map[string][]string{
+		"adopt-finish":     {"adopt finish", "adopt finish no/such"},
 		"adopt-inspect":    {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
 		"bundle-build":     {"bundle build catalog-src/vault/0.1.9 oci:dist/vault:v1"},
 		"bundle-push":      {"bundle push catalog-src/vault/0.1.9 127.0.0.1:1/vault:v1"},
