@@ -119,14 +119,28 @@ func (m *maker) uninstall() {
 		return
 	}
 	for _, csv := range m.Snapshot.CSVs() {
-		if csv.CopiedFrom == "" && csv.Name != "packageserver" && !m.leaves(csv.Key) {
+		if csv.CopiedFrom == "" && csv.Name != snapshot.Packageserver && !m.leaves(csv.Key) {
 			return
 		}
 	}
 	m.step(Step{
 		Name: Uninstall, Title: "Uninstall OLM, or leave it without operators",
-		Manual: "Nothing needs OLM any more, as far as this plan knows. To uninstall it, see first that 'kubectl get clusterserviceversions -A' has no more than packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's definitions but operatorconditions.operators.coreos.com: with that one would go the OperatorConditions of the operators, which the tree has.",
+		Manual: "No operator is OLM's any more, as far as this plan knows. To uninstall it, see first that 'kubectl get clusterserviceversions -A' has no more than packageserver. Then delete OLM's Deployments, the APIService v1.packages.operators.coreos.com and the ClusterServiceVersion packageserver, and OLM's definitions. Leave operatorconditions.operators.coreos.com: with it would go the OperatorConditions of the operators, which the tree has." + m.watched(),
 	})
+}
+
+// watched names the definitions without which operators do not start.
+func (m *maker) watched() string {
+	var names []string
+	for _, op := range adopt.DiagnoseTree(m.Lock, m.Rendered).Operators {
+		names = append(names, op.Definitions...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		return ""
+	}
+	return " Leave too, for operators watch them and may not start without: " + strings.Join(names, ", ") + " (quayside doctor says which operators)."
 }
 
 // leaves reports whether a ClusterServiceVersion goes with the plan.
