@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/verify"
+	"github.com/quayside/quayside/internal/inert"
 )
 
 // RefusedError is a request that the API server did not fulfil.
@@ -81,7 +82,6 @@ func (e *ChangedError) Error() string { return fmt.Sprintf("%s %s", e.Object, e.
 // StepError is a step that stopped a run.
 type StepError struct {
 	Step     plan.Step
-	Action   *plan.Action     // the one that could not be done; nil where it was none
 	Check    plan.Condition   // the one that does not hold; empty where it was none
 	Findings []verify.Finding // what does not hold
 	Err      error
@@ -97,7 +97,7 @@ var (
 
 // Error names the step, and what does not hold, a line each.
 func (e *StepError) Error() string {
-	text := fmt.Sprintf("step %d (%s): %v", e.Step.Number, named(e.Step), e.Err)
+	text := fmt.Sprintf("step %d (%s): %s", e.Step.Number, named(e.Step), inert.Line(e.Err.Error()))
 	if errors.Is(e.Err, context.Canceled) {
 		text = fmt.Sprintf("step %d (%s): interrupted; what was under way is done, and noted", e.Step.Number, named(e.Step))
 	}
@@ -105,7 +105,7 @@ func (e *StepError) Error() string {
 		text += " (" + string(e.Check) + ")"
 	}
 	for _, f := range e.Findings {
-		text += "\n\t" + f.Message
+		text += "\n\t" + inert.Line(f.Message)
 	}
 	return text
 }
@@ -126,21 +126,3 @@ func (e *StepError) Differs() bool {
 	var changed *ChangedError
 	return len(e.Findings) > 0 || errors.As(e.Err, &changed) || errors.Is(e.Err, errDeclined) || errors.Is(e.Err, errManual)
 }
-
-// StoppedError is a run that ended while OLM's controllers are stopped.
-type StoppedError struct {
-	Controllers []plan.Ref
-	Err         error
-}
-
-// Error says first that OLM is stopped, and how to go on or back.
-func (e *StoppedError) Error() string {
-	var names []string
-	for _, ref := range e.Controllers {
-		names = append(names, ref.Namespace+"/"+ref.Name)
-	}
-	return fmt.Sprintf("OLM is stopped (%s), and nobody starts it but you: go on with 'quayside adopt run', or go back with 'quayside adopt revert'\n%v", strings.Join(names, ", "), e.Err)
-}
-
-// Unwrap returns why the run ended.
-func (e *StoppedError) Unwrap() error { return e.Err }

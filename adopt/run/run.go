@@ -49,6 +49,7 @@ type Say interface {
 type Result struct {
 	Steps   []StepResult `json:"steps" doc:"What became of each step, in order."`
 	Stopped []plan.Ref   `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
+	Error   string       `json:"error,omitempty" doc:"Why the run ended before all was done."`
 }
 
 // StepResult is what became of a step.
@@ -84,8 +85,8 @@ type ActionResult struct {
 
 // Run does a plan's steps, in order, from the first that is not done. It stops
 // before anything that does not hold, and returns what was done until then: a
-// *StepError says which step stopped it and why. Where the plan has stopped OLM's
-// controllers by then the error is a *StoppedError around it.
+// *StepError says which step stopped it and why. Whether OLM's controllers are stopped
+// by then is in the result.
 //
 // When ctx ends, the request that is under way is waited for, and noted.
 func Run(ctx context.Context, in Input) (*Result, error) {
@@ -102,8 +103,8 @@ func Run(ctx context.Context, in Input) (*Result, error) {
 	}
 	err := r.run(ctx)
 	r.result.Stopped = append(r.result.Stopped, in.Journal.Stopped(in.Plan)...)
-	if err != nil && len(r.result.Stopped) > 0 && !in.DryRun {
-		err = &StoppedError{Controllers: r.result.Stopped, Err: err}
+	if err != nil {
+		r.result.Error = err.Error()
 	}
 	return r.result, err
 }
@@ -187,7 +188,9 @@ func (r *runner) step(ctx context.Context, s plan.Step, out *StepResult) error {
 		out.State = Broken
 	}
 	if !r.DryRun && r.Journal.Began(s.Number) {
-		err = errors.Join(err, r.note(Entry{Event: Failed, Step: s.Number, Message: err.Error()}))
+		if lost := r.note(Entry{Event: Failed, Step: s.Number, Message: err.Error()}); lost != nil {
+			err = errors.Join(err, lost)
+		}
 	}
 	return err
 }
@@ -292,7 +295,7 @@ func (r *runner) note(e Entry) error {
 // actions does what is not done yet of a step.
 func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) error {
 	again := r.Journal.Ended(s.Number)
-	for i, a := range s.Actions {
+	for i := range s.Actions {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -301,7 +304,7 @@ func (r *runner) actions(ctx context.Context, s plan.Step, out *StepResult) erro
 		}
 		did, err := r.action(context.WithoutCancel(ctx), s, i+1)
 		if err != nil {
-			return &StepError{Step: s, Action: &a, Err: err}
+			return &StepError{Step: s, Err: err}
 		}
 		out.Actions = append(out.Actions, did)
 		r.Say.Action(s, did)

@@ -24,7 +24,7 @@ func (r *runner) try(ctx context.Context, s plan.Step, out *StepResult) error {
 		a.sent = r.Journal.last(s.Number, a.number, Intends) != nil
 		tried, err := a.tried(ctx)
 		if err != nil {
-			return &StepError{Step: s, Action: &a.Action, Err: err}
+			return &StepError{Step: s, Err: err}
 		}
 		out.Actions = append(out.Actions, tried)
 		r.Say.Action(s, tried)

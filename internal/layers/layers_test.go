@@ -36,7 +36,7 @@ func table() map[string]rule {
 		"cmd/report-image":     {level: 9, outside: []string{"os", "os/exec", "os/signal", "context"}},
 		"cmd/quayside-report":  {level: 9, outside: []string{"os", "os/signal", "syscall", "context", "log/slog"}},
 
-		"cmd/quayside/cli": {level: 8, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "context", "time"}},
+		"cmd/quayside/cli": {level: 8, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "os/signal", "syscall", "context", "time"}},
 
 		"catalog/graph": {level: 3},
 
@@ -79,8 +79,8 @@ func table() map[string]rule {
 		"adopt/plan":               {level: 4, beside: []string{"adopt"}},
 		"adopt/verify":             {level: 4, beside: []string{"adopt", "adopt/plan"}, outside: []string{"context"}},
 		"adopt/run":                {level: 4, beside: []string{"adopt", "adopt/plan", "adopt/verify"}, outside: []string{"context", "os", "time"}},
-		"adopt/run/kube":           {level: 4, beside: []string{"adopt/plan", "adopt/verify", "adopt/run"}, outside: []string{"context", "net/http", "time"}},
-		"adopt/run/runtest":        {level: 4, beside: []string{"adopt/plan", "adopt/verify", "adopt/run"}, outside: []string{"context", "time"}},
+		"adopt/run/kube":           {level: 4, beside: []string{"adopt/plan", "adopt/verify", "adopt/run"}, outside: []string{"context", "net/http", "syscall", "time"}},
+		"adopt/run/runtest":        {level: 4, beside: []string{"adopt/plan", "adopt/verify", "adopt/run"}, outside: []string{"context", "log", "net/http", "net/http/httptest", "time"}},
 		"registry/mirror":          {level: 3, outside: []string{"context"}},
 		"catalog/build":            {level: 4, outside: []string{"context"}},
 		"bundle/fetch":             {level: 4, outside: []string{"context"}},

@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -179,7 +180,7 @@ func (c *Cluster) failed(ctx, short context.Context, r request, err error) error
 		return context.Cause(ctx)
 	case short.Err() != nil:
 		return &run.RefusedError{Verb: r.verb, Object: r.ref, Why: run.Unsure, Message: fmt.Sprintf("no answer within %s", timeout)}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "connection reset"):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return &run.RefusedError{Verb: r.verb, Object: r.ref, Why: run.Unsure, Message: "the connection ended before the answer"}
 	default:
 		return c.live.Unreachable(err)

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/registry/registrytest"
 	"github.com/quayside/quayside/report/live/livetest"
 )
@@ -39,6 +42,9 @@ func TestHelpExamples(t *testing.T) {
 			}
 			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") || strings.Contains(cmd.Example, "quayside doctor") || strings.Contains(cmd.Example, "quayside import") {
 				env = append(env, "KUBECONFIG="+applied(t, dir))
+			}
+			if strings.Contains(cmd.Example, "adopt run") {
+				planned(t, dir)
 			}
 			if strings.Contains(cmd.Example, "quayside import") {
 				dumped(t, dir)
@@ -73,12 +79,44 @@ func applied(t *testing.T, dir string) string {
 	}
 	server := livetest.New(t)
 	server.Put(objects...)
+	server.Put(livetest.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": livetest.Object{"name": "kube-system", "uid": "u0"}})
 	server.Settle()
 	name := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(name, []byte(server.Kubeconfig("prod")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// planned puts a plan into dir in which a person does everything.
+func planned(t *testing.T, dir string) {
+	t.Helper()
+	ws, err := project.Open(project.Dir(dir), project.Env{Getenv: func(string) string { return "" }, Talk: newTalk(newTerminal(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := ws.NeedLock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := ws.Render(t.Context(), lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := res.In(ws.Clusters()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{
+		APIVersion: plan.APIVersion, Kind: plan.Kind, ClusterUID: "u0", Mode: plan.Stopped, Manager: "quayside",
+		Lock: plan.LockDigest(lock), Tree: plan.TreeDigest(rendered), OLM: []plan.Workload{}, Operators: []plan.Operator{}, Left: []plan.Left{},
+	}
+	for i := range 3 {
+		p.Steps = append(p.Steps, plan.Step{Number: i + 1, Name: plan.Certificates, Title: "Look after the certificates", Manual: "Look after them."})
+	}
+	if err := os.WriteFile(filepath.Join(dir, "adopt-plan.yaml"), plan.Format(p), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // dumped puts the objects of a cluster into files below dir.

@@ -1,0 +1,234 @@
+package runtest
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/adopt/run"
+	"github.com/quayside/quayside/adopt/verify"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/report/live/livetest"
+)
+
+// Serve starts an API server on loopback that has the objects of a cluster, and
+// returns a kubeconfig for it. It ends with the test. After each change the
+// cluster's controllers do what there is to do.
+func Serve(t testing.TB, c *Cluster) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler{c})
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return livetest.KubeconfigOf(server.URL, ca, livetest.Token)
+}
+
+type handler struct{ c *Cluster }
+
+type object = map[string]any
+
+// ServeHTTP implements http.Handler.
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out, err := h.answer(r)
+	var refused *run.RefusedError
+	var conflict *run.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		causes := []any{}
+		for _, f := range conflict.Fields {
+			causes = append(causes, object{"reason": "FieldManagerConflict", "message": `conflict with "` + f.Manager + `"`, "field": f.Path})
+		}
+		write(w, http.StatusConflict, object{"kind": "Status", "status": "Failure", "reason": "Conflict", "message": conflict.Message, "details": object{"causes": causes}})
+	case errors.As(err, &refused):
+		code := map[run.Why]int{run.NotFound: 404, run.Forbidden: 403, run.Invalid: 422, run.Busy: 429, run.Unsure: 503}[refused.Why]
+		write(w, code, object{"kind": "Status", "status": "Failure", "message": refused.Message})
+	case err != nil:
+		write(w, http.StatusBadRequest, object{"kind": "Status", "status": "Failure", "message": err.Error()})
+	case out == nil:
+		write(w, http.StatusNotFound, object{"kind": "Status", "status": "Failure", "message": "not found"})
+	default:
+		write(w, http.StatusOK, out)
+	}
+}
+
+func write(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+}
+
+// answer does what a request asks for; nil is what is not there.
+func (h handler) answer(r *http.Request) (any, error) {
+	if r.Header.Get("Authorization") != "Bearer "+livetest.Token {
+		return nil, &run.RefusedError{Why: run.Forbidden, Message: "who are you?"}
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	apiVersion, rest := "", []string(nil)
+	switch {
+	case parts[0] == "api" && len(parts) > 1:
+		apiVersion, rest = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 2:
+		apiVersion, rest = parts[1]+"/"+parts[2], parts[3:]
+	default:
+		return nil, nil
+	}
+	if len(rest) == 0 {
+		return h.discover(apiVersion), nil
+	}
+	at := plan.Ref{APIVersion: apiVersion}
+	if len(rest) > 2 && rest[0] == "namespaces" {
+		at.Namespace, rest = rest[1], rest[2:]
+	}
+	if at.Kind = h.kinds(apiVersion)[rest[0]]; at.Kind == "" {
+		return nil, nil
+	}
+	if len(rest) > 1 {
+		at.Name = rest[1]
+	}
+	return h.request(r, at, body)
+}
+
+// request does what a request asks of objects of a kind.
+func (h handler) request(r *http.Request, at plan.Ref, body []byte) (any, error) {
+	var sent object
+	if len(body) > 0 && body[0] == '{' {
+		if err := utiljson.Unmarshal(body, &sent); err != nil {
+			return nil, err
+		}
+	}
+	ctx, query := r.Context(), r.URL.Query()
+	dryRun := query.Get("dryRun") == "All" || len(kobj.List(sent, "dryRun")) > 0
+	if r.Method != http.MethodGet && !dryRun {
+		defer h.c.Settle()
+	}
+	switch r.Method + " " + r.Header.Get("Content-Type") {
+	case "GET ":
+		if at.Name == "" {
+			items, err := h.c.List(ctx, at.APIVersion, at.Kind, at.Namespace, query.Get("labelSelector"))
+			return object{"kind": at.Kind + "List", "apiVersion": at.APIVersion, "metadata": object{}, "items": items}, err
+		}
+		o, err := h.c.Get(ctx, at)
+		if o == nil {
+			return nil, err
+		}
+		return o, err
+	case "POST application/json":
+		if at.Kind == "SubjectAccessReview" {
+			return h.review(r, sent)
+		}
+		return h.c.Create(ctx, sent, dryRun)
+	case "DELETE application/json":
+		return object{"kind": "Status"}, h.c.Delete(ctx, at, run.Deletion{
+			UID: kobj.Text(sent, "preconditions", "uid"), ResourceVersion: kobj.Text(sent, "preconditions", "resourceVersion"),
+			Orphan: kobj.Text(sent, "propagationPolicy") == "Orphan",
+		}, dryRun)
+	case "PATCH application/apply-patch+yaml":
+		return h.c.Apply(ctx, sent, query.Get("fieldManager"), query.Get("force") == "true", dryRun)
+	case "PATCH application/merge-patch+json":
+		return h.c.Patch(ctx, at, run.Patch{Merge: sent}, dryRun)
+	case "PATCH application/json-patch+json":
+		var raw struct{ Ops []any }
+		if err := utiljson.Unmarshal([]byte(`{"Ops":`+string(body)+`}`), &raw); err != nil {
+			return nil, err
+		}
+		return h.c.Patch(ctx, at, run.Patch{JSON: operations(raw.Ops)}, dryRun)
+	}
+	return nil, errors.New("this is not served")
+}
+
+func operations(raw []any) []run.Operation {
+	var out []run.Operation
+	for _, v := range raw {
+		m, _ := v.(object)
+		out = append(out, run.Operation{Op: kobj.Text(m, "op"), Path: kobj.Text(m, "path"), Value: m["value"]})
+	}
+	return out
+}
+
+func (h handler) review(r *http.Request, sent object) (any, error) {
+	spec := kobj.Map(sent, "spec")
+	of := kobj.Map(spec, "resourceAttributes")
+	allowed, err := h.c.Allowed(r.Context(), verify.Review{
+		Account: kobj.Text(spec, "user"), Namespace: kobj.Text(of, "namespace"), Verb: kobj.Text(of, "verb") + kobj.Text(spec, "nonResourceAttributes", "verb"),
+		Group: kobj.Text(of, "group"), Resource: kobj.Text(of, "resource"), Subresource: kobj.Text(of, "subresource"), Name: kobj.Text(of, "name"),
+		Path: kobj.Text(spec, "nonResourceAttributes", "path"),
+	})
+	return object{"kind": "SubjectAccessReview", "status": object{"allowed": allowed}}, err
+}
+
+// kinds returns the kinds of one group and version by their plurals: those that
+// every API server has, and those of which there is an object.
+func (h handler) kinds(apiVersion string) map[string]string {
+	out := map[string]string{}
+	add := func(version, kind string) {
+		if version == apiVersion {
+			out[plural(kind)] = kind
+		}
+	}
+	for version, kinds := range map[string]string{
+		"v1":                              "ConfigMap Namespace Pod Secret Service ServiceAccount",
+		"apps/v1":                         "Deployment ReplicaSet",
+		"authorization.k8s.io/v1":         "SubjectAccessReview",
+		"rbac.authorization.k8s.io/v1":    "ClusterRole ClusterRoleBinding Role RoleBinding",
+		"admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
+		"apiextensions.k8s.io/v1":         "CustomResourceDefinition",
+		"operators.coreos.com/v1alpha1":   "ClusterServiceVersion InstallPlan Subscription",
+	} {
+		for _, kind := range strings.Fields(kinds) {
+			add(version, kind)
+		}
+	}
+	for _, o := range h.c.Objects() {
+		add(o.APIVersion(), o.Kind())
+	}
+	return out
+}
+
+func plural(kind string) string {
+	name := strings.ToLower(kind)
+	switch {
+	case strings.HasSuffix(name, "y"):
+		return strings.TrimSuffix(name, "y") + "ies"
+	case strings.HasSuffix(name, "s"):
+		return name + "es"
+	}
+	return name + "s"
+}
+
+func (h handler) discover(apiVersion string) any {
+	kinds := h.kinds(apiVersion)
+	if len(kinds) == 0 {
+		return nil
+	}
+	var list []any
+	for name, kind := range kinds {
+		list = append(list, object{"name": name, "kind": kind, "namespaced": !h.wide(kind)})
+	}
+	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": apiVersion, "resources": list}
+}
+
+// wide reports whether objects of a kind lie in no namespace.
+func (h handler) wide(kind string) bool {
+	if strings.HasPrefix(kind, "Cluster") && kind != "ClusterServiceVersion" || strings.HasSuffix(kind, "Configuration") {
+		return true
+	}
+	if slices.Contains([]string{"Namespace", "CustomResourceDefinition", "APIService", "PriorityClass", "SubjectAccessReview", "Operator", "OLMConfig"}, kind) {
+		return true
+	}
+	return slices.ContainsFunc(h.c.Objects(), func(o kobj.Object) bool { return o.Kind() == kind && o.Namespace() == "" })
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/adopt/run"
+	"github.com/quayside/quayside/adopt/run/kube"
+	"github.com/quayside/quayside/adopt/verify"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/report/live"
+)
+
+type adoptRunOptions struct {
+	*app
+	login  loginFlags
+	step   int
+	done   []int
+	yes    bool
+	dryRun string
+}
+
+func newAdoptRun(a *app) *cobra.Command {
+	o := &adoptRunOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "run PLAN",
+		Short: "Do what a plan of 'quayside adopt plan' says, step by step",
+		Long: doc(`
+			Do the steps of a plan in the cluster that it was made for: the only command, with
+			'quayside adopt revert', that writes to a cluster. Each step is shown, and done after
+			you say yes; --yes says so beforehand, which it takes where nobody can be asked. What
+			must hold is checked before each step and after it, and nothing goes on where it
+			does not.
+
+			A step that a person has to do is never done by --yes: do it, and say so when you
+			are asked or with --done.
+
+			What is done is noted in a journal beside the plan (PLAN.journal), with the
+			objects as they were. A run that was interrupted, or killed, goes on from there
+			when the command is given again. Ctrl-C ends after what is under way. While OLM is
+			stopped, a run that ends says so first.
+
+			With --dry-run=server the API server checks every change and stores none.
+
+			Exit codes: 0 done; 1 something does not hold, was changed by somebody else, or
+			waits for a person; 2 an error.`),
+		Example: examples(`
+			# have the API server try it; at a terminal, leave out --yes to be asked before each step
+			quayside adopt run adopt-plan.yaml --dry-run=server
+			quayside adopt run adopt-plan.yaml --context prod --yes
+
+			# after the first step that a person does, go on from there
+			quayside adopt run adopt-plan.yaml --context prod --yes --done 3`),
+		Args:              wantArgs("PLAN"),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.dryRun != "" && o.dryRun != "server":
+				return usagef(cmd, "--dry-run=%s: only the server can try it: want --dry-run=server", o.dryRun)
+			case !o.yes && o.dryRun == "" && !o.asks():
+				return usagef(cmd, "this writes to the cluster, and there is no terminal to ask at: look at it with --dry-run=server, and say --yes")
+			}
+			return o.run(cmd.Context(), args[0])
+		},
+	}
+	f := cmd.Flags()
+	o.login.flags(cmd)
+	f.IntVar(&o.step, "step", 0, "do the step of this `NUMBER` alone, again if it is done already")
+	f.IntSliceVar(&o.done, "done", nil, "the steps of these `NUMBERS` are done, by a person: check that, and go on")
+	f.BoolVar(&o.yes, "yes", false, "do not ask before each step")
+	f.StringVar(&o.dryRun, "dry-run", "", "with server: have the API server try every change, and store none")
+	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
+	addOutput(cmd, a, nil, run.Result{})
+	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
+	complete(cmd, "dry-run", []string{"server"})
+	return cmd
+}
+
+// asks reports whether somebody can be asked.
+func (a *app) asks() bool {
+	f, ok := a.stdin.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && a.talk.tty
+}
+
+func (o *adoptRunOptions) run(ctx context.Context, file string) error {
+	in, err := o.input(ctx, file)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second one ends the program at once
+	res, err := run.Run(ctx, *in)
+	o.talk.Done()
+	return o.ended(res, err, file)
+}
+
+// input brings together what a run works with.
+func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, error) {
+	data, err := o.readArg(file)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := project.JournalOf(o.argPath(file))
+	if err != nil {
+		return nil, err
+	}
+	journal, err := run.OpenJournal(run.Dir(dir), p)
+	if err != nil {
+		return nil, err
+	}
+	ws, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := ws.ForPlan(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := live.Open(o.login.options(o.app))
+	if err != nil {
+		return nil, err
+	}
+	return &run.Input{
+		Plan: p, Rendered: rendered, Cluster: kube.New(cluster), Journal: journal, Clock: wallClock{},
+		Say:  &stepwise{app: o.app, yes: o.yes || o.dryRun != "", of: len(p.Steps)},
+		Only: o.step, Done: o.done, DryRun: o.dryRun != "",
+	}, nil
+}
+
+// ended prints what became of the plan, and returns what the exit code comes of. That OLM is
+// stopped is said before anything else.
+func (o *adoptRunOptions) ended(res *run.Result, err error, file string) error {
+	if len(res.Stopped) > 0 {
+		var names []string
+		for _, ref := range res.Stopped {
+			names = append(names, ref.Namespace+"/"+ref.Name)
+		}
+		o.talk.Note("%s OLM is stopped (%s), and installs and upgrades nothing until the plan starts it: go on with 'quayside adopt run %s', or go back with 'quayside adopt revert %s'",
+			o.talk.paint(yellow, "warning:"), inert.Line(strings.Join(names, ", ")), file, file)
+	}
+	if err := o.print(res, func(w io.Writer) { fmt.Fprintln(w, summary(res)) }); err != nil {
+		return err
+	}
+	var step *run.StepError
+	if errors.As(err, &step) && step.Differs() {
+		return &project.DiffersError{Msg: err.Error()}
+	}
+	return err
+}
+
+// summary says in one line how far a plan is.
+func summary(res *run.Result) string {
+	count := map[run.State]int{}
+	for _, s := range res.Steps {
+		count[s.State]++
+	}
+	var parts []string
+	for _, state := range []run.State{run.Done, run.Before, run.Tried, run.Waiting, run.Broken, run.Pending} {
+		if n := count[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, map[run.State]string{
+				run.Done: "done", run.Before: "done before", run.Tried: "tried", run.Waiting: "waiting for you", run.Broken: "failed", run.Pending: "to come",
+			}[state]))
+		}
+	}
+	return fmt.Sprintf("%s: %s", diag.Count(len(res.Steps), "step"), strings.Join(parts, ", "))
+}
+
+// stepwise tells a person what happens, and asks.
+type stepwise struct {
+	*app
+	yes   bool
+	of    int
+	lines *bufio.Reader
+}
+
+var _ run.Say = (*stepwise)(nil)
+
+// Step shows a step and asks whether to do it.
+func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
+	s.head(step)
+	if s.yes {
+		return true, nil
+	}
+	for _, a := range step.Actions {
+		s.talk.Note("%s", inert.Line(fmt.Sprintf("    %s %s", a.Do, a.Object)))
+	}
+	return s.ask(ctx, "Do this step?")
+}
+
+// Manual shows what a person has to do and asks whether it is done.
+func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
+	s.head(step)
+	s.talk.Note("    %s", inert.Line(step.Manual))
+	if !s.asks() {
+		return false, nil
+	}
+	return s.ask(ctx, "Is it done?")
+}
+
+func (s *stepwise) head(step plan.Step) {
+	s.talk.Note("%s %s", s.talk.paint(bold, fmt.Sprintf("step %d of %d:", step.Number, s.of)), inert.Line(step.Title))
+}
+
+// ask waits for a line, or for ctx to end.
+func (s *stepwise) ask(ctx context.Context, question string) (bool, error) {
+	if s.lines == nil {
+		s.lines = bufio.NewReader(s.stdin)
+	}
+	fmt.Fprint(s.talk, question+" [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := s.lines.ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case line := <-answer:
+		return line == "y" || line == "yes", nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// Action prints what an action came to.
+func (s *stepwise) Action(_ plan.Step, a run.ActionResult) {
+	s.talk.Note("%s", inert.Line(fmt.Sprintf("    %-8s %s (%s)", a.Outcome, a.Object, a.Do)))
+	for _, f := range a.Changes {
+		s.talk.Note("%s", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
+	}
+}
+
+// Waiting shows what does not hold yet.
+func (s *stepwise) Waiting(step plan.Step, missing []verify.Finding) {
+	s.talk.Progress("step %d: waiting: %s", step.Number, missing[0].Message)
+}
+
+// wallClock is the time.
+type wallClock struct{}
+
+// Now returns the time.
+func (wallClock) Now() time.Time { return time.Now() }
+
+// Sleep waits, until ctx ends at most.
+func (wallClock) Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
