@@ -2,10 +2,14 @@ package adopt
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
+	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/kobj"
 )
@@ -167,6 +171,33 @@ func union(a, b []string) []string {
 
 // comparer compares live objects with rendered ones.
 type comparer struct{ types *admit.Types }
+
+// compared is in which fields a live object and a rendered one differ, or why that
+// cannot be told.
+type compared struct {
+	fields []Field
+	err    error
+}
+
+// compareAll returns for each live object what the tree makes of it, nothing where
+// it does not have it. It runs on all processors.
+func (x *inspector) compareAll(live []*snapshot.Object) []compared {
+	out := make([]compared, len(live))
+	var next atomic.Int64
+	var work sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		work.Go(func() {
+			c := comparer{admit.NewTypes()}
+			for i := int(next.Add(1)) - 1; i < len(live); i = int(next.Add(1)) - 1 {
+				if r, wanted := x.ours[live[i].Key]; wanted {
+					out[i].fields, out[i].err = c.fields(live[i].Body(), r.Object)
+				}
+			}
+		})
+	}
+	work.Wait()
+	return out
+}
 
 // fields returns in which fields a live object differs from the rendered one,
 // both as the API server stores them, without what it alone writes.

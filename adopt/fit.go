@@ -62,11 +62,11 @@ func (c *cluster) authorities(op *operator) []string {
 	for _, o := range op.members {
 		switch o.Group + "/" + o.Kind {
 		case "/Secret":
-			take(kobj.At(o.Body(), "data", "olmCAKey"))
+			take(o.At("data", "olmCAKey"))
 		case "apiregistration.k8s.io/APIService":
-			take(kobj.At(o.Body(), "spec", "caBundle"))
+			take(o.At("spec", "caBundle"))
 		case "apiextensions.k8s.io/CustomResourceDefinition":
-			client := kobj.Map(o.Body(), "spec", "conversion", "webhook", "clientConfig")
+			client, _ := o.At("spec", "conversion", "webhook", "clientConfig").(map[string]any)
 			if kobj.Text(client, "service", "namespace") == op.namespace {
 				take(client["caBundle"])
 			}

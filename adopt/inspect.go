@@ -36,10 +36,13 @@ type Input struct {
 func Inspect(in Input) *Report {
 	x := &inspector{
 		Input: in, cluster: find(in.Snapshot, in.Lock), comparer: comparer{admit.NewTypes()},
-		ours: map[kobj.Key]render.Rendered{}, objects: map[*operator][]Object{}, made: map[*operator]map[string]kobj.Object{}, reasons: map[*operator][]Reason{},
+		ours: map[kobj.Key]render.Rendered{}, tree: map[string][]kobj.Object{}, objects: map[*operator][]Object{}, made: map[*operator]map[string]kobj.Object{}, reasons: map[*operator][]Reason{},
 	}
 	for _, r := range in.Rendered {
 		x.ours[r.Object.Key()] = r
+		if key := operatorOf(r); key != "" {
+			x.tree[key] = append(x.tree[key], r.Object)
+		}
 		if o := in.Snapshot.Get(r.Object.Key()); o != nil {
 			x.add(o, x.wants(r)...)
 		}
@@ -62,7 +65,8 @@ type inspector struct {
 	comparer
 
 	ours    map[kobj.Key]render.Rendered
-	objects map[*operator][]Object // of one operator alone
+	tree    map[string][]kobj.Object // what the tree holds for each operator alone
+	objects map[*operator][]Object   // of one operator alone
 	shared  []Object
 	made    map[*operator]map[string]kobj.Object // Deployments, by name
 	reasons map[*operator][]Reason               // found on the way
@@ -91,12 +95,14 @@ func (x *inspector) wants(r render.Rendered) []*operator {
 // sort puts what the cluster has and what the tree has into classes.
 func (x *inspector) sort() {
 	x.shared = []Object{}
-	for _, o := range x.All() {
+	all := x.All()
+	compared := x.compareAll(all)
+	for i, o := range all {
 		ops := x.of[o.Key]
 		r, wanted := x.ours[o.Key]
 		switch {
 		case wanted:
-			x.put(x.taken(o, r, ops), ops)
+			x.put(x.taken(o, r, compared[i], ops), ops)
 		case len(ops) > 0:
 			x.put(x.classify(o), ops)
 		}

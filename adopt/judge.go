@@ -12,23 +12,21 @@ import (
 )
 
 // taken returns what becomes of a live object that the tree has too.
-func (x *inspector) taken(live *snapshot.Object, r render.Rendered, ops []*operator) Object {
+func (x *inspector) taken(live *snapshot.Object, r render.Rendered, c compared, ops []*operator) Object {
 	out := described(live.Key)
-	body := live.Body()
-	fields, err := x.fields(body, r.Object)
-	if err != nil {
+	if c.err != nil {
 		out.Class = Unknown
 		for _, op := range ops {
-			x.because(op, Reason{Code: "unreadable", Object: live.String(), Message: live.String() + " is not what its kind should be: " + err.Error()})
+			x.because(op, Reason{Code: "unreadable", Object: live.String(), Message: live.String() + " is not what its kind should be: " + c.err.Error()})
 		}
 		return out
 	}
-	out.Class, out.Fields = Equal, fields
+	out.Class, out.Fields = Equal, c.fields
 	if len(out.Changes()) > 0 {
 		out.Class = Changed
 	}
 	if len(ops) == 1 && r.Object.Is("apps", "Deployment") && !ours(live) {
-		x.pods(ops[0], body, r.Object, fields)
+		x.pods(ops[0], live, r.Object, c.fields)
 	}
 	return out
 }
@@ -57,7 +55,7 @@ func (f Field) mark() bool {
 
 // pods says what a Deployment's differences mean for its pods: those that come of
 // the workspace's settings restart them; others are none of the bundle.
-func (x *inspector) pods(op *operator, live, ours kobj.Object, fields []Field) {
+func (x *inspector) pods(op *operator, live *snapshot.Object, ours kobj.Object, fields []Field) {
 	spec := within(fields, "spec.")
 	if len(spec) == 0 || op.pin == nil {
 		return
@@ -68,7 +66,7 @@ func (x *inspector) pods(op *operator, live, ours kobj.Object, fields []Field) {
 		x.because(op, Reason{Code: "unreadable", Object: name, Message: "what OLM made of " + name + " cannot be told: " + err.Error()})
 		return
 	}
-	theirs, err := x.fields(live, made)
+	theirs, err := x.fields(live.Body(), made)
 	if unlike := within(theirs, "spec."); err != nil || len(unlike) > 0 {
 		x.because(op, Reason{Code: "unlike-bundle", Object: name, Fields: unlike, Message: name + " is not as OLM makes it of the bundle: " + paths(unlike) +
 			"; the tree would undo that. Put it into spec.config of the Subscription or into a patch of the cluster's overlay, or undo it first"})
@@ -289,19 +287,14 @@ func phaseOf(csv *snapshot.CSV) string {
 // parentOf returns the namespace that a ClusterServiceVersion says OLM installed it
 // in, which is its own unless the bundle says it.
 func parentOf(csv *snapshot.CSV) string {
-	return kobj.Text(csv.Body(), "metadata", "annotations", "olm.operatorNamespace")
+	namespace, _ := csv.At("metadata", "annotations", "olm.operatorNamespace").(string)
+	return namespace
 }
 
 // drives returns by which rights an operator, as the tree has it, installs others
 // through OLM.
 func (x *inspector) drives(op *operator) []string {
-	var own []kobj.Object
-	for _, r := range x.Rendered {
-		if operatorOf(r) == op.key() {
-			own = append(own, r.Object)
-		}
-	}
-	signals, _ := rights(own)
+	signals, _ := rights(x.tree[op.key()])
 	var out []string
 	for _, s := range signals {
 		if s.Need == NeedsOLM {

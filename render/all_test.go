@@ -333,3 +333,30 @@ func TestArgumentsAreLeftAsTheyWere(t *testing.T) {
 		}
 	}
 }
+
+// TestObjectsOnly holds that the objects and the files are the same ones without
+// the content of files, and that what the API server refuses is refused as well.
+func TestObjectsOnly(t *testing.T) {
+	bundles := map[string]fstest.MapFS{"a/p": small("p", "1.0.0", "v1"), "b/p": small("p", "1.1.0", "v1"), "c/q": small("q", "1.0.0", "v1")}
+	whole, err := renderSmall(bundles, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	only, err := renderSmall(bundles, nil, Options{ObjectsOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(whole.Objects, only.Objects); d != "" {
+		t.Error(d)
+	}
+	for name, text := range whole.Tree.All() {
+		got, there := only.Tree.Get(name)
+		if object := slices.ContainsFunc(whole.Objects, func(r Rendered) bool { return r.Path == name }); !there || object != (len(got) == 0) {
+			t.Errorf("%s has %d bytes, and %d with objects alone", name, len(text), len(got))
+		}
+	}
+	bundles["c/q"]["manifests/crd.yaml"].Data = bytes.Replace(bundles["c/q"]["manifests/crd.yaml"].Data, []byte("storage: true"), []byte("storage: false"), 1)
+	if _, err := renderSmall(bundles, nil, Options{ObjectsOnly: true}); err == nil {
+		t.Error("a definition that stores no version is taken")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -66,6 +67,9 @@ func (t *tree) taken(crds []provider) error {
 	var texts [][]byte
 	for _, p := range crds {
 		text, _ := t.files.Get(p.file)
+		if t.opt.ObjectsOnly {
+			text = yamlnode.Encode(t.adorn(p.crd))
+		}
 		texts = append(texts, text)
 	}
 	text := bytes.Join(texts, []byte("---\n"))

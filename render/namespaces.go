@@ -27,17 +27,23 @@ func (t *tree) namespaces() ([]string, error) {
 	t.expectNamespaces(installs)
 	all := slices.AppendSeq(slices.Collect(maps.Keys(installs)), maps.Keys(t.declared))
 	slices.Sort(all)
+	shipped := t.shippedNamespaces()
 	var names, files []string
 	for _, name := range slices.Compact(all) {
-		d, declared := t.declared[name]
+		d, isDeclared := t.declared[name]
 		switch {
 		case kinds.Everywhere(name):
-			if declared {
+			if isDeclared {
 				t.warn(diag.Pos{}, "namespace-reserved",
 					"Namespace %q is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster", name)
 			}
 			continue
-		case !declared && kinds.ReservedNamespace(name), t.shipped(name, d):
+		case !isDeclared && kinds.ReservedNamespace(name):
+			continue
+		case shipped[name] != nil:
+			for _, o := range shipped[name] {
+				*o = declared(*o, d)
+			}
 			continue
 		}
 		file := fileName("namespace-"+name) + ".yaml"
@@ -52,20 +58,19 @@ func (t *tree) namespaces() ([]string, error) {
 	return names, t.kustomization("namespaces", files)
 }
 
-// shipped reports whether a bundle brings the Namespace itself, and puts on it
-// what is declared of it.
-func (t *tree) shipped(name string, d lockfile.Namespace) bool {
-	found := false
+// shippedNamespaces returns the Namespaces that bundles bring themselves, by name.
+func (t *tree) shippedNamespaces() map[string][]*Object {
+	out := map[string][]*Object{}
 	for _, in := range t.installs {
 		for _, objects := range [][]Object{in.objects, in.others} {
 			for i, o := range objects {
-				if o.Is("", "Namespace") && o.Name() == name {
-					objects[i], found = declared(o, d), true
+				if o.Is("", "Namespace") {
+					out[o.Name()] = append(out[o.Name()], &objects[i])
 				}
 			}
 		}
 	}
-	return found
+	return out
 }
 
 // namespace returns a Namespace with the labels and annotations that are

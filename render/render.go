@@ -31,8 +31,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
@@ -137,30 +139,55 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
 }
 
-// openAll loads every bundle, in the order of namespace and package.
+// openAll loads every bundle, in the order of namespace and package, on all
+// processors.
 func openAll(lock *lockfile.File, open func(lockfile.Pin) (fs.FS, error)) ([]opened, error) {
-	var missing, broken []error
-	var out []opened
 	pins := slices.SortedFunc(slices.Values(lock.Pins), func(a, b lockfile.Pin) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 	})
-	for _, pin := range pins {
-		name := pin.Namespace + "/" + pin.Package
+	missing, broken := make([]error, len(pins)), make([]error, len(pins))
+	out := make([]opened, len(pins))
+	l := loader{pool: kobj.NewPool()}
+	var work sync.WaitGroup
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, pin := range pins {
 		fsys, err := open(pin)
 		if err != nil {
-			missing = append(missing, fmt.Errorf("opening bundle %q of %s: %w", pin.Bundle, name, err))
+			missing[i] = fmt.Errorf("opening bundle %q of %s/%s: %w", pin.Bundle, pin.Namespace, pin.Package, err)
 			continue
 		}
-		b, err := bundle.Load(fsys)
-		if err != nil {
-			broken = append(broken, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, inert.Line(name), err))
-			continue
-		}
-		if b.CSV.Name != pin.Bundle && pin.Bundle != "" {
-			broken = append(broken, fmt.Errorf("reading bundle %q of %s: it holds %q", pin.Bundle, name, b.CSV.Name))
-			continue
-		}
-		out = append(out, opened{pin: pin, b: b})
+		turns <- struct{}{}
+		work.Go(func() {
+			out[i].pin = pin
+			out[i].b, broken[i] = l.load(fsys, pin)
+			<-turns
+		})
 	}
+	work.Wait()
 	return out, errors.Join(append(missing, broken...)...)
+}
+
+// loader loads bundles, whose definitions share what they have in common.
+type loader struct {
+	mu   sync.Mutex
+	pool *kobj.Pool
+}
+
+func (l *loader) load(fsys fs.FS, pin lockfile.Pin) (*bundle.Bundle, error) {
+	name := pin.Namespace + "/" + pin.Package
+	b, err := bundle.Load(fsys)
+	if err != nil {
+		return nil, fmt.Errorf("reading bundle %q of %s:\n%w", pin.Bundle, inert.Line(name), err)
+	}
+	if b.CSV.Name != pin.Bundle && pin.Bundle != "" {
+		return nil, fmt.Errorf("reading bundle %q of %s: it holds %q", pin.Bundle, name, b.CSV.Name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, file := range b.Objects {
+		if kobj.IsCRD(file.Object) {
+			l.pool.Share(file.Object)
+		}
+	}
+	return b, nil
 }

@@ -25,9 +25,10 @@ func (t *tree) crds() ([]string, error) {
 	var paths []string
 	var errs []error
 	given := map[*opened][]provider{}
+	needs := t.needs()
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newest(providers[name])
-		errs = append(errs, err, t.serves(p))
+		errs = append(errs, err, p.serves(needs[name]))
 		file := fileName("customresourcedefinition-"+name) + ".yaml"
 		dir := path.Join("crds", p.in.pin.Package)
 		if err := t.add(dir, file, Rendered{Object: p.crd}); err != nil {
@@ -107,19 +108,35 @@ func newest(all []provider) (provider, error) {
 	return best, nil
 }
 
-// serves refuses a CRD that lacks a version that an install needs.
-func (t *tree) serves(p provider) error {
+// need is a version of an API that an install owns or requires.
+type need struct {
+	in      *opened
+	version string
+}
+
+// needs returns which versions of each CRD the installs need, in their order.
+func (t *tree) needs() map[string][]need {
+	out := map[string][]need{}
+	for i := range t.installs {
+		in := &t.installs[i]
+		for _, api := range slices.Concat(in.b.CSV.OwnedCRDs, in.b.CSV.RequiredCRDs) {
+			if api.Version != "" {
+				out[api.Name] = append(out[api.Name], need{in, api.Version})
+			}
+		}
+	}
+	return out
+}
+
+// serves refuses a CRD that lacks a version that an install needs; what a bundle
+// says of itself is for its validation.
+func (p provider) serves(needs []need) error {
 	served := kinds.Define(p.crd).Served()
 	var errs []error
-	for i, in := range t.installs {
-		if p.in == &t.installs[i] {
-			continue // what a bundle says of itself is for its validation
-		}
-		for _, api := range slices.Concat(in.b.CSV.OwnedCRDs, in.b.CSV.RequiredCRDs) {
-			if api.Name == p.crd.Name() && api.Version != "" && !slices.Contains(served, api.Version) {
-				errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, which %s (%s) provides without it",
-					in.name(), in.pin.Bundle, api.Version, api.Name, p.in.name(), p.in.pin.Bundle))
-			}
+	for _, n := range needs {
+		if n.in != p.in && !slices.Contains(served, n.version) {
+			errs = append(errs, fmt.Errorf("%s (%s) needs version %s of CustomResourceDefinition %s, which %s (%s) provides without it",
+				n.in.name(), n.in.pin.Bundle, n.version, p.crd.Name(), p.in.name(), p.in.pin.Bundle))
 		}
 	}
 	return errors.Join(errs...)

@@ -92,6 +92,9 @@ func (t *tree) add(dir, file string, r Rendered) error {
 	r.Path = path.Join(dir, file)
 	r.Object = t.adorn(r.Object)
 	t.objects = append(t.objects, r)
+	if t.opt.ObjectsOnly {
+		return t.files.Add(r.Path, nil)
+	}
 	return t.files.Add(r.Path, yamlnode.Encode(r.Object))
 }
 

@@ -87,9 +87,9 @@ func (b *builder) cutsOf(o *Object) *cuts {
 // errDeep is a value that is nested deeper than is read.
 var errDeep = fmt.Errorf("nested deeper than the %d levels allowed", maxDepth)
 
-// pruned returns an object as compact JSON without what c leaves out. Of an item
-// whose list alone says its kind, that is put in.
-func (b *builder) pruned(raw []byte, c *cuts, o *Object) ([]byte, error) {
+// prune puts an object as compact JSON without what c leaves out into scratch. Of an
+// item whose list alone says its kind, that is put in.
+func (b *builder) prune(raw []byte, c *cuts, o *Object) error {
 	c.fields["apiVersion"], c.fields["kind"] = nil, nil
 	p := pruner{dec: again(raw), out: b.scratch[:0]}
 	p.out = append(p.out, '{')
@@ -100,7 +100,7 @@ func (b *builder) pruned(raw []byte, c *cuts, o *Object) ([]byte, error) {
 	err := members(p.dec, func(key string) error { return p.member(key, c) })
 	p.out = append(p.out, '}')
 	b.scratch = p.out
-	return bytes.Clone(p.out), err
+	return err
 }
 
 // again returns a decoder of JSON that was read before.

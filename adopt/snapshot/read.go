@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
@@ -254,11 +255,12 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 		b.passed[kind]++
 		return
 	}
-	var err error
-	if o.raw, err = b.pruned(raw, b.cutsOf(o), o); err != nil {
+	if err := b.prune(raw, b.cutsOf(o), o); err != nil {
 		b.errs.Addf(at, "%s: %w", o.Key, err)
 		return
 	}
+	b.packing = s2.Encode(b.packing[:cap(b.packing)], b.scratch)
+	o.packed = bytes.Clone(b.packing)
 	b.put(o)
 }
 

@@ -12,11 +12,13 @@
 package snapshot
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/s2"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -50,7 +52,7 @@ type Object struct {
 	Pos        diag.Pos // where it was read; zero for one of a live cluster
 
 	version string // resourceVersion
-	raw     []byte // JSON, without what nobody looks at
+	packed  []byte // JSON, without what nobody looks at, compressed
 }
 
 // Owner is one of an object's ownerReferences.
@@ -65,16 +67,58 @@ type Owner struct {
 // Body returns the object, decoded anew each time: it is the caller's own. Whole
 // numbers are int64.
 func (o *Object) Body() kobj.Object {
-	var m map[string]any
-	if err := utiljson.Unmarshal(o.raw, &m); err != nil {
+	return decoded(o.String(), o.text())
+}
+
+// At returns what lies at a path of keys, nil where there is nothing: sooner than
+// Body does of a large object.
+func (o *Object) At(path ...string) any {
+	value := []byte("null")
+	dec := again(o.text())
+	var find func(path []string) error
+	find = func(path []string) (err error) {
+		if len(path) == 0 {
+			value, err = dec.ReadValue()
+			value = bytes.Clone(value) // it is the decoder's
+			return err
+		}
+		if dec.PeekKind() != '{' {
+			return dec.SkipValue()
+		}
+		return members(dec, func(key string) error {
+			if key == path[0] {
+				return find(path[1:])
+			}
+			return dec.SkipValue()
+		})
+	}
+	if err := find(path); err != nil {
 		panic("snapshot: " + o.String() + " was read, and is no JSON: " + err.Error())
+	}
+	return decoded(o.String(), []byte(`{"v":`+string(value)+`}`))["v"]
+}
+
+// decoded returns a JSON object that was read before.
+func decoded(name string, text []byte) map[string]any {
+	var m map[string]any
+	if err := utiljson.Unmarshal(text, &m); err != nil {
+		panic("snapshot: " + name + " was read, and is no JSON: " + err.Error())
 	}
 	return m
 }
 
 // decode fills a struct by its json tags with what has the right type.
 func (o *Object) decode(into any) {
-	_ = json.Unmarshal(o.raw, into) // a field of another type than it should have stays empty
+	_ = json.Unmarshal(o.text(), into) // a field of another type than it should have stays empty
+}
+
+// text returns the object as JSON.
+func (o *Object) text() []byte {
+	text, err := s2.Decode(nil, o.packed)
+	if err != nil {
+		panic("snapshot: " + o.String() + " is not what was packed: " + err.Error())
+	}
+	return text
 }
 
 // All returns the objects by kind, group, namespace and name.
@@ -103,7 +147,8 @@ type builder struct {
 	unread  []Unread
 	byKey   map[kobj.Key]*Object
 	bytes   int64
-	scratch []byte
+	scratch []byte // the object that was read last, as JSON
+	packing []byte
 	errs    diag.List
 }
 
@@ -121,12 +166,12 @@ func (b *builder) put(o *Object) {
 	case twice && !newer(o.version, before.version):
 		return
 	case twice:
-		b.bytes -= int64(len(before.raw))
+		b.bytes -= int64(len(before.packed))
 	case len(b.byKey) >= maxObjects:
 		b.errs.Addf(diag.Pos{File: o.Pos.File}, "more than the %d objects allowed", maxObjects)
 		return
 	}
-	if b.bytes += int64(len(o.raw)); b.bytes > maxKept {
+	if b.bytes += int64(len(o.packed)); b.bytes > maxKept {
 		b.errs.Addf(diag.Pos{File: o.Pos.File}, "more than the %d bytes of objects allowed", int64(maxKept))
 		return
 	}

@@ -84,6 +84,11 @@ func TestForms(t *testing.T) {
 				if o.Pos.Line == 0 || s.Get(o.Key) != o || s.ByUID(o.UID) != o {
 					t.Fatalf("%s: %v is not to be found", name, o)
 				}
+				for _, path := range [][]string{nil, {"spec"}, {"spec", "a"}, {"spec", "list"}, {"metadata", "name"}, {"spec", "y", "items"}, {"gone", "a"}} {
+					if got, want := o.At(path...), kobj.At(o.Body(), path...); !kobj.Equal(got, want) {
+						t.Fatalf("%s: %v is %v, want %v", name, path, got, want)
+					}
+				}
 			}
 			return bodies(s)
 		}

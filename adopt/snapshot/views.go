@@ -198,9 +198,8 @@ func view[T any](s *Snapshot, group, kind string, of func(*Object) T) []T {
 
 // mapping returns a JSON object, nil where there is none.
 func mapping(raw []byte) map[string]any {
-	o := Object{raw: raw}
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil
 	}
-	return o.Body()
+	return decoded("a field", raw)
 }

@@ -51,7 +51,12 @@ func (p *Project) Inspect(ctx context.Context, s *snapshot.Snapshot, cluster str
 // installed, and what a cluster gets of it.
 func (p *Project) fit(ctx context.Context, s *snapshot.Snapshot, lock *lockfile.File, cluster string) (*lockfile.File, []render.Rendered, error) {
 	begun := adopt.Begin(s, lock)
-	res, err := p.Render(ctx, begun)
+	opt, err := p.renderOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	opt.ObjectsOnly = true // so that each is held once
+	res, err := p.render(ctx, begun, opt)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -36,6 +36,10 @@ func (p *Project) Render(ctx context.Context, lock *lockfile.File) (*render.Resu
 	if err != nil {
 		return nil, err
 	}
+	return p.render(ctx, lock, opt)
+}
+
+func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Options) (*render.Result, error) {
 	c, err := p.contents(lock)
 	if err != nil {
 		return nil, err

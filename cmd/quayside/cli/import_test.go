@@ -95,7 +95,7 @@ func readDump(t *testing.T, name string) (installed map[string]string, catalogs 
 }
 
 // unpack unpacks an archive of the corpus.
-func unpack(t *testing.T, archive, dir string) {
+func unpack(t testing.TB, archive, dir string) {
 	t.Helper()
 	f, err := os.Open(archive)
 	check(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/cmd/quayside/garbage"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
@@ -111,6 +112,7 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	garbage.Spare() // a cluster and its tree are held at once
 	found, err := p.Inspect(ctx, seen, cluster)
 	if err != nil {
 		return err

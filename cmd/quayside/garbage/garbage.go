@@ -5,7 +5,8 @@
 // usual from then on, so that reading a large catalog takes no more memory than
 // it did.
 //
-// Importing the package is all that there is to do. It imports next to nothing
+// Importing the package is all that there is to do, but for a command that holds
+// much, which calls [Spare]. It imports next to nothing
 // itself, and so it is initialized before most of the packages that the program
 // is made of, which between them allocate enough for a collection while they
 // are. GOGC in the environment wins.
@@ -17,11 +18,20 @@ import (
 )
 
 // How much more than what lives may be allocated before it is collected, in
-// percent: until the first collection, and after it.
+// percent: until the first collection, after it, and where much lives.
 const (
-	early = 400 // of the 4 MiB that a heap has at least: most commands end before 16 MiB
-	usual = 100
+	early  = 400 // of the 4 MiB that a heap has at least: most commands end before 16 MiB
+	usual  = 100
+	sparse = 60
 )
+
+// Spare has a program that holds much collect more often than usual, once it has
+// collected at all: it takes a fifth less memory, and a twentieth longer.
+func Spare() {
+	if was := debug.SetGCPercent(sparse); was != usual {
+		debug.SetGCPercent(was)
+	}
+}
 
 var _ = putOff()
 

@@ -37,3 +37,13 @@ func TestTheUserWins(t *testing.T) {
 		t.Errorf("got %d percent, want %d as told", percent(), told)
 	}
 }
+
+func TestSpare(t *testing.T) {
+	for before, after := range map[int]int{usual: sparse, early: early, 33: 33} {
+		was := debug.SetGCPercent(before)
+		Spare()
+		if got := debug.SetGCPercent(was); got != after {
+			t.Errorf("%d percent became %d, want %d", before, got, after)
+		}
+	}
+}
