@@ -234,19 +234,34 @@ func (s *want) entriesOf(pkgs []*catalog.Package, of func(*catalog.Channel) []*c
 	return es
 }
 
-// allows returns a test for the version range of s. Rule 9.
-func (s *want) allows() (func(catalog.Version) bool, *fault) {
-	if s.decl == nil || s.decl.Range == "" {
-		return func(catalog.Version) bool { return true }, nil
+// allows returns a test for what s may be answered by: bundles by name, or
+// versions. Rule 9.
+func (s *want) allows() (func(bundle string, v catalog.Version) bool, *fault) {
+	switch {
+	case s.decl != nil && len(s.decl.Allowed) > 0:
+		return func(bundle string, _ catalog.Version) bool { return slices.Contains(s.decl.Allowed, bundle) }, nil
+	case s.decl == nil || s.decl.Range == "":
+		return func(string, catalog.Version) bool { return true }, nil
 	}
 	in, err := semver.NewConstraint(s.decl.Range)
 	if err != nil {
 		return nil, &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
 	}
-	return func(v catalog.Version) bool {
+	return func(_ string, v catalog.Version) bool {
 		m, err := semver.NewVersion(v.String())
 		return err == nil && in.Check(m)
 	}, nil
+}
+
+// limits reports whether s says which versions may answer it, and allowed is how
+// messages say it.
+func (s *want) limits() bool { return s.decl != nil && (s.decl.Range != "" || len(s.decl.Allowed) > 0) }
+
+func (s *want) allowed() string {
+	if len(s.decl.Allowed) > 0 {
+		return "among those listed (" + list(s.decl.Allowed) + ")"
+	}
+	return fmt.Sprintf("in the range %q", s.decl.Range)
 }
 
 // fresh returns what can be installed anew. Rule 1.
@@ -258,8 +273,7 @@ func (w *world) fresh(s *want, pkgs []*catalog.Package) options {
 	target := w.named(s)
 	es := s.entriesOf(pkgs, func(ch *catalog.Channel) []*catalog.Entry { return w.offered(s, ch) })
 	es = slices.DeleteFunc(es, func(e *catalog.Entry) bool {
-		v := e.Bundle().Version()
-		return !allowed(v) || target != nil && target.Version != "" && !isVersion(e, target.Version)
+		return !allowed(e.Name(), e.Bundle().Version()) || target != nil && target.Version != "" && !isVersion(e, target.Version)
 	})
 	if len(es) == 0 {
 		return options{fault: w.noVersion(s, pkgs, target)}
@@ -283,7 +297,7 @@ func (w *world) offered(s *want, ch *catalog.Channel) []*catalog.Entry {
 			return []*catalog.Entry{e}
 		}
 		return nil
-	case s.isV1(), target != nil && target.Version != "", s.decl != nil && s.decl.Range != "":
+	case s.isV1(), target != nil && target.Version != "", s.limits():
 		return ch.Entries()
 	}
 	return ch.Walk()
@@ -347,7 +361,7 @@ func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fau
 	case len(versions) > 0:
 		newest = " (the newest is " + versions[0] + ")"
 	}
-	return &fault{s.pos(subscription.FieldRange), fmt.Sprintf("no version of package %s%s is in the range %q%s", s.pkg, s.inChannels(), s.decl.Range, newest)}
+	return &fault{s.pos(subscription.FieldRange), fmt.Sprintf("no version of package %s%s is %s%s", s.pkg, s.inChannels(), s.allowed(), newest)}
 }
 
 func (s *want) inChannels() string {

@@ -20,7 +20,7 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 	for _, e := range w.edges(s, pkgs) {
 		v := e.Bundle().Version()
 		switch {
-		case !allowed(v):
+		case !allowed(e.Name(), v):
 			continue
 		case !w.opt.AllowDowngrade && cur.facts.hasVersion && v.LT(cur.facts.version):
 			out.down = append(out.down, e)
@@ -42,8 +42,8 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
 		return options{fault: w.goesDown(s, out.down[0])}
 	case !stays && len(out.of) == 0:
-		return options{fault: &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("%s %s is installed, which is not in the range %q, and no upgrade leads into it",
-			s.pkg, cur.versionText(), s.decl.Range)}}
+		return options{fault: &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("%s %s is installed, which is not %s, and no upgrade leads into it",
+			s.pkg, cur.versionText(), s.allowed())}}
 	case !stays:
 	case how == keepIt:
 		out.of = slices.Insert(out.of, 0, here)
@@ -80,9 +80,9 @@ func (w *world) anew(s *want, pkgs []*catalog.Package) options {
 }
 
 // mayStay reports whether what is installed answers s.
-func (s *want) mayStay(pkgs []*catalog.Package, allowed func(catalog.Version) bool) bool {
+func (s *want) mayStay(pkgs []*catalog.Package, allowed func(string, catalog.Version) bool) bool {
 	f := s.current.facts
-	return (allowed(f.version) || !f.hasVersion || s.decl == nil) && !byReference(s, pkgs)
+	return (allowed(s.current.bundle, f.version) || !f.hasVersion || s.decl == nil) && !byReference(s, pkgs)
 }
 
 func (w *world) goesDown(s *want, to *catalog.Entry) *fault {

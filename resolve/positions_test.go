@@ -29,7 +29,7 @@ type place struct {
 	broken bool   // catalog olm/cat cannot be read
 	direct string // the catalog that was made of the bundle that the declaration names
 
-	v0, v1, own string // whole documents, or what v0, v1 and own complete; empty where the dialect cannot say it
+	v0, v1, own, ocm string // whole documents, or what documents completes; empty where the dialect cannot say it
 }
 
 // documents returns the declarations of the row, each complete.
@@ -39,6 +39,7 @@ func (p place) documents() map[string]string {
 		{"v0", p.v0, "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ops}\nspec:\n  {", "}\n"},
 		{"v1", p.v1, "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {name: a}\nspec:\n  namespace: ops\n  source: {", "}\n"},
 		{"own", p.own, "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ops}\nspec:\n  {", "}\n"},
+		{"ocm", p.ocm, "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: a}\nspec:\n  remediationAction: enforce\n  complianceType: musthave\n  upgradeApproval: Automatic\n  subscription: {", "}\n"},
 	} {
 		switch {
 		case d.text == "":
@@ -61,11 +62,13 @@ func places() []place {
 		group     = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: og, namespace: ops}\nspec: {%s}\n---\n"
 		withV0    = "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ops}\nspec: {" + hub + "}\n"
 		withV1    = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {name: a}\nspec: {namespace: ops, source: {sourceType: Catalog, catalog: {packageName: a}}}\n"
+		withOCM   = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: a}\nspec: {complianceType: musthave, upgradeApproval: Automatic, subscription: {name: a, namespace: ops}}\n"
 		withOwn   = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ops}\nspec: {package: a}\n"
 	)
 	around := func(p place, spec string) place { // the same OperatorGroup beside each dialect
 		g := fmt.Sprintf(group, spec)
 		p.v0, p.v1, p.own = g+withV0, g+withV1, g+withOwn
+		p.ocm = strings.Replace(withOCM, "spec: {", "spec: {operatorGroup: {name: og, "+spec+"}, ", 1)
 		return p
 	}
 	return []place{
@@ -75,7 +78,7 @@ func places() []place {
 		},
 		{
 			in: "package %q is in several catalogs: %s", says: `package "a" is in several catalogs`, setup: both,
-			v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`,
+			v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`, ocm: `name: ‸a, namespace: ops`,
 		},
 		{
 			in: "package %q is in several catalogs: %s", says: `package "a" is in several catalogs`, setup: both,
@@ -83,20 +86,20 @@ func places() []place {
 		},
 		{
 			in: "catalog %s cannot be used: %v", says: "catalog olm/cat cannot be used", broken: true,
-			v0: `name: a, source: ‸cat, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cat`,
+			v0: `name: a, source: ‸cat, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cat`, ocm: `name: a, namespace: ops, source: ‸cat, sourceNamespace: olm`,
 		},
 		{
 			in: "catalog %s cannot be used: %v", says: "catalog olm/cat cannot be used", broken: true, direct: "cat",
 			v1: `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
-		{in: "no catalog %s%s", says: "no catalog olm/cut", v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`},
+		{in: "no catalog %s%s", says: "no catalog olm/cut", v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`, ocm: `name: a, namespace: ops, source: ‸cut, sourceNamespace: olm`},
 		{
 			in: "catalog %s is not visible in namespace %s, and those of namespace %s are", says: "catalog team/hidden is not visible", setup: "catalog hidden 0 team\nstable: a1\n",
-			v0: `name: a, source: hidden, sourceNamespace: ‸team`, own: `package: a, catalog: ‸team/hidden`,
+			v0: `name: a, source: hidden, sourceNamespace: ‸team`, own: `package: a, catalog: ‸team/hidden`, ocm: `name: a, namespace: ops, source: hidden, sourceNamespace: ‸team`,
 		},
 		{
 			in: "no package %q %s", says: `no package "b"`,
-			v0: `name: ‸b, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸b}`, own: `package: ‸b`,
+			v0: `name: ‸b, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸b}`, own: `package: ‸b`, ocm: `name: ‸b, namespace: ops`,
 		},
 		{
 			in: "packages", says: `no package "a" in any visible catalog`,
@@ -104,15 +107,22 @@ func places() []place {
 		},
 		{
 			in: "channel %q not in package %s (have %s)", says: `channel "stabel" not in package a`,
-			v0: `channel: ‸stabel, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stabel]}`, own: `package: a, channel: ‸stabel`,
+			v0: `channel: ‸stabel, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stabel]}`, own: `package: a, channel: ‸stabel`, ocm: `channel: ‸stabel, name: a, namespace: ops`,
 		},
 		{
 			in: "package %s has no version %q%s%s", says: `package a has no version "9.0.0"`, run: "up=a@9",
 			v0: `channel: stable, name: ‸a, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`, own: `package: ‸a`,
 		},
-		{in: "no bundle %q in package %s%s", says: `no bundle "a.v9" in package a`, v0: `startingCSV: ‸a.v9, ` + hub},
 		{
-			in: "no version of package %s%s is in the range %q%s", says: `no version of package a is in the range ">=9"`,
+			in: "no bundle %q in package %s%s", says: `no bundle "a.v9" in package a`,
+			v0: `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
+		},
+		{
+			in: "no version of package %s%s is %s%s", says: `no version of package a in channel stable is among those listed (a.v9)`,
+			ocm: strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
+		},
+		{
+			in: "no version of package %s%s is %s%s", says: `no version of package a is in the range ">=9"`,
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 		{
@@ -125,7 +135,11 @@ func places() []place {
 			v1:    `sourceType: OCIImage, ociImage: {ref: ‸quay.io/x}`, own: `bundle: ‸"image:quay.io/x"`,
 		},
 		{
-			in: "%s %s is installed, which is not in the range %q, and no upgrade leads into it", says: "a 2.0.0 is installed, which is not in the range", setup: installed, run: "up=a",
+			in: "%s %s is installed, which is not %s, and no upgrade leads into it", says: "a 2.0.0 is installed, which is not among those listed (a.v9)", setup: installed, run: "up=a",
+			ocm: strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
+		},
+		{
+			in: "%s %s is installed, which is not %s, and no upgrade leads into it", says: "a 2.0.0 is installed, which is not in the range", setup: installed, run: "up=a",
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 
@@ -138,17 +152,27 @@ func places() []place {
 		},
 		{in: "let it watch namespace ", says: "let it watch namespace ops", setup: narrow, own: `package: a, watchNamespaces: ‸[b, c]`},
 		{in: "let it watch all namespaces", says: "let it watch all namespaces", setup: strings.ReplaceAll(narrow, "OwnNamespace", "AllNamespaces"), own: `package: a, watchNamespaces: ‸[b, c]`},
-		{in: "set startingCSV: ", says: "set startingCSV: a.v1.0.0", v0: `startingCSV: ‸a.v1.0.1, ` + hub},
+		{
+			in: "set startingCSV: ", says: "set startingCSV: a.v1.0.0",
+			v0: `startingCSV: ‸a.v1.0.1, ` + hub, ocm: `startingCSV: ‸a.v1.0.1, name: a, namespace: ops`,
+		},
 		{
 			in: "ask for package ", says: "ask for package a, channel stable",
 			v0: `channel: fast, name: ‸aa, source: cat, sourceNamespace: olm`, v1: `sourceType: Catalog, catalog: {packageName: ‸aa, channels: [fast]}`, own: `package: ‸aa, channel: fast`,
 		},
-		{in: "leave out startingCSV", says: "leave out startingCSV", v0: `startingCSV: ‸a.v9, ` + hub},
+		{
+			in: "leave out startingCSV", says: "leave out startingCSV",
+			v0: `startingCSV: ‸a.v9, ` + hub, ocm: `startingCSV: ‸a.v9, name: a, namespace: ops`,
+		},
 		{
 			in: "ask for it from catalog ", says: "ask for it from catalog olm/cat",
 			v0: `name: a, source: ‸cut, sourceNamespace: olm`, own: `package: a, catalog: ‸olm/cut`,
 		},
 		{in: "ask for it from catalog ", says: "ask for it from catalog olm/cat", setup: both, v1: `sourceType: Catalog, catalog: {packageName: ‸a}`},
+		{
+			in: "allow ", says: "allow a.v2.0.0",
+			ocm: strings.Replace(withOCM, "spec: {", "spec: {versions: ‸[a.v9], ", 1),
+		},
 		{
 			in: "ask for version ", says: "ask for version 2.0.0",
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,

@@ -178,6 +178,8 @@ func (s *scenario) sub(args []string) {
 		switch {
 		case !found && k == "v1":
 			d.Dialect, d.Catalog = subscription.V1, nil
+		case !found && k == "policy":
+			d.Dialect, d.Catalog, d.DefaultChannel = subscription.OCM, nil, true
 		case !found:
 			d.Channels = append(d.Channels, k)
 		case k == "ns":
@@ -193,6 +195,10 @@ func (s *scenario) sub(args []string) {
 			d.StartingCSV = fullName(v)
 		case k == "range":
 			d.Range = strings.ReplaceAll(v, "_", " ")
+		case k == "only":
+			for name := range strings.SplitSeq(v, ",") {
+				d.Allowed = append(d.Allowed, fullName(name))
+			}
 		case k == "hold":
 			d.Hold = v
 		case k == "approval":

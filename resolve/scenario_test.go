@@ -25,7 +25,7 @@ import (
 //	                           "kube 1.30.0", "openshift 4.9", "constraint {…}", "message text"
 //	bundle a2 here gives K     one that differs in this catalog; "here image TEXT", "here as 2.1.0" its image, its version
 //	group ops [ns,…]           an OperatorGroup ("group none ops" takes it away)
-//	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, hold, approval, v1, policy, installed, watch
+//	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, only, hold, approval, v1, policy, installed, watch
 //	unsub a
 //	csv a1 [bare]              a ClusterServiceVersion in ops
 //	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, from

@@ -138,6 +138,9 @@ func (w *world) stateBefore(prev *lockfile.File) *state {
 			ns: d.Namespace, name: d.Name, pkg: d.Package, channels: d.Channels, cat: d.Catalog, decl: d,
 			starting: d.StartingCSV, approval: d.Approval, hold: d.Hold,
 		}
+		if d.DefaultChannel && len(s.channels) == 0 {
+			s.channels = w.defaultChannel(s)
+		}
 		st.wants = append(st.wants, s)
 	}
 	st.sort()
@@ -152,6 +155,16 @@ func (w *world) stateBefore(prev *lockfile.File) *state {
 	}
 	st.sort()
 	return st
+}
+
+// defaultChannel returns the default channel of the package of s, as it is now;
+// nil where it is not one package that s asks for.
+func (w *world) defaultChannel(s *want) []string {
+	pkgs, bad := w.packages(s)
+	if bad != nil {
+		return nil
+	}
+	return []string{pkgs[0].DefaultChannel()}
 }
 
 // fromLock takes over the pins. It returns the pins by namespace and package.

@@ -111,7 +111,7 @@ func (t *teller) word() {
 		if s.starting != "" && s.current == nil {
 			t.say(s, s.pos(subscription.FieldStartingCSV), "leave out startingCSV", func(d *subscription.Subscription) { d.StartingCSV = "" })
 		}
-		if s.decl.Range != "" {
+		if s.limits() {
 			t.versions(s)
 		}
 		for _, c := range t.b.w.x.Having(s.pkg) {
@@ -175,7 +175,7 @@ func (t *teller) channels(s *want, c *catalog.Catalog) {
 	}
 }
 
-// versions adds the newest versions that the range of s leaves out.
+// versions adds the newest versions that s does not allow.
 func (t *teller) versions(s *want) {
 	const most = 20
 	pkgs, _ := t.b.w.packages(s)
@@ -183,10 +183,14 @@ func (t *teller) versions(s *want) {
 	var told []string
 	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Walk) {
 		v := e.Bundle().Version().String()
-		if len(told) == most || slices.Contains(told, v) || bad == nil && allowed(e.Bundle().Version()) {
+		if len(told) == most || slices.Contains(told, v) || bad == nil && allowed(e.Name(), e.Bundle().Version()) {
 			continue
 		}
 		told = append(told, v)
+		if len(s.decl.Allowed) > 0 {
+			t.say(s, s.pos(subscription.FieldRange), "allow "+e.Name(), func(d *subscription.Subscription) { d.Allowed = append(slices.Clone(d.Allowed), e.Name()) })
+			continue
+		}
 		t.say(s, s.pos(subscription.FieldRange), "ask for version "+v, func(d *subscription.Subscription) { d.Range = v })
 	}
 }

@@ -20,6 +20,9 @@ func (r *reader) aside(n *yaml.Node, group, kind string) {
 	if kind == "" || group == "" || group == "kustomize.config.k8s.io" || group == string(Quayside) {
 		return
 	}
+	if group == string(OCM) && kind == "Policy" && r.policy(n) {
+		return
+	}
 	r.set.Others[kind]++
 	for _, s := range appliers() {
 		if s.group != group || s.kind != kind {
@@ -54,9 +57,6 @@ func (r *reader) inside(n, holder *yaml.Node) {
 	group, _, versioned := strings.Cut(text(n, "apiVersion"), "/")
 	kind := text(n, "kind")
 	switch {
-	case group == "policy.open-cluster-management.io" && kind == "OperatorPolicy":
-		warn(titled(n) + " asks for an operator and is not read: declare a Subscription for it")
-		return
 	case n != holder && versioned && slices.ContainsFunc(kinds(), func(k known) bool { return k.group == group && k.kind == kind }):
 		warn(fmt.Sprintf("%s stands inside of %s and is not read: declare it in a file of its own", titled(n), titled(holder)))
 		return
@@ -267,7 +267,7 @@ func isTemplate(r *reader, data []byte) bool {
 	}
 	return slices.ContainsFunc(r.docs, func(n *yaml.Node) bool {
 		group, _, _ := strings.Cut(text(n, "apiVersion"), "/")
-		return isOurs(group) && templated(n)
+		return isOurs(group) && group != string(OCM) && templated(n) // policies have templates of their own
 	})
 }
 

@@ -68,10 +68,35 @@ spec:
       apiVersion: policy.open-cluster-management.io/v1beta1
       kind: OperatorPolicy
       metadata: {name: kafka}
+      spec: {complianceType: musthave, upgradeApproval: None, subscription: {name: kafka, namespace: kafka}}
+---
+apiVersion: policy.open-cluster-management.io/v1
+kind: Policy
+metadata: {name: idle}
+spec:
+  disabled: true
+  policy-templates:
+  - objectDefinition:
+      apiVersion: policy.open-cluster-management.io/v1beta1
+      kind: OperatorPolicy
+      metadata: {name: idle}
+---
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: work}
+spec: {workload: {manifests: [{apiVersion: policy.open-cluster-management.io/v1beta1, kind: OperatorPolicy, metadata: {name: far}}]}}
+---
+apiVersion: policy.open-cluster-management.io/v1
+kind: Policy
+metadata: {name: neither}
+spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-management.io/v1, kind: ConfigurationPolicy}}]}
 `),
-			want: `s/policy.yaml:14:13: Subscription "etcd" stands inside of ConfigurationPolicy "etcd-sub" and is not read: declare it in a file of its own [not-declared]` + "\n" +
-				`s/policy.yaml:18:7: OperatorPolicy "kafka" asks for an operator and is not read: declare a Subscription for it [not-declared]` + "\n" +
-				"1 object of other kinds was left alone: 1 Policy\n",
+			want: "kafka/kafka kafka [] [] at s/policy.yaml:18:7, channel at s/policy.yaml:21:77\n" +
+				`s/policy.yaml:14:13: Subscription "etcd" stands inside of ConfigurationPolicy "etcd-sub" and is not read: declare it in a file of its own [not-declared]` + "\n" +
+				`s/policy.yaml:21:13: this policy only informs, and installs nothing: its operator is declared all the same; if it is not to be installed, take the policy out of what is read [policy-informs]` + "\n" +
+				`s/policy.yaml:30:7: OperatorPolicy "idle" is not read, for Policy "idle" is disabled [not-declared]` + "\n" +
+				`s/policy.yaml:37:31: OperatorPolicy "far" stands inside of ManifestWork "work" and is not read: declare it in a file of its own [not-declared]` + "\n" +
+				"2 objects of other kinds were left alone: 1 ManifestWork, 1 Policy\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +142,11 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: ns}
 ---
+apiVersion: policy.open-cluster-management.io/v1beta1
+kind: OperatorPolicy
+metadata: {name: p}
+spec: {complianceType: musthave, upgradeApproval: None, operatorGroup: {name: p}, subscription: {name: p, namespace: other}}
+---
 apiVersion: argoproj.io/v1alpha1
 kind: Application
 metadata: {name: b}
@@ -140,7 +170,7 @@ spec: {package: b}
 	visit = func(v reflect.Value, at string) {
 		if pos, is := v.Interface().(diag.Pos); is {
 			seen++
-			if pos.File != "s/all.yaml" && pos.File != "s/kustomization.yaml" || pos.Line > 30 || pos.File == "s/kustomization.yaml" && pos.Line != 0 {
+			if pos.File != "s/all.yaml" && pos.File != "s/kustomization.yaml" || pos.Line > 35 || pos.File == "s/kustomization.yaml" && pos.Line != 0 {
 				t.Errorf("%s stands at %s", at, pos)
 			}
 			return
@@ -165,7 +195,7 @@ spec: {package: b}
 		}
 	}
 	visit(reflect.ValueOf(set), "Set")
-	if seen < 20 || len(set.CSVs) != 1 || len(set.Warnings) != 2 {
+	if seen < 20 || len(set.CSVs) != 1 || len(set.Warnings) != 3 {
 		t.Errorf("%d places, %d ClusterServiceVersions, warnings %v", seen, len(set.CSVs), set.Warnings)
 	}
 }

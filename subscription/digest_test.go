@@ -18,6 +18,8 @@ func TestDigestsStay(t *testing.T) {
 		  "config": {"configType": "Inline", "inline": {"watchNamespace": "apps"}}}}`, "sha256:815092b023e059ee1fe687c47a0f363122c68307c49106c4b8392c80ec661847"},
 		{`{"apiVersion": "quayside.dev/v1alpha1", "kind": "Subscription", "metadata": {"name": "etcd", "namespace": "ops"},
 		  "spec": {"package": "etcd", "catalog": "hub", "watchNamespaces": ["*"], "approval": "Manual", "hold": "later"}}`, "sha256:fca9a5913e5fe4ee4b3a2cf90afb5b7e94fcfac66498c19a5c6891af6ce0bcc3"},
+		{`{"apiVersion": "policy.open-cluster-management.io/v1beta1", "kind": "OperatorPolicy", "metadata": {"name": "etcd"},
+		  "spec": {"severity": "high", "complianceType": "musthave", "upgradeApproval": "None", "versions": ["etcd.v1"], "subscription": {"name": "etcd", "namespace": "ops"}}}`, "sha256:2348562f4c1d705b00a73a8819be419f084ff8196e485826da3087e15dc21107"},
 	} {
 		text, want := c[0], c[1]
 		set, err := subscription.Parse("f", []byte(text))

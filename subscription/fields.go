@@ -130,7 +130,7 @@ func (s Subscription) digest() catalog.Digest {
 		"dialect": s.Dialect, "name": s.Name, "namespace": s.Namespace, "package": s.Package, "channels": s.Channels, "range": s.Range,
 		"catalog":  (*struct{ Namespace, Name string })(s.Catalog), // by the names that digests were always taken of
 		"selector": s.Selector, "startingCSV": s.StartingCSV, "approval": s.Approval, "policy": s.Policy, "hold": s.Hold,
-		"watch": s.Watch, "watchAll": s.WatchAll, "config": json.RawMessage(orNull(s.Config)), "bundle": s.Bundle,
+		"allowed": s.Allowed, "defaultChannel": s.DefaultChannel, "watch": s.Watch, "watchAll": s.WatchAll, "config": json.RawMessage(orNull(s.Config)), "bundle": s.Bundle,
 	})
 }
 

@@ -111,6 +111,9 @@ func fieldFaults() []fieldFault {
 		ext      = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\n"
 		cat      = "apiVersion: olm.operatorframework.io/v1\nkind: ClusterCatalog\nmetadata: {name: c}\n"
 		own      = "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\n"
+		policy   = "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\n"
+		must     = "complianceType: musthave, upgradeApproval: None, subscription: "
+		inNS     = "{name: p, namespace: ns}"
 		meta     = "metadata: {name: a, namespace: ns}\n"
 		named    = "metadata: {name: a}\n"
 		hub      = "name: a, source: hub, sourceNamespace: olm"
@@ -139,9 +142,9 @@ func fieldFaults() []fieldFault {
 		{"", own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "want an object, got a list"},
 		{"v0.go spec.sourceType", source + "spec: {sourceType: ‸GRPC}\n", not},
 		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\" or"},
-		{"v0.go spec.upgradeStrategy", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
-		{"v0.go spec.targetNamespaces", group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
-		{"v0.go spec.selector", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "takes none"},
+		{"", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
+		{"", group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
+		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "takes none"},
 
 		{"csv.go metadata.name", csv + "metadata: {name: ‸A, namespace: ns}\n", name},
 		{"csv.go metadata.namespace", csv + "metadata: {name: a, namespace: ‸A}\n", space},
@@ -166,6 +169,33 @@ func fieldFaults() []fieldFault {
 		{"v1.go spec.source.type", cat + "spec: {source: {type: ‸Git, image: {ref: x}}}\n", not},
 		{"v1.go spec.availabilityMode", cat + "spec: {source: {type: Image, image: {ref: x}}, availabilityMode: ‸Never}\n", not},
 		{"v1.go spec.source.image.ref", cat + "spec: {source: {type: Image, image: ‸{}}}\n", missing},
+
+		{"ocm.go metadata.name", policy + "metadata: {name: ‸A}\nspec: {" + must + inNS + "}\n", name},
+		{"ocm.go spec.complianceType", policy + named + "spec: {complianceType: ‸mustHave, upgradeApproval: None, subscription: " + inNS + "}\n", not},
+		{"ocm.go spec.complianceType", policy + named + "spec: {complianceType: ‸mustnothave, upgradeApproval: None, subscription: " + inNS + "}\n", "mustnothave declares no operator"},
+		{"ocm.go spec.upgradeApproval", policy + named + "spec: ‸{complianceType: musthave, subscription: " + inNS + "}\n", missing},
+		{"ocm.go spec.upgradeApproval", policy + named + "spec: {complianceType: musthave, upgradeApproval: ‸Manual, subscription: " + inNS + "}\n", not},
+		{"ocm.go spec.severity", policy + named + "spec: {severity: ‸urgent, " + must + inNS + "}\n", not},
+		{"ocm.go spec.remediationAction", policy + named + "spec: {remediationAction: ‸Enforced, " + must + inNS + "}\n", not},
+		{"ocm.go spec.", policy + named + "spec: {removalBehavior: {operatorGroups: ‸Delete}, " + must + inNS + "}\n", not},
+		{"ocm.go spec.", policy + named + "spec: {complianceConfig: {upgradesAvailable: ‸Maybe}, " + must + inNS + "}\n", not},
+		{"", policy + named + "spec: {removalBehavior: {‸operators: Delete}, " + must + inNS + "}\n", "unknown field \"operators\""},
+		{"ocm.go spec.subscription.name", policy + named + "spec: {" + must + "‸{namespace: ns}}\n", missing},
+		{"ocm.go spec.subscription.name", policy + named + "spec: {" + must + "{name: ‸a.b, namespace: ns}}\n", space},
+		{"ocm.go spec.subscription.namespace", policy + named + "spec: {" + must + "‸{name: p}}\n", "missing: name it"},
+		{"ocm.go spec.subscription.namespace", policy + named + "spec: {" + must + "{name: p, namespace: ‸A}}\n", space},
+		{"ocm.go spec.subscription.installPlanApproval", policy + named + "spec: {" + must + "{name: p, namespace: ns, installPlanApproval: ‸Automatic}}\n", "spec.upgradeApproval says it"},
+		{"ocm.go spec.subscription.source", policy + named + "spec: {" + must + "‸{name: p, namespace: ns, sourceNamespace: olm}}\n", "missing beside sourceNamespace"},
+		{"ocm.go spec.subscription.source", policy + named + "spec: {" + must + "{name: p, namespace: ns, source: ‸Hub, sourceNamespace: olm}}\n", name},
+		{"ocm.go spec.subscription.sourceNamespace", policy + named + "spec: {" + must + "‸{name: p, namespace: ns, source: hub}}\n", "missing beside source"},
+		{"ocm.go spec.subscription.sourceNamespace", policy + named + "spec: {" + must + "{name: p, namespace: ns, source: hub, sourceNamespace: ‸Olm}}\n", space},
+		{"", policy + named + "spec: {" + must + "{name: p, namespace: ns, ‸chanel: x}}\n", "unknown field \"chanel\" in spec.subscription"},
+		{"", policy + named + "spec: {" + must + "{name: p, namespace: ns, config: {env: [‸{value: x}]}}}\n", missing},
+		{"ocm.go spec.versions[]", policy + named + "spec: {versions: [p.v1, ‸P V2], " + must + inNS + "}\n", "is not the name of a ClusterServiceVersion"},
+		{"ocm.go spec.operatorGroup.name", policy + named + "spec: {operatorGroup: ‸{namespace: ns}, " + must + inNS + "}\n", missing},
+		{"ocm.go spec.operatorGroup.namespace", policy + named + "spec: {operatorGroup: {name: g, namespace: ‸other}, " + must + inNS + "}\n", "is not the namespace of spec.subscription"},
+		{"", policy + named + "spec: {operatorGroup: {name: g, targetNamespaces: [a, ‸B]}, " + must + inNS + "}\n", space},
+		{"", policy + named + "spec: {operatorGroup: {name: g, ‸targetNamespace: a}, " + must + inNS + "}\n", "unknown field \"targetNamespace\" in spec.operatorGroup"},
 
 		{"own.go metadata.name", own + "metadata: {name: ‸A, namespace: ns}\nspec: {package: p}\n", name},
 		{"own.go metadata.namespace", own + "metadata: {name: a, namespace: ‸A}\nspec: {package: p}\n", space},
@@ -212,6 +242,9 @@ func dialects() map[Dialect]string {
 			"spec:\n  namespace: ‸0‸ns\n  source: {sourceType: Catalog, catalog: {packageName: ‸1‸p, channels: [‸2‸c, d], version: ‸3‸\">=1\", selector: ‸4‸{matchLabels: {a: b}}, upgradeConstraintPolicy: ‸8‸SelfCertified}}\n" +
 			"  config: {configType: Inline, inline: {watchNamespace: ‸10‸m, deploymentConfig: ‸11‸{nodeSelector: {a: b}}}}\n" +
 			"status: {install: {bundle: {name: ‸13‸a.v1}}}\n",
+		OCM: "apiVersion: policy.open-cluster-management.io/v1beta1\nkind: OperatorPolicy\nmetadata: {name: a}\n" +
+			"spec:\n  complianceType: musthave\n  versions: ‸3‸[a.v1]\n  upgradeApproval: ‸7‸None\n" +
+			"  subscription: {name: ‸1‸a, namespace: ‸0‸ns, channel: ‸2‸c, source: ‸4‸hub, sourceNamespace: ‸5‸olm, startingCSV: ‸6‸x, config: ‸11‸{nodeSelector: {a: b}}}\n",
 		Quayside: "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ‸0‸ns}\n" +
 			"spec: {package: ‸1‸p, channel: ‸2‸c, version: ‸3‸\">=1\", catalog: ‸4‸‸5‸olm/hub, approval: ‸7‸Manual, hold: ‸9‸x, watchNamespaces: ‸10‸[m], config: ‸11‸{nodeSelector: {a: b}}}\n",
 	}

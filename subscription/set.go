@@ -54,9 +54,11 @@ func (s *Set) LeftAlone() string {
 	return fmt.Sprintf("%s of other kinds %s left alone: %s%s", diag.Count(total, "object"), were, strings.Join(kinds, ", "), more)
 }
 
-// identities returns what s declares.
+// identities returns what s declares, but for what stands within something else
+// that it declares.
 func (s *Set) identities() []identity {
-	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(s.OperatorGroups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))
+	groups := slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool { return g.Policy != "" })
+	return slices.Concat(identitiesOf(s.Subscriptions), identitiesOf(groups), identitiesOf(s.CatalogSources), identitiesOf(s.CSVs), identitiesOf(s.Namespaces))
 }
 
 func identitiesOf[T object](list []T) []identity {
@@ -67,11 +69,17 @@ func identitiesOf[T object](list []T) []identity {
 	return out
 }
 
-// without returns s without the declarations that drop reports true for.
+// without returns s without the declarations that drop reports true for. What a
+// policy holds goes where the policy goes.
 func (s *Set) without(drop func(identity) bool) *Set {
 	out := *s
 	out.Subscriptions = less(s.Subscriptions, drop)
-	out.OperatorGroups = less(s.OperatorGroups, drop)
+	out.OperatorGroups = slices.DeleteFunc(slices.Clone(s.OperatorGroups), func(g OperatorGroup) bool {
+		if g.Policy != "" {
+			return drop(identity{kind: "subscription", dialect: OCM, namespace: g.Namespace, name: g.Policy})
+		}
+		return drop(g.identity())
+	})
 	out.CatalogSources = less(s.CatalogSources, drop)
 	out.CSVs = less(s.CSVs, drop)
 	out.Namespaces = less(s.Namespaces, drop)

@@ -1,7 +1,8 @@
 // Package subscription reads what the user declares.
 //
-// Declarations come in three dialects that mix freely: OLM v0's Subscription,
-// OLM v1's ClusterExtension, and quayside's own Subscription. The objects that
+// Declarations come in four dialects that mix freely: OLM v0's Subscription,
+// OLM v1's ClusterExtension, Open Cluster Management's OperatorPolicy, and
+// quayside's own Subscription. The objects that
 // stand around them are read as well: CatalogSource, ClusterCatalog,
 // OperatorGroup, Namespace, and ClusterServiceVersion as state taken over from
 // a cluster. Every other kind is counted and passed over. The package reads bytes and an
@@ -42,7 +43,7 @@ func Merge(sets ...*Set) (*Set, error) {
 	out := &Set{Others: map[string]int{}}
 	var errs diag.List
 	merge(&errs, &out.Subscriptions, sets, func(s *Set) []Subscription { return s.Subscriptions })
-	merge(&errs, &out.OperatorGroups, sets, func(s *Set) []OperatorGroup { return s.OperatorGroups })
+	merge(&errs, &out.OperatorGroups, []*Set{{OperatorGroups: agreed(sets)}}, func(s *Set) []OperatorGroup { return s.OperatorGroups })
 	merge(&errs, &out.CatalogSources, sets, func(s *Set) []CatalogSource { return s.CatalogSources })
 	merge(&errs, &out.CSVs, sets, func(s *Set) []ClusterServiceVersion { return s.CSVs })
 	merge(&errs, &out.Namespaces, sets, func(s *Set) []Namespace { return s.Namespaces })
@@ -78,6 +79,28 @@ func merge[T object](errs *diag.List, out *[]T, sets []*Set, of func(*Set) []T) 
 			errs.Addf(d.pos, "%s %q is declared twice, first at %s", d.kind, d.ID().String(), first.pos)
 		}
 	}
+}
+
+// agreed returns the OperatorGroups of all sets, without those in policies that
+// say what another one of their name says.
+func agreed(sets []*Set) []OperatorGroup {
+	var own, policies []OperatorGroup
+	for _, s := range sets {
+		for _, g := range s.OperatorGroups {
+			if g.Policy == "" {
+				own = append(own, g)
+			} else {
+				policies = append(policies, g)
+			}
+		}
+	}
+	slices.SortStableFunc(policies, func(a, b OperatorGroup) int { return a.Pos.Compare(b.Pos) })
+	for _, g := range policies {
+		if !slices.ContainsFunc(own, func(o OperatorGroup) bool { return o.Digest == g.Digest }) {
+			own = append(own, g)
+		}
+	}
+	return own
 }
 
 // object is a declaration of any kind.
@@ -167,7 +190,8 @@ type reader struct {
 	first diag.Pos // of what was declared; in no file where nothing was
 	errs  diag.List
 
-	sources []source // what objects of other kinds apply
+	sources []source   // what objects of other kinds apply
+	around  *yaml.Node // the Policy in which the object stands that is being read
 }
 
 // declare puts a declaration into one of the lists of r's set.
@@ -244,6 +268,7 @@ func kinds() []known {
 	return []known{
 		{string(V0), "Subscription", []string{"operators.coreos.com/v1alpha1"}, (*reader).subscriptionV0, fieldsV0},
 		{string(V1), "ClusterExtension", []string{"olm.operatorframework.io/v1"}, (*reader).clusterExtension, fieldsV1},
+		{string(OCM), "OperatorPolicy", []string{"policy.open-cluster-management.io/v1beta1"}, (*reader).operatorPolicy, fieldsOCM},
 		{string(Quayside), "Subscription", []string{"quayside.dev/v1alpha1"}, (*reader).subscriptionOwn, fieldsOwn},
 		{string(V0), "CatalogSource", []string{"operators.coreos.com/v1alpha1"}, (*reader).catalogSource, nil},
 		{string(V0), "OperatorGroup", []string{"operators.coreos.com/v1", "operators.coreos.com/v1alpha2"}, (*reader).operatorGroup, nil},
@@ -261,6 +286,7 @@ func otherKinds() []string {
 	return []string{
 		"InstallPlan", "OperatorCondition", "Operator", "OLMConfig", "ClusterObjectSet", "ClusterExtensionRevision", "ClusterObjectTemplate",
 		"Workspace", "Lock", "Installation", "PackageManifest",
+		"Policy", "PolicySet", "PolicyAutomation", "PolicyGenerator", "PlacementBinding", "ConfigurationPolicy", "CertificatePolicy",
 	}
 }
 

@@ -30,26 +30,28 @@ const (
 
 // Subscription is what a user asks for, whatever the dialect.
 type Subscription struct {
-	Dialect      Dialect
-	Name         string // metadata.name
-	Namespace    string // install namespace (a ClusterExtension's spec.namespace)
-	Package      string
-	Channels     []string       // permitted ones, in file order; empty means any
-	Range        string         // version range as written (Masterminds syntax); empty means any
-	Catalog      *catalog.ID    // nil: any that has the package
-	Selector     *LabelSelector // over the catalogs' labels (V1); nil: every catalog
-	StartingCSV  string
-	Approval     Approval       // never empty
-	Policy       UpgradePolicy  // never empty
-	Hold         string         // reason; a held operator does not move
-	Watch        []string       // sorted; nil: not said here
-	WatchAll     bool           // all namespaces was asked for outright
-	Config       []byte         // spec.config as canonical JSON; nil where absent
-	Bundle       string         // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
-	InstalledCSV string         // status.installedCSV: state taken over from a cluster
-	Digest       catalog.Digest // of the declaration's meaning (canonical, without status or comments)
-	Pos          diag.Pos       // of the document
-	Fields       diag.Fields    // "spec.channel" → where it stands
+	Dialect        Dialect
+	Name           string // metadata.name
+	Namespace      string // install namespace (a ClusterExtension's spec.namespace)
+	Package        string
+	Channels       []string       // permitted ones, in file order; empty means any
+	Range          string         // version range as written (Masterminds syntax); empty means any
+	Catalog        *catalog.ID    // nil: any that has the package
+	Selector       *LabelSelector // over the catalogs' labels (V1); nil: every catalog
+	DefaultChannel bool           // without Channels: the package's default channel, and no other
+	Allowed        []string       // the only bundles that may answer, by name, sorted; empty means any
+	StartingCSV    string
+	Approval       Approval       // never empty
+	Policy         UpgradePolicy  // never empty
+	Hold           string         // reason; a held operator does not move
+	Watch          []string       // sorted; nil: not said here
+	WatchAll       bool           // all namespaces was asked for outright
+	Config         []byte         // spec.config as canonical JSON; nil where absent
+	Bundle         string         // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
+	InstalledCSV   string         // status.installedCSV: state taken over from a cluster
+	Digest         catalog.Digest // of the declaration's meaning (canonical, without status or comments)
+	Pos            diag.Pos       // of the document
+	Fields         diag.Fields    // "spec.channel" → where it stands
 }
 
 // Key returns "namespace/name".
@@ -64,7 +66,7 @@ const (
 	FieldNamespace Field = iota
 	FieldPackage
 	FieldChannel // the first one, where several are permitted
-	FieldRange
+	FieldRange   // or the bundles that may answer
 	FieldCatalog // or what selects it
 	FieldCatalogNamespace
 	FieldStartingCSV
@@ -119,6 +121,7 @@ type OperatorGroup struct {
 	Pos                diag.Pos
 	Fields             diag.Fields // "spec.selector" → where it stands
 	Digest             catalog.Digest
+	Policy             string // name of the Subscription in the OperatorPolicy that holds it; empty for an object of its own
 }
 
 // At returns where a field stands, such as "spec.selector", else the nearest one

@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -266,16 +267,22 @@ func (r *reader) operatorGroup(n *yaml.Node) {
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
 	c.Namespace("metadata.namespace", o.Metadata.Namespace)
-	c.enum("spec.upgradeStrategy", o.Spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")
-	g := OperatorGroup{
-		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, ServiceAccountName: o.Spec.ServiceAccountName, UpgradeStrategy: o.Spec.UpgradeStrategy,
+	r.group(c, "spec", o.Spec, OperatorGroup{
+		Namespace: o.Metadata.Namespace, Name: o.Metadata.Name,
 		ExcludeGlobal: o.Metadata.Annotations["olm.operatorframework.io/exclude-global-namespace-resolution"] == "true", Pos: c.Whole, Fields: c.Fields,
-	}
-	g.TargetNamespaces = c.targets("spec.targetNamespaces", o.Spec.TargetNamespaces)
-	switch sel := c.selector("spec.selector", o.Spec.Selector); {
+	})
+}
+
+// group declares g with what its spec says, which stands in the field at.
+func (r *reader) group(c checker, at string, spec specOperatorGroup, g OperatorGroup) {
+	g.ServiceAccountName, g.UpgradeStrategy = spec.ServiceAccountName, spec.UpgradeStrategy
+	c.enum(at+".upgradeStrategy", spec.UpgradeStrategy, "Default", "TechPreviewUnsafeFailForward")
+	g.TargetNamespaces = c.targets(at+".targetNamespaces", spec.TargetNamespaces)
+	switch sel := c.selector(at+".selector", spec.Selector); {
 	case sel.Empty():
-	case len(o.Spec.TargetNamespaces) > 0:
-		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: c.At("spec.selector"), Code: "selector-ignored", Msg: "spec.selector does nothing beside spec.targetNamespaces"})
+	case len(spec.TargetNamespaces) > 0:
+		msg := fmt.Sprintf("%[1]s.selector does nothing beside %[1]s.targetNamespaces", at)
+		r.set.Warnings = append(r.set.Warnings, diag.Warning{Pos: c.At(at + ".selector"), Code: "selector-ignored", Msg: msg})
 	default:
 		g.Selector = sel
 	}

@@ -16,8 +16,9 @@ func newRoot(a *app) *cobra.Command {
 		Long: doc(`
 			quayside takes Kubernetes operators out of the cluster's control loop and puts
 			them into Git. It reads the declarations that you have (Subscription,
-			OperatorGroup, CatalogSource, ClusterExtension), resolves them into a lock
-			file, and renders the lock into plain manifests that Argo CD or Flux applies.
+			OperatorGroup, CatalogSource, ClusterExtension, OperatorPolicy), resolves them
+			into a lock file, and renders the lock into plain manifests that Argo CD or
+			Flux applies.
 
 			Exit codes: 0 done, in step, no differences; 1 something differs, is out of step
 			or is not healthy; 2 an error; 3 the declarations have no solution; 4 a policy
