@@ -73,7 +73,7 @@ type Pin struct {
 	Replaces        string                 `json:"replaces" doc:"The bundle that this one took the place of."`
 	Skipped         []string               `json:"skipped" form:"nonempty" doc:"Bundles passed over on the way here, oldest first."`
 	RemainingHops   []string               `json:"remainingHops" form:"nonempty" doc:"Bundles up to the head that can be reached, nearest first."`
-	HeldBack        HeldBack               `json:"heldBack" form:"enum=approval|hold|downgrade|stranded|dropped|installMode|clusterVersion|conflict" doc:"Why an upgrade of everything would leave it where it is. Absent where it would move, or need not."`
+	HeldBack        HeldBack               `json:"heldBack" form:"enum=approval|hold|range|downgrade|stranded|dropped|installMode|clusterVersion|conflict" doc:"Why an upgrade of everything would leave it where it is. Absent where it would move, or need not."`
 	Config          json.RawMessage        `json:"config" doc:"As spec.config of OLM's Subscription."`
 	RequestedBy     []Request              `json:"requestedBy" doc:"Why the package is pinned."`
 	RelatedImages   []catalog.RelatedImage `json:"relatedImages" doc:"Every image that the bundle needs, by digest."`
@@ -108,6 +108,7 @@ type HeldBack string
 const (
 	HeldByApproval    HeldBack = "approval"       // Manual: only an upgrade that names it moves it
 	HeldByHold        HeldBack = "hold"           // its declaration says so
+	HeldByRange       HeldBack = "range"          // its declaration asks for other versions than the next one
 	HeldByVersions    HeldBack = "downgrade"      // the only way on goes down
 	HeldByCatalog     HeldBack = "stranded"       // no edge leads on, or its channel or package is no longer there
 	HeldByDrop        HeldBack = "dropped"        // likewise, and its catalog no longer has the version

@@ -136,9 +136,34 @@ func (w *world) held(s *want, opts options, solved func() *round) held {
 	case len(opts.down) > 0:
 		return held{by: lockfile.HeldByVersions, text: ": the only way on goes down to " + opts.down[0].Name(), to: opts.down[0]}
 	case len(next) == 0:
+		if e := w.outside(s); e != nil {
+			return held{by: lockfile.HeldByRange, text: " although " + e.Name() + " is offered: that is not " + s.allowed()}
+		}
 		return w.stranded(s)
 	}
 	return held{}
+}
+
+// outside returns the first entry that an edge leads up to from what is installed
+// and that s does not allow; nil where there is none.
+func (w *world) outside(s *want) *catalog.Entry {
+	pkgs, bad := w.packages(s)
+	if bad != nil || !s.limits() {
+		return nil
+	}
+	allowed, bad := s.allows()
+	if bad != nil {
+		return nil
+	}
+	edges := w.edges(s, pkgs)
+	i := slices.IndexFunc(edges, func(e *catalog.Entry) bool {
+		v := e.Bundle().Version()
+		return !allowed(e.Name(), v) && s.current.facts.hasVersion && s.current.facts.version.LT(v)
+	})
+	if i < 0 {
+		return nil
+	}
+	return edges[i]
 }
 
 // against returns why s keeps what is installed although something else is

@@ -150,7 +150,7 @@ func feed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 // as the operator itself goes.
 func offered(a resolve.Age) bool {
 	switch a.HeldBack {
-	case lockfile.HeldByHold, lockfile.HeldByInstallMode, lockfile.HeldByCluster:
+	case lockfile.HeldByHold, lockfile.HeldByRange, lockfile.HeldByInstallMode, lockfile.HeldByCluster:
 		return false
 	default:
 		return true
