@@ -220,6 +220,15 @@ func newWorld() *world {
 	for _, o := range role("op", "x.v1", named(rule(olm, "operatorconditions", "get", "update"), "x.v1")) {
 		c.put(owned(o, condition))
 	}
+	for _, o := range role("op", "x.v1-local", rule("", "pods", "get")) {
+		if o.Kind() == "RoleBinding" { // as OLM writes it: of its own namespace
+			o["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "name": "default"}}
+		}
+		c.put(o)
+	}
+	local := role("op", "x.default", rule("", "pods", "get"))
+	local[1]["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "op", "name": "default"}}
+	w.tree = append(w.tree, local...)
 	w.tree = append(w.tree, role("", "op.x.sa", rule("x.example", "xs", "*"), map[string]any{"nonResourceURLs": []any{"/metrics"}, "verbs": []any{"get"}})...)
 	w.tree = append(w.tree, role("op", "x.operator-condition", named(rule(olm, "operatorconditions", "get", "update"), "x"))...)
 	w.plan = w.leave()
@@ -256,7 +265,8 @@ func (w *world) leave() *plan.Plan {
 		clean = append(clean, at(plan.Delete, rights+"/v1", kind+"Binding", ns, "x.v1-hash"), at(plan.Delete, rights+"/v1", kind, ns, "x.v1-hash"))
 	}
 	clean = append(
-		clean, at(plan.Delete, rights+"/v1", "RoleBinding", "op", "d-service-cert"), at(plan.Delete, rights+"/v1", "Role", "op", "d-service-cert"),
+		clean, at(plan.Delete, rights+"/v1", "RoleBinding", "op", "x.v1-local"), at(plan.Delete, rights+"/v1", "Role", "op", "x.v1-local"),
+		at(plan.Delete, rights+"/v1", "RoleBinding", "op", "d-service-cert"), at(plan.Delete, rights+"/v1", "Role", "op", "d-service-cert"),
 		at(plan.Delete, olm+"/v2", "OperatorCondition", "op", "x.v1"), at(plan.Delete, olm+"/v1", "OperatorGroup", "op", "og"),
 	)
 	secret := at(plan.Keep, "v1", "Secret", "op", "d-service-cert")

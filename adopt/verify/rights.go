@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -112,7 +113,7 @@ func accountsOf(objects []kobj.Object) []rbac.Subject {
 			put(o.Namespace(), name)
 		case isBinding(o):
 			for _, m := range kobj.Items(o, "subjects") {
-				if ns := kobj.Text(m, "namespace"); kobj.Text(m, "kind") == "ServiceAccount" && ns != "" {
+				if ns := cmp.Or(kobj.Text(m, "namespace"), o.Namespace()); kobj.Text(m, "kind") == "ServiceAccount" && ns != "" {
 					put(ns, kobj.Text(m, "name"))
 				}
 			}
