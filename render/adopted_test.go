@@ -137,7 +137,10 @@ func TestAdopted(t *testing.T) {
 			t.Errorf("%s: adopted %v, else %v", key, got[key] != nil, plain[key] != nil)
 		}
 	}
-	for key, wanted := range map[string]bool{"OperatorCondition/x.v1.0.0": true, "OperatorCondition/x": false} {
+	for key, wanted := range map[string]bool{
+		"OperatorCondition/x.v1.0.0": true, "OperatorCondition/x": false,
+		"ClusterRoleBinding/ns.x.default.auth-delegator": true, "RoleBinding/ns.x.default.auth-reader": true,
+	} {
 		if (got[key] != nil) != wanted || (plain[key] != nil) == wanted {
 			t.Errorf("%s: adopted %v, else %v", key, got[key] != nil, plain[key] != nil)
 		}

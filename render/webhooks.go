@@ -100,11 +100,10 @@ func (in *install) webhook(w bundle.Webhook) map[string]any {
 	return out
 }
 
-// apiServices makes an APIService for each API that the CSV owns, and lets
-// their accounts delegate authentication.
+// apiServices makes an APIService for each API that the CSV owns.
 func apiServices(in *install) ([]Object, error) {
 	var out []Object
-	seen, accounts := map[string]bool{}, map[string]bool{}
+	seen := map[string]bool{}
 	for _, a := range in.b.CSV.OwnedAPIs {
 		name := a.Version + "." + a.Group
 		if seen[name] {
@@ -119,8 +118,25 @@ func apiServices(in *install) ([]Object, error) {
 			},
 		}
 		out = append(out, in.injectCA(o, in.services[a.DeploymentName]))
-		accounts[deploymentAccount(in.deployment(a.DeploymentName))] = true
 	}
+	return out, nil
+}
+
+// delegation lets the accounts that serve APIs ask the API server who calls and
+// what they may. OLM lets those do so too that only serve webhooks, which what was
+// adopted from it may rely on.
+func delegation(in *install) ([]Object, error) {
+	accounts := map[string]bool{}
+	serves := func(deployment string) { accounts[deploymentAccount(in.deployment(deployment))] = true }
+	for _, a := range in.b.CSV.OwnedAPIs {
+		serves(a.DeploymentName)
+	}
+	if in.pin.Adopted != nil {
+		for deployment := range in.services {
+			serves(deployment)
+		}
+	}
+	var out []Object
 	for _, account := range slices.Sorted(maps.Keys(accounts)) {
 		out = append(out,
 			binding("ClusterRole", "", in.globalName(account+".auth-delegator"), "system:auth-delegator", in.pin.Namespace, account),
