@@ -146,6 +146,8 @@ func converts(_ *comparison, was Object, is *Object) []Finding {
 	switch {
 	case a.Strategy != b.Strategy:
 		return found(Converts, was.Ref, "converted by %s, and now by %s", a.Strategy, b.Strategy)
+	case !a.works():
+		return nil
 	case a.Target != b.Target:
 		return found(Converts, was.Ref, "was converted by %q, and now by %q", a.Target, b.Target)
 	}

@@ -3,6 +3,7 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/rbac"
@@ -51,6 +52,12 @@ type Conversion struct {
 	Strategy     string   `json:"strategy"`
 	Target       string   `json:"target,omitempty"`       // who converts: a service with its port and path, or a URL
 	Certificates []string `json:"certificates,omitempty"` // digests of those by which it is trusted, sorted
+}
+
+// works reports whether anything can be converted: a Service whose CA nobody knows
+// is never reached. OLM leaves such a one where a bundle ships it.
+func (c Conversion) works() bool {
+	return c.Strategy == "None" || !strings.HasPrefix(c.Target, "Service ") || len(c.Certificates) > 0
 }
 
 // Account is a ServiceAccount with all that the RBAC objects of the cluster permit.

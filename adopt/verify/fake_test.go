@@ -191,6 +191,7 @@ func newWorld() *world {
 		owned(object("v1", "ServiceAccount", "op", "sa", nil), csv),
 		owned(object("v1", "Secret", "op", "d-service-cert", nil), csv),
 		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "xs.example", map[string]any{"spec": converting(authority("olm"))}),
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "ys.example", map[string]any{"spec": converting("")}),
 		object("apiregistration.k8s.io/v1", "APIService", "", "v1.x.example", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True"}}}}),
 	)
 	w := &world{cluster: c}
@@ -253,7 +254,7 @@ func (w *world) leave() *plan.Plan {
 	}
 	tree := []plan.Action{
 		at(plan.Apply, "apps/v1", "Deployment", "op", "d"), at(plan.Apply, "v1", "ServiceAccount", "op", "sa"),
-		at(plan.Apply, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "xs.example"), at(plan.Apply, "apiregistration.k8s.io/v1", "APIService", "", "v1.x.example"),
+		at(plan.Apply, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "xs.example"), at(plan.Apply, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "ys.example"), at(plan.Apply, "apiregistration.k8s.io/v1", "APIService", "", "v1.x.example"),
 	}
 	var prepare []plan.Action
 	for _, o := range w.tree {

@@ -85,6 +85,7 @@ type change struct {
 func changes() []change {
 	d := kobj.Key{Group: "apps", Kind: "Deployment", Namespace: "op", Name: "d"}
 	crd := kobj.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "xs.example"}
+	unreached := kobj.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "ys.example"}
 	api := kobj.Key{Group: "apiregistration.k8s.io", Kind: "APIService", Name: "v1.x.example"}
 	sub := kobj.Key{Group: olm, Kind: "Subscription", Namespace: "op", Name: "x"}
 	secret := kobj.Key{Kind: "Secret", Namespace: "op", Name: "d-service-cert"}
@@ -109,6 +110,7 @@ func changes() []change {
 			}
 		}, nil},
 		{"another certificate beside it", field(crd, converting(authority("olm", "more"))["conversion"], "spec", "conversion"), nil},
+		{"another converter, of which nobody knew the certificate", field(unreached, "other", "spec", "conversion", "webhook", "clientConfig", "service", "name"), nil},
 		{"a template", field(d, "i:2", "spec", "template", "spec", "image"), []string{"template Deployment.apps op/d"}},
 		{"a rollout", func(c *cluster) {
 			c.put(owned(object("apps/v1", "ReplicaSet", "op", "d-2", nil), c.objects[d]))
