@@ -38,7 +38,7 @@ type verb struct {
 // verbs is the table of what actions do.
 func verbs() map[plan.Verb]verb {
 	return map[plan.Verb]verb{
-		plan.Annotate:   {annotated, annotate, Changed},
+		plan.Annotate:   marks("annotations"),
 		plan.Apply:      {applied, apply, Changed},
 		plan.Keep:       {never, backUp, Kept},
 		plan.Delete:     {deleted, remove, Gone},
@@ -46,6 +46,7 @@ func verbs() map[plan.Verb]verb {
 		plan.Scale:      {scaled, scale, Changed},
 		plan.TakeOver:   {takenOver, takeOver, Changed},
 		plan.Unfinalize: {unfinalized, unfinalize, Changed},
+		plan.Unlabel:    marks("labels"),
 	}
 }
 
@@ -186,29 +187,32 @@ func backUp(_ context.Context, a *action, live kobj.Object) (kobj.Object, error)
 	return live, a.Journal.keep(live)
 }
 
-func annotated(a *action, live kobj.Object) (bool, error) {
-	if err := a.mine(live); err != nil {
-		return false, err
-	}
-	have := kobj.Map(live, "metadata", "annotations")
-	for k, v := range a.Set {
-		if have[k] != v {
-			return false, nil
+// marks is how annotations or labels are set and removed.
+func marks(field string) verb {
+	settled := func(a *action, live kobj.Object) (bool, error) {
+		if err := a.mine(live); err != nil {
+			return false, err
 		}
+		have := kobj.Map(live, "metadata", field)
+		for k, v := range a.Set {
+			if have[k] != v {
+				return false, nil
+			}
+		}
+		return !slices.ContainsFunc(a.Unset, func(k string) bool { return have[k] != nil }), nil
 	}
-	return !slices.ContainsFunc(a.Unset, func(k string) bool { return have[k] != nil }), nil
-}
-
-func annotate(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error) {
-	annotations := map[string]any{}
-	for k, v := range a.Set {
-		annotations[k] = v
+	send := func(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error) {
+		values := map[string]any{}
+		for k, v := range a.Set {
+			values[k] = v
+		}
+		for _, k := range a.Unset {
+			values[k] = nil
+		}
+		meta := map[string]any{"uid": kobj.Text(live, "metadata", "uid"), field: values}
+		return a.Cluster.Patch(ctx, a.Object, Patch{Merge: map[string]any{"metadata": meta}}, a.DryRun)
 	}
-	for _, k := range a.Unset {
-		annotations[k] = nil
-	}
-	meta := map[string]any{"uid": kobj.Text(live, "metadata", "uid"), "annotations": annotations}
-	return a.Cluster.Patch(ctx, a.Object, Patch{Merge: map[string]any{"metadata": meta}}, a.DryRun)
+	return verb{settled, send, Changed}
 }
 
 // applied is never so by a look at the object: to apply it again changes nothing

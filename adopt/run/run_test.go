@@ -36,6 +36,9 @@ func TestRun(t *testing.T) {
 	if kobj.Text(d, "metadata", "uid") != "u-deploy" || len(kobj.List(d, "metadata", "ownerReferences")) > 0 || kobj.Text(d, "metadata", "labels", "olm.managed") != "" {
 		t.Errorf("%v", d["metadata"])
 	}
+	if labels := kobj.Map(s.cluster.Object(ref("v1", "ServiceAccount", "ops", "etcd")), "metadata", "labels"); labels["olm.managed"] != "true" || len(labels) != 1 {
+		t.Errorf("of OLM's labels %v are left", labels)
+	}
 	if o := s.cluster.Object(ref(rbacV1, "Role", "team-a", "etcd")); o == nil {
 		t.Error("the role of the tree is not there")
 	}

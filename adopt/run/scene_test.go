@@ -69,6 +69,9 @@ func has(below ...string) map[string]any {
 	return out
 }
 
+// component is OLM's label of the operator.
+const component = "operators.coreos.com/etcd.ops"
+
 // scene is a cluster with one operator of OLM's that watches two namespaces, the
 // plan by which it leaves OLM, and what the lock renders to.
 type scene struct {
@@ -91,7 +94,7 @@ func newScene(t testing.TB) *scene {
 	with := func(fields map[string]any, meta map[string]any) map[string]any {
 		return kobj.With(fields, any(meta), "metadata")
 	}
-	owned := map[string]any{"ownerReferences": ownedBy(csvName, "u-csv"), "labels": map[string]any{"olm.managed": "true"}}
+	owned := map[string]any{"ownerReferences": ownedBy(csvName, "u-csv"), "labels": map[string]any{"olm.managed": "true", component: ""}}
 	ownedByCopy := map[string]any{"ownerReferences": ownedBy(csvName, "u-copy"), "labels": map[string]any{"olm.copiedFrom": "ops"}}
 	live := deployment("ops", "etcd", 1, map[string]any{"olm.managed": "true", "app": "etcd"}, csvName)
 	live["metadata"].(map[string]any)["ownerReferences"] = ownedBy(csvName, "u-csv")
@@ -187,6 +190,7 @@ func thePlan() *plan.Plan {
 			}, After: kept},
 			{Name: plan.CleanUp, Title: "clean up", Actions: []plan.Action{
 				{Do: plan.Delete, Object: oldBind, UID: "u-binding"}, {Do: plan.Delete, Object: oldRole, UID: "u-role"}, {Do: plan.Delete, Object: cr, UID: "u-cr"},
+				{Do: plan.Unlabel, Object: sa, UID: "u-sa", Unset: []string{component}},
 			}, After: []plan.Check{{Check: plan.Gone}}},
 			{Name: plan.Certificates, Title: "certificates", Manual: "Upgrade before 2028-07-01."},
 		},
