@@ -91,13 +91,13 @@ func (m *maker) cleanUp(b *block) {
 // unlabel takes OLM's label of the operators from what stays.
 func (m *maker) unlabel(b *block) []Action {
 	var out []Action
-	for _, i := range b.items {
+	for _, i := range slices.Concat(b.items, b.others) {
 		if i.live == nil || i.Goes == adopt.AtDetach || m.cleaned(i) || m.plan.Mode == Live && lostLive(i.Object) {
 			continue
 		}
 		var unset []string
 		for key := range i.live.Labels {
-			if b.component(key) && kobj.At(i.ours, "metadata", "labels", key) == nil {
+			if m.component(b, key) && kobj.At(i.ours, "metadata", "labels", key) == nil {
 				unset = append(unset, key)
 			}
 		}
@@ -111,8 +111,18 @@ func (m *maker) unlabel(b *block) []Action {
 	return out
 }
 
-// component reports whether a label says that something belongs to an operator of
-// the block.
-func (b *block) component(label string) bool {
-	return slices.ContainsFunc(b.operators, func(op *adopt.Operator) bool { return adopt.ComponentLabel(op.Namespace, op.Package) == label })
+// component reports whether a label says that something belongs to an operator
+// that is taken over with a block or before.
+func (m *maker) component(b *block, label string) bool {
+	for _, other := range m.blocks {
+		for _, op := range other.operators {
+			if adopt.ComponentLabel(op.Namespace, op.Package) == label {
+				return true
+			}
+		}
+		if other == b {
+			break
+		}
+	}
+	return false
 }

@@ -77,6 +77,7 @@ type block struct {
 	namespace string
 	operators []*adopt.Operator // those that need others first
 	items     []item            // what is theirs, and of what is shared the namespace's part
+	others    []item            // what they share with operators that stay with OLM
 }
 
 // item is an object with what is known of it.
@@ -126,7 +127,11 @@ func (m *maker) share() {
 		case len(blocks) == 0:
 		case o.Class == adopt.Added:
 			blocks[0].items = append(blocks[0].items, m.item(o))
-		case !stays:
+		case stays:
+			for _, b := range blocks {
+				b.others = append(b.others, m.item(o))
+			}
+		default:
 			last := blocks[len(blocks)-1]
 			last.items = append(last.items, m.item(o))
 		}

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/quayside/quayside/internal/kobj"
+
 // verb is what is to be known of one sort of actions.
 type verb struct {
 	do     Verb
@@ -7,23 +9,26 @@ type verb struct {
 	may    []string // fields that may
 	makes  bool     // it may make an object that is not there
 	rights []string // what it takes to do it to an object that is there
+
+	kubectl func(p *Plan, a Action, rendered kobj.Object) string
 }
 
 // verbs lists them.
 func verbs() []verb {
 	change, remove := []string{"get", "patch"}, []string{"get", "delete"}
+	kept := noKubectl("quayside adopt revert makes it as it was written to a file")
 	return []verb{
-		{do: Annotate, may: []string{"set", "unset"}, rights: change},
-		{do: Apply, may: []string{"force"}, makes: true, rights: change},
-		{do: Keep, rights: []string{"get"}},
-		{do: Create, makes: true, rights: []string{"get"}},
-		{do: Delete, rights: remove},
-		{do: Orphan, rights: remove},
-		{do: Restore, rights: change},
-		{do: Scale, may: []string{"from", "to"}, rights: change},
-		{do: TakeOver, rights: change},
-		{do: Unfinalize, needs: []string{"finalizer"}, may: []string{"unset"}, rights: change},
-		{do: Unlabel, needs: []string{"unset"}, rights: change},
+		{do: Annotate, may: []string{"set", "unset"}, rights: change, kubectl: kubectlAnnotate},
+		{do: Apply, may: []string{"force"}, makes: true, rights: change, kubectl: kubectlApply},
+		{do: Keep, rights: []string{"get"}, kubectl: kubectlKeep},
+		{do: Create, makes: true, rights: []string{"get"}, kubectl: kept},
+		{do: Delete, rights: remove, kubectl: kubectlDelete},
+		{do: Orphan, rights: remove, kubectl: kubectlOrphan},
+		{do: Restore, rights: change, kubectl: kept},
+		{do: Scale, may: []string{"from", "to"}, rights: change, kubectl: kubectlScale},
+		{do: TakeOver, rights: change, kubectl: noKubectl("kubectl has no command that takes over OLM's fields; without it OLM's labels stay")},
+		{do: Unfinalize, needs: []string{"finalizer"}, may: []string{"unset"}, rights: change, kubectl: kubectlUnfinalize},
+		{do: Unlabel, needs: []string{"unset"}, rights: change, kubectl: kubectlUnlabel},
 	}
 }
 

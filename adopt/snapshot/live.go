@@ -34,6 +34,7 @@ func kinds() []wanted {
 		{OLM + "/v2", "OperatorCondition", ""},
 		{OLMv1 + "/v1", "ClusterExtension", ""},
 		{OLMv1 + "/v1", "ClusterCatalog", ""},
+		{"config.openshift.io/v1", "ClusterVersion", ""},
 		{"v1", "ServiceAccount", ""},
 		{"v1", "Service", ""},
 		{"v1", "ConfigMap", managed},

@@ -170,6 +170,17 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 			}
 		}
 	}
+	for _, o := range d.seen.All() {
+		for _, op := range p.Operators {
+			label := adopt.ComponentLabel(op.Namespace, op.Package)
+			_, bears := o.Labels[label]
+			gone := count(o.Key, plan.Delete, plan.Orphan)
+			freed := slices.ContainsFunc(count(o.Key, plan.Unlabel), func(x done) bool { return slices.Contains(x.Unset, label) })
+			if bears && len(gone) == 0 && !freed {
+				t.Errorf("%s: %s keeps the label %s, for which OLM makes the Operator again", name, o.Key, label)
+			}
+		}
+	}
 	orderHolds(t, name, d, p, taken)
 }
 

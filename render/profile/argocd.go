@@ -56,7 +56,7 @@ func (argoCD) Manager() string { return "argocd-controller" }
 
 func (argoCD) Guard(o kobj.Object) kobj.Object {
 	others := strings.Split(kobj.Text(o, "metadata", "annotations", argoOptions), ",")
-	return kobj.Annotate(o, map[string]string{argoOptions: mergeOptions("Prune=false", others)})
+	return kobj.With(o, mergeOptions("Prune=false", others), "metadata", "annotations", argoOptions)
 }
 
 // Applier knows the annotation by which Argo CD tracks what it applies, and the

@@ -51,7 +51,7 @@ func (flux) Adorn(o kobj.Object, at Place) kobj.Object {
 func (flux) Manager() string { return "kustomize-controller" }
 
 func (flux) Guard(o kobj.Object) kobj.Object {
-	return kobj.Annotate(o, map[string]string{fluxPrefix + "prune": "disabled"})
+	return kobj.With(o, "disabled", "metadata", "annotations", fluxPrefix+"prune")
 }
 
 // Applier knows the labels of a Kustomization and of a HelmRelease.

@@ -19,6 +19,7 @@ func documented() map[string][]string {
 	return map[string][]string{
 		"adopt-finish":     {"adopt finish", "adopt finish no/such"},
 		"adopt-inspect":    {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
+		"adopt-plan":       {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
 		"adopt-run":        {"adopt run absent.yaml --yes", "adopt run quayside.yaml --dry-run=server"},
 		"bundle-build":     {"bundle build catalog-src/vault/0.1.9 oci:dist/vault:v1"},
 		"bundle-push":      {"bundle push catalog-src/vault/0.1.9 127.0.0.1:1/vault:v1"},
