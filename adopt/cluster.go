@@ -28,6 +28,7 @@ type operator struct {
 	namespace, pkg string
 	pin            *lockfile.Pin // nil: the lock does not have it
 	subscription   *snapshot.Subscription
+	rivals         []string       // other Subscriptions to the package, by name
 	csvs           []snapshot.CSV // originals
 	members        []*snapshot.Object
 }
@@ -90,7 +91,7 @@ func find(s *snapshot.Snapshot, lock *lockfile.File) *cluster {
 		c.operator(p.Namespace, p.Package).pin = p
 	}
 	for _, sub := range s.Subscriptions() {
-		c.operator(sub.Namespace, sub.Package).subscription = &sub
+		c.operator(sub.Namespace, sub.Package).subscribe(&sub)
 	}
 	for _, csv := range s.CSVs() {
 		if csv.CopiedFrom == "" {
@@ -113,6 +114,18 @@ func (c *cluster) operator(namespace, pkg string) *operator {
 	return c.byKey[key]
 }
 
+// subscribe adds a Subscription: that by which something is installed counts.
+func (op *operator) subscribe(sub *snapshot.Subscription) {
+	if was := op.subscription; was != nil {
+		if was.InstalledCSV == "" && sub.InstalledCSV != "" {
+			was, sub = sub, was
+		}
+		op.subscription, op.rivals = was, append(op.rivals, sub.Name)
+		return
+	}
+	op.subscription = sub
+}
+
 // packageOf returns the package of a ClusterServiceVersion: as a Subscription or
 // a pin has it, else as OLM's label says; else its name without the version.
 func (c *cluster) packageOf(csv snapshot.CSV) string {
@@ -127,8 +140,7 @@ func (c *cluster) packageOf(csv snapshot.CSV) string {
 			return pkg
 		}
 	}
-	name, _, _ := strings.Cut(csv.Name, ".")
-	return name
+	return base(csv.Name)
 }
 
 func (c *cluster) index() {
@@ -198,7 +210,7 @@ func (c *cluster) named() {
 	for _, plan := range c.InstallPlans() {
 		c.plans[plan.Namespace] = append(c.plans[plan.Namespace], plan)
 		for _, step := range plan.Steps {
-			op := c.byCSV[[2]string{plan.Namespace, step.CSV}]
+			op := c.versionOf(plan.Namespace, step.CSV)
 			key := kobj.Key{Group: step.Group, Kind: step.Kind, Name: step.Name}
 			c.add(c.Get(key), op)
 			key.Namespace = plan.Namespace
@@ -213,12 +225,24 @@ func (c *cluster) named() {
 	}
 	for _, d := range c.Kind("apps", "Deployment") {
 		for _, op := range c.said(d) {
-			service := d.Name + "-service"
-			c.add(c.Get(kobj.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"}), op)
-			for _, kind := range []string{"Role", "RoleBinding"} {
-				c.add(c.Get(kobj.Key{Group: rbacGroup, Kind: kind, Namespace: d.Namespace, Name: service + "-cert"}), op)
-			}
-			c.add(c.Get(kobj.Key{Kind: "Secret", Namespace: d.Namespace, Name: service + "-cert"}), op)
+			c.serves(d, op)
+		}
+	}
+}
+
+// serves adds what OLM makes for the webhooks and APIs behind a Deployment, which it
+// does not mark in all its versions. What somebody else made under these names has
+// another role, or none of OLM's marks.
+func (c *cluster) serves(d *snapshot.Object, op *operator) {
+	service := d.Name + "-service"
+	reader := c.Get(kobj.Key{Group: rbacGroup, Kind: "RoleBinding", Namespace: "kube-system", Name: service + "-auth-reader"})
+	if reader != nil && reader.At("roleRef", "name") == "extension-apiserver-authentication-reader" {
+		c.add(reader, op)
+	}
+	for _, key := range []kobj.Key{{Group: rbacGroup, Kind: "Role"}, {Group: rbacGroup, Kind: "RoleBinding"}, {Kind: "Secret"}} {
+		key.Namespace, key.Name = d.Namespace, service+"-cert"
+		if o := c.Get(key); o != nil && (managed(o) || ownedBy(o, "ClusterServiceVersion")) {
+			c.add(o, op)
 		}
 	}
 }
@@ -238,6 +262,33 @@ func (c *cluster) unpacked(l snapshot.Lookup, op *operator) {
 func unpackedName(image string) string {
 	sum := sha256.Sum256([]byte(image))
 	return hex.EncodeToString(sum[:])[:kobj.MaxLabel]
+}
+
+// versionOf returns the operator of which a ClusterServiceVersion is, or was an
+// earlier one that is gone: the only one of its namespace whose versions are named
+// alike. It returns nil where there is none.
+func (c *cluster) versionOf(namespace, name string) *operator {
+	if op := c.byCSV[[2]string{namespace, name}]; op != nil {
+		return op
+	}
+	var found *operator
+	for _, op := range c.within(namespace) {
+		csv := op.csv()
+		if csv == nil || base(csv.Name) != base(name) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = op
+	}
+	return found
+}
+
+// base returns the name of a ClusterServiceVersion without its version.
+func base(csv string) string {
+	name, _, _ := strings.Cut(csv, ".")
+	return name
 }
 
 // said returns whose an object is by its labels and its kind.
@@ -260,7 +311,7 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 		if from := o.Labels[labelCopiedFrom]; from != "" {
 			namespace = from
 		}
-		out = append(out, c.byCSV[[2]string{namespace, owner}])
+		out = append(out, c.versionOf(namespace, owner))
 	}
 	if o.Group != snapshot.OLM {
 		return out
@@ -278,7 +329,7 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
 	case "Subscription":
 		for _, op := range c.within(o.Namespace) {
-			if op.subscription != nil && op.subscription.Name == o.Name {
+			if op.subscription != nil && op.subscription.Name == o.Name || slices.Contains(op.rivals, o.Name) {
 				out = append(out, op)
 			}
 		}

@@ -157,7 +157,7 @@ func TestState(t *testing.T) {
 	next := object(olm+"/v1alpha1", "ClusterServiceVersion", "ns", "x.v2", map[string]string{olm + "/x.ns": ""})
 	next["status"] = map[string]any{"phase": "Pending"}
 	ours := kobj.Label(kobj.Without(deployment("ns", "i", "x.v1"), "metadata", "labels"), map[string]string{"app.kubernetes.io/managed-by": "quayside"})
-	odd := object("x.example/v1", "Odd", "ns", "odd", map[string]string{olm + "/x.ns": ""})
+	odd := object("x.example/v1", "Odd", "ns", "odd", map[string]string{"olm.owner": "x.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"})
 	other := pin("ns")
 	other.Bundle = "x.v0"
 	parent := installed("ns", "")
@@ -185,6 +185,7 @@ func TestState(t *testing.T) {
 		"unknown":          {with(installed("ns", "Succeeded"), odd), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked unknown-object"},
 		"changes its CSV":  {installed("ns", "Succeeded"), bound("ns", rule(olm, "clusterserviceversions", "get update")), nil, []lockfile.Pin{pin("ns")}, "Adoptable"},
 		"drives OLM":       {installed("ns", "Succeeded"), bound("ns", rule(olm, "subscriptions", "get create")), nil, []lockfile.Pin{pin("ns")}, "Blocked drives-olm"},
+		"destroyed":        {[]kobj.Object{object("v1", "ServiceAccount", "ns", "sa", map[string]string{"olm.managed": "true", olm + "/x.ns": ""})}, []kobj.Object{live}, live, []lockfile.Pin{pin("ns")}, "Blocked lost"},
 		"detached":         {[]kobj.Object{live}, []kobj.Object{live}, nil, []lockfile.Pin{pin("ns")}, "Adoptable"},
 		"adopted":          {with(nil, ours, object("v1", "ServiceAccount", "ns", "sa", map[string]string{"olm.managed": "true", olm + "/x.ns": ""})), []kobj.Object{live}, nil, []lockfile.Pin{pin("ns")}, "AlreadyAdopted"},
 		"never OLM's":      {[]kobj.Object{ours}, []kobj.Object{live}, nil, []lockfile.Pin{pin("ns")}, "NotOLM"},

@@ -127,9 +127,14 @@ func paths(fields []Field) string {
 
 // lost reports whether OLM made an object that is no longer there: one that the
 // InstallPlan names, or one that follows from the ClusterServiceVersion and to
-// which quayside gives the name that OLM does.
+// which quayside gives the name that OLM does. Where OLM has forgotten the operator
+// it is what the operator runs and serves by.
 func (x *inspector) lost(op *operator, o kobj.Object) bool {
+	runs := o.Is("apps", "Deployment") || o.Is("apiregistration.k8s.io", "APIService")
 	csv := op.csv()
+	if csv == nil && op.subscription == nil {
+		return runs
+	}
 	if csv == nil || csv.Phase != "Succeeded" || op.pin == nil || csv.Name != op.pin.Bundle {
 		return false
 	}
@@ -143,13 +148,10 @@ func (x *inspector) lost(op *operator, o kobj.Object) bool {
 			}
 		}
 	}
-	switch key.Group + "/" + key.Kind {
-	case "apps/Deployment", "apiregistration.k8s.io/APIService":
-		return true
-	case "/Service":
+	if o.Is("", "Service") {
 		return !planned || strings.HasSuffix(key.Name, "-service") && x.Get(kobj.Key{Group: "apps", Kind: "Deployment", Namespace: key.Namespace, Name: strings.TrimSuffix(key.Name, "-service")}) != nil
 	}
-	return false
+	return runs
 }
 
 // judge returns what is to be said of an operator.
@@ -248,7 +250,12 @@ func (x *inspector) refusals(op *operator) []Reason {
 	case csv.Phase != "Succeeded":
 		no("csv-not-succeeded", "ClusterServiceVersion %s is %s%s: OLM has not installed it", csv.Name, phaseOf(csv), strings.TrimSuffix(": "+csv.Message, ": "))
 	}
+	if len(op.rivals) > 0 {
+		no("several-subscriptions", "Subscription %s subscribes to the package too: delete all but %s, with --cascade=orphan, for OLM installs by any that is left", strings.Join(op.rivals, ", "), op.subscription.Name)
+	}
 	switch {
+	case op.pin == nil && op.subscription == nil:
+		no("not-pinned", "no Subscription says that OLM installed it: create one to package %s with spec.startingCSV %s, and run quayside import when it is installed", op.pkg, csv.Name)
 	case op.pin == nil:
 		no("not-pinned", "the lock does not have it: run quayside import")
 	case csv != nil && csv.Name != op.pin.Bundle:

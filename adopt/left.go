@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/adopt/snapshot"
@@ -38,17 +39,11 @@ func leftovers() []leftover {
 			return o.Labels[labelOwner] != "" && o.Labels[labelOwnerKind] == kind && o.Labels[labelOwnerNamespace] != ""
 		}
 	}
-	ownedBy := func(kind string) func(*cluster, *snapshot.Object) bool {
-		return func(_ *cluster, o *snapshot.Object) bool {
-			for _, ref := range o.Owners {
-				if strings.EqualFold(ref.Kind, kind) {
-					return true
-				}
-			}
-			return false
-		}
+	by := func(kind string) func(*cluster, *snapshot.Object) bool {
+		return func(_ *cluster, o *snapshot.Object) bool { return ownedBy(o, kind) }
 	}
-	managed := func(_ *cluster, o *snapshot.Object) bool { return o.Labels[labelManaged] == "true" || component(o) }
+	installed := func(_ *cluster, o *snapshot.Object) bool { return o.Labels[labelManaged] == "true" }
+	marked := func(_ *cluster, o *snapshot.Object) bool { return managed(o) }
 	return []leftover{
 		{func(_ *cluster, o *snapshot.Object) bool {
 			return o.Group == snapshot.OLM && o.Kind == "ClusterServiceVersion" && o.Labels[labelCopiedFrom] != ""
@@ -59,20 +54,32 @@ func leftovers() []leftover {
 		{of(snapshot.OLM, "OperatorGroup"), AtCleanUp, "where OLM's operators of the namespace work: with the last of them, after OLM's webhooks, which select by its labels"},
 		{of(snapshot.OLM, "Operator"), AtCleanUp, "OLM's list of what belongs to the operator: last, for OLM makes it again while anything bears its label"},
 		{of(snapshot.OLM, "OperatorCondition"), AtCleanUp, "OLM's OperatorCondition, in whose place comes the tree's"},
-		{both(rbac, ownedBy("OperatorCondition")), AtCleanUp, "the operator's right to write its OperatorCondition: goes with that"},
+		{both(rbac, by("OperatorCondition")), AtCleanUp, "the operator's right to write its OperatorCondition: goes with that"},
 		{both(rbac, owned("OperatorGroup")), AtCleanUp, "what users may do with the APIs of the OperatorGroup: OLM deletes it with that"},
 		{both(rbac, owned("ClusterServiceVersion")), AtCleanUp, "the operator's rights under OLM's name: the tree gives them under its own"},
-		{both(of(rbacGroup, "Role", "RoleBinding"), both(named("-service-cert"), managed)), AtCleanUp, "the right to read OLM's certificate, which pods do not need to mount it"},
-		{both(of(rbacGroup, "RoleBinding"), both(named("-service-auth-reader"), managed)), AtCleanUp, "the right to read how the API server authenticates: the tree gives it where it is needed"},
-		{both(of(rbacGroup, "ClusterRole"), func(c *cluster, o *snapshot.Object) bool {
-			return ownedBy("CustomResourceDefinition")(c, o) || ownedBy("APIService")(c, o)
+		{both(of(rbacGroup, "Role", "RoleBinding"), named("-service-cert")), AtCleanUp, "the right to read OLM's certificate, which pods do not need to mount it"},
+		{both(of(rbacGroup, "RoleBinding"), named("-service-auth-reader")), AtCleanUp, "the right to read how the API server authenticates: the tree gives it where it is needed"},
+		{both(of(rbacGroup, "ClusterRole"), func(_ *cluster, o *snapshot.Object) bool {
+			return ownedBy(o, "CustomResourceDefinition") || ownedBy(o, "APIService")
 		}), AtCleanUp, "what users may do with an API, under OLM's name: the tree gives it under its own"},
-		{both(of("", "Secret"), both(named("-service-cert"), managed)), Never, "the certificate that OLM issued: in use until another provider writes one, and renewed by nobody"},
+		{both(of("", "Secret"), named("-service-cert")), Never, "the certificate that OLM issued: in use until another provider writes one, and renewed by nobody"},
 		{both(of("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), owned("ClusterServiceVersion")), AtCleanUp, "OLM's webhook, beside which stands the tree's"},
 		{isUnpacked, Never, "what OLM unpacked the bundle with: goes with its CatalogSource"},
-		{both(of("apiextensions.k8s.io", "CustomResourceDefinition"), managed), Never, "a definition that the bundle does not ship, or no longer: with it would go its custom resources"},
-		{both(managed, ownedBy("ClusterServiceVersion")), Never, "OLM installed it from the bundle, and the tree does not have it: stays without an owner, and nobody manages it"},
+		{both(of("apiextensions.k8s.io", "CustomResourceDefinition"), marked), Never, "a definition that the bundle does not ship, or no longer: with it would go its custom resources"},
+		{installed, Never, "OLM installed it from the bundle of this version or of an earlier one, and the tree does not have it: stays without an owner, and nobody manages it"},
+		{by("ClusterServiceVersion"), Never, "the operator or a person made it for as long as the ClusterServiceVersion is there, with which it would go: Orphan lets it stay, without an owner, so that nothing deletes it any more"},
+		{marked, Never, "the operator or a person made it, and OLM only lists it by its label: stays as it is"},
 	}
+}
+
+// managed reports whether an object has a mark that OLM puts on what it installs, or
+// on what belongs to that.
+func managed(o *snapshot.Object) bool { return o.Labels[labelManaged] == "true" || component(o) }
+
+// ownedBy reports whether an object has an owner of a kind, however that is spelled:
+// OLM writes some in lower case.
+func ownedBy(o *snapshot.Object, kind string) bool {
+	return slices.ContainsFunc(o.Owners, func(ref snapshot.Owner) bool { return strings.EqualFold(ref.Kind, kind) })
 }
 
 // component reports whether OLM says of an object that it belongs to an operator.
