@@ -247,6 +247,9 @@ func (b *builder) add(h head, raw []byte, at diag.Pos) {
 	case o.Name == "":
 		b.errs.Addf(at, "%s without metadata.name", inert.Clip(o.Kind, 100))
 		return
+	case o.APIVersion == "":
+		b.errs.Addf(at, "%s without apiVersion", inert.Clip(o.Kind, 100))
+		return
 	case b.passes(o.Group, o.Kind):
 		kind := o.Kind
 		if o.Group != "" {

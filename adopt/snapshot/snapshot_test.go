@@ -184,11 +184,12 @@ func TestFaults(t *testing.T) {
 		{"error/name twice", "{\"kind\": \"Pod\", \"kind\": \"Pod\"}", "dump:1:17: malformed JSON: name \"kind\" appears twice in one object"},
 		{"error/no kind", "{\"items\": [\n {\"metadata\": {\"name\": \"x\"}}],\n \"kind\": \"List\"}", "dump:1:1: 1 item of the list have no kind"},
 		{"error/no object", "{\"kind\": \"Service\", \"metadata\": {}}", "dump:1:1: Service without metadata.name"},
+		{"error/no version", "{\"kind\": \"Service\", \"metadata\": {\"name\": \"x\"}}", "dump:1:1: Service without apiVersion"},
 		{"error/no list", "{\"kind\": \"Service\", \"items\": []}", "dump:1:1: \"Service\" with items is no list of objects"},
 		{"error/settings", "a: b\n---\nc: d\n", "dump:1:1: the object has no kind: want what \"kubectl get -o json\" or \"-o yaml\" prints\ndump:3:1: the object has no kind: want what \"kubectl get -o json\" or \"-o yaml\" prints"},
 		{"error/yaml", "kind: List\n---\na: [\n", "dump:4: malformed YAML: did not find expected node content"},
-		{"error/item", "apiVersion: v1\nkind: List\nitems:\n- kind: Service\n  metadata: {name: a}\n- [x]\n", "dump:6:3: no object of a cluster: want an object"},
-		{"error/deep", `{"kind": "Service", "metadata": {"name": "x"}, "spec": ` + deep + "}", "dump:1:1: Service x: nested deeper than the 100 levels allowed"},
+		{"error/item", "apiVersion: v1\nkind: List\nitems:\n- kind: Service\n  apiVersion: v1\n  metadata: {name: a}\n- [x]\n", "dump:7:3: no object of a cluster: want an object"},
+		{"error/deep", `{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "x"}, "spec": ` + deep + "}", "dump:1:1: Service x: nested deeper than the 100 levels allowed"},
 		{"error/two clusters", "kind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u1}\n---\nkind: Namespace\napiVersion: v1\nmetadata: {name: a, uid: u2}\n", "dump:5:1: Namespace a has another UID than at dump:1:1: these are objects of two clusters; read one at a time"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
