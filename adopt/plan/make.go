@@ -45,6 +45,9 @@ func Make(in Input) (*Plan, error) {
 	for _, r := range in.Rendered {
 		m.tree[r.Object.Key()] = r.Object
 	}
+	if err := readWhole(in.Snapshot); err != nil {
+		return nil, err
+	}
 	system := in.Snapshot.Get(kobj.Key{Kind: "Namespace", Name: "kube-system"})
 	if system == nil || system.UID == "" {
 		return nil, errors.New("the Namespace kube-system, by whose UID the cluster is known, is not among what was read of it: read Namespaces too")
@@ -59,6 +62,19 @@ func Make(in Input) (*Plan, error) {
 		return nil, fmt.Errorf("%s has no UID, without which nothing can be said to be still the same: get what the cluster has with kubectl get -o json or -o yaml", m.unnamed)
 	}
 	return m.plan, nil
+}
+
+// readWhole demands that the cluster handed out all that was asked for: what was not
+// read would be taken for what is not there.
+func readWhole(s *snapshot.Snapshot) error {
+	var kinds []string
+	for _, u := range s.Unread {
+		kinds = append(kinds, u.Kind+" ("+u.APIVersion+"): "+u.Reason)
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the cluster would not hand out all that a plan is made of: %s; read it with the rights to list these", strings.Join(kinds, "; "))
 }
 
 // maker makes one plan.

@@ -61,3 +61,19 @@ func TestUninstallKeepsWhatIsWatched(t *testing.T) {
 		t.Errorf("%s is not watched, and it says: %s", definition, text)
 	}
 }
+
+// TestUnreadIsNoPlan makes none of a cluster that would not hand out everything.
+func TestUnreadIsNoPlan(t *testing.T) {
+	seen, err := snapshot.Read("dump", strings.NewReader(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}`), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := plan.Input{Snapshot: seen, Report: &adopt.Report{}, Lock: &lockfile.File{}, Manager: "m"}
+	if _, err := plan.Make(in); err != nil {
+		t.Fatal(err)
+	}
+	seen.Unread = []snapshot.Unread{{APIVersion: "v1", Kind: "Secret", Reason: "forbidden"}}
+	if _, err := plan.Make(in); err == nil || !strings.Contains(err.Error(), "Secret (v1): forbidden") {
+		t.Errorf("got %v", err)
+	}
+}
