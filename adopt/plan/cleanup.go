@@ -11,16 +11,19 @@ import (
 )
 
 // The turns in which what OLM left goes. OLM makes the OperatorGroup's roles again
-// while that is there, and the Operator while anything bears its label.
+// while that is there, and the Operator while anything bears its label. Kubernetes'
+// aggregation controller may make a role again whose rules change while it is
+// deleted, so that the OperatorGroup's go before those of the APIs, which they
+// aggregate.
 const (
 	turnWebhook = iota
 	turnBinding
 	turnRole
 	turnCondition
-	turnAPI
 	turnPlan
 	turnGroup
 	turnGroupRole
+	turnAPI
 	turnLabel
 	turnOperator
 )

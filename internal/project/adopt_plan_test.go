@@ -217,8 +217,16 @@ func orderHolds(t *testing.T, name string, d dumped, p *plan.Plan, taken map[str
 				t.Errorf("%s: step %d: OLM is stopped: %v", name, s.Number, stopped)
 			}
 		case plan.CleanUp:
-			operator := false
+			operator, fed := false, false
 			for _, a := range s.Actions {
+				if live := d.seen.Get(a.Object.Key()); a.Do == plan.Delete && live != nil && a.Object.Kind == "ClusterRole" {
+					for label := range live.Labels {
+						fed = fed || strings.HasPrefix(label, "olm.opgroup.permissions/aggregate-to-")
+					}
+					if fed && kobj.At(live.Body(), "aggregationRule") != nil {
+						t.Errorf("%s: step %d: %s goes after what it aggregates, and may be made again", name, s.Number, a.Object)
+					}
+				}
 				if operator = operator || a.Object.Kind == "Operator"; operator && a.Object.Kind != "Operator" {
 					t.Errorf("%s: step %d: %s comes after the Operator", name, s.Number, a.Object)
 				}
