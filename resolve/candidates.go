@@ -52,7 +52,7 @@ func (w *world) manner(s *want) (manner, string) {
 	if s.hold != "" {
 		return fixIt, "held: " + s.hold
 	}
-	if w.named(s) != nil {
+	if w.named(s) != nil || w.follows(s) != nil {
 		return moveIt, ""
 	}
 	if s.approval == subscription.Manual {
@@ -88,7 +88,7 @@ func (w *world) options(s *want) options {
 		bad = w.checkChannels(s, pkgs)
 	}
 	if bad != nil {
-		if s.current != nil && s.current.pin != nil && (how != moveIt || s.generated && w.named(s) == nil) {
+		if s.current != nil && s.current.pin != nil && (how != moveIt || w.named(s) == nil && (s.generated || w.follows(s) != nil)) {
 			return options{of: []option{{current: s.current}}, stay: bad.msg}
 		}
 		return options{fault: bad}

@@ -107,7 +107,10 @@ func byReference(s *want, pkgs []*catalog.Package) bool {
 // follow, the bundle that it pins.
 func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	cur := s.current
-	of, anywhere := (*catalog.Channel).Walk, w.opt.From != nil || s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == subscription.SelfCertified
+	if pin := w.follows(s); pin != nil {
+		return s.followed(pkgs, pin)
+	}
+	of, anywhere := (*catalog.Channel).Walk, s.decl != nil && s.decl.Bundle != "" || s.isV1() && s.decl.Policy == subscription.SelfCertified
 	if anywhere || s.isV1() {
 		of = (*catalog.Channel).Entries
 	}
@@ -118,7 +121,7 @@ func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 	if !s.isV1() {
 		es = withTwins(s, es)
 	}
-	if t := w.named(s); t != nil && t.Version != "" && w.opt.From == nil {
+	if t := w.named(s); t != nil && t.Version != "" {
 		es = w.towards(s, pkgs, t.Version)
 	}
 	return w.rank(s, es)
@@ -130,13 +133,13 @@ func (w *world) cannotSucceed(s *want, a *atom) string {
 	i := s.current
 	lower := i.facts.hasVersion && a.facts.version.LT(i.facts.version)
 	switch {
-	case a.entry.Name() == i.bundle && i.facts.answersLike(a.facts), w.opt.From != nil:
+	case a.entry.Name() == i.bundle && i.facts.answersLike(a.facts):
 		return ""
 	case s.hold != "":
 		return "is not " + i.bundle + ", which is pinned and held: " + s.hold
 	case lower && !w.opt.AllowDowngrade:
 		return "is lower than " + i.bundle + ", which is pinned, and versions do not go down"
-	case lower || i.spare || i.leadsTo(a.entry):
+	case lower || i.spare || i.leadsTo(a.entry), w.follows(s) != nil:
 		return ""
 	}
 	return "is not reached by an edge from " + i.bundle + ", which is pinned"

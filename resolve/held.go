@@ -96,6 +96,10 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	if !r.leaves(s) {
 		return
 	}
+	if pin := w.follows(s); pin != nil {
+		w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+r.notFollowed(s, pin, root.opts, lock))
+		return
+	}
 	h, code := w.held(s, root.opts, func() *round { return r }), "held"
 	switch h.by {
 	case lockfile.HeldByVersions:

@@ -29,7 +29,7 @@ import (
 //	unsub a
 //	csv a1 [bare]              a ClusterServiceVersion in ops
 //	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, from
-//	save NAME                  keeps the lock for run from=NAME
+//	save NAME                  keeps the lock for run from=NAME; "again NAME" goes on from it
 //	want a2 team/b1            all that is pinned now
 //	pin a k=v …                what the lock says of a: replaces, skipped, remaining, heldBack, version, channel, catalog, image
 //	moves a1>a2                what the run moved
@@ -123,6 +123,8 @@ func (s *scenario) line(n int, words []string, rest string) {
 		s.resolve(args)
 	case "save":
 		s.saved[args[0]] = s.lock
+	case "again":
+		s.lock = s.saved[args[0]]
 	case "want":
 		if s.err != nil {
 			fatal("Resolve: %v", s.err)

@@ -93,11 +93,8 @@ func both(x, y string) (v, w semver.Version, ok bool) {
 
 // notPromoted returns why a bundle is not the one that the lock to follow pins.
 func (w *world) notPromoted(a *atom) string {
-	if w.opt.From == nil {
-		return ""
-	}
-	pin, ok := w.opt.From.Pin(a.ns, a.facts.pkg)
-	if !ok || pin.Bundle == a.entry.Name() {
+	pin := w.theirs(a.ns, a.facts.pkg)
+	if pin == nil || pin.Bundle == a.entry.Name() {
 		return ""
 	}
 	return "is not what the lock to follow pins (" + pin.Bundle + ")"

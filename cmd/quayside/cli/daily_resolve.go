@@ -68,6 +68,12 @@ func newResolve(a *app) *cobra.Command {
 			them at once. A workspace in whose lock no version was edited is left alone.
 			--render writes the tree as 'quayside render' does, after the lock.
 
+			With --from, every operator that another lock pins too moves to the version there,
+			without --upgrade and without an edge, as far as the declarations allow: that is
+			how what was tried in one environment gets to the next. What stays is named, with
+			the reason. A version that is older than the one here is not taken, unless
+			--allow-downgrade says so.
+
 			After a merge conflict in the lock, 'git checkout --theirs quayside.lock' and
 			'quayside resolve' bring it in step with the merged declarations.
 
@@ -95,6 +101,9 @@ func newResolve(a *app) *cobra.Command {
 
 			# after a bot wrote new versions into locks: move there, and render
 			quayside resolve --edited --render --all
+
+			# take the versions that another environment has
+			quayside resolve --from ../dev/quayside.lock
 
 			# remove what nothing requires any more
 			quayside resolve --prune
@@ -124,9 +133,9 @@ func newResolve(a *app) *cobra.Command {
 	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `NAMESPACE/PACKAGE`")
 	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
-	f.StringVar(&o.from, "from", "", "take exactly the versions of another `LOCK` (promotion)")
+	f.StringVar(&o.from, "from", "", "take the versions of another `LOCK` (promotion), but for older ones")
 	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy")
-	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
+	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down; with --from, take older ones too")
 	f.BoolVar(&o.edited, "edited", false, "move to the versions that were written over those in the lock")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
@@ -149,8 +158,8 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 		return usagef(cmd, "--split is for --upgrade alone: leave out --accept, --edited, --from, --prune, --reinstall and --unpin")
 	case o.check && (o.proposal.branch != "" || o.accept.any()):
 		return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
-	case o.check && (o.observed != "" || o.prune || o.unpin.any() || o.reinstall.any()):
-		return usagef(cmd, "--check moves nothing: leave out --observed, --prune, --unpin and --reinstall")
+	case o.check && (o.from != "" || o.observed != "" || o.prune || o.unpin.any() || o.reinstall.any()):
+		return usagef(cmd, "--check moves nothing: leave out --from, --observed, --prune, --unpin and --reinstall")
 	case o.edited && (o.check || o.from != "" || o.upgrade.any() || o.reinstall.any()):
 		return usagef(cmd, "--edited says what moves, and where: leave out --check, --from, --upgrade and --reinstall")
 	case o.render && (o.check || o.proposal.branch != ""):
@@ -235,7 +244,7 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.
 			return nil, nil, err
 		}
 	}
-	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
+	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.from != "" || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
 }
 
@@ -280,6 +289,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	}
 	report := newResolveReport(in, res)
 	if res.Lock != nil {
+		report.Followed = newFollowed(o.from, in.Options.From, res.Lock)
 		if o.accept.any() {
 			if err := state.Accept(ctx, p, res.Lock, o.accept.all, o.accept.named); err != nil {
 				return err
@@ -315,12 +325,50 @@ type resolveReport struct {
 	Lock      string              `json:"lock"`
 	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
 	Rendered  *renderReport       `json:"rendered,omitempty"` // with --render
+	Followed  *followed           `json:"followed,omitempty"` // with --from
 	Proposed  *proposed           `json:"proposed,omitempty"` // with --branch
 	Split     *split              `json:"split,omitempty"`    // with --split
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes"`
 	Warnings  []warningView       `json:"warnings"`
 	Conflicts []*resolve.Conflict `json:"conflicts"`
+}
+
+// followed says how far the lock is as the one that it was to follow.
+type followed struct {
+	Lock  string `json:"lock"`
+	Same  int    `json:"same"`  // operators of both, at the same version
+	Other int    `json:"other"` // operators of both, at different versions: the warnings say why
+}
+
+// newFollowed compares a lock with the one of that name that it was to follow; nil
+// where there was none.
+func newFollowed(name string, from, lock *lockfile.File) *followed {
+	if from == nil {
+		return nil
+	}
+	f := &followed{Lock: filepath.ToSlash(name)}
+	for _, p := range lock.Pins {
+		switch theirs, both := from.Pin(p.Namespace, p.Package); {
+		case !both:
+		case theirs.Bundle == p.Bundle:
+			f.Same++
+		default:
+			f.Other++
+		}
+	}
+	return f
+}
+
+func (f *followed) String() string {
+	switch {
+	case f.Same+f.Other == 0:
+		return f.Lock + " pins none of the operators here"
+	case f.Other == 0:
+		return fmt.Sprintf("as %s has them: %s", f.Lock, diag.Count(f.Same, "operator"))
+	default:
+		return fmt.Sprintf("as %s has them: %s; at other versions: %s", f.Lock, diag.Count(f.Same, "operator"), diag.Count(f.Other, "operator"))
+	}
 }
 
 type warningView struct {
@@ -371,6 +419,9 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	}
 	if r.Rendered != nil {
 		defer (&renderOptions{app: o.app}).printChanges(w, r.Rendered)
+	}
+	if r.Followed != nil {
+		o.talk.Note("%s", r.Followed)
 	}
 	switch {
 	case r.Written:

@@ -43,6 +43,11 @@ func TestHelpExamples(t *testing.T) {
 			if strings.Contains(cmd.Example, "quayside status") || strings.Contains(cmd.Example, "quayside adopt") || strings.Contains(cmd.Example, "quayside doctor") || strings.Contains(cmd.Example, "quayside import") {
 				env = append(env, "KUBECONFIG="+applied(t, dir))
 			}
+			if strings.Contains(cmd.Example, "../dev/quayside.lock") {
+				if err := os.CopyFS(filepath.Join(dir, "..", "dev"), os.DirFS("../../../examples/quickstart")); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if strings.Contains(cmd.Example, "adopt run") {
 				planned(t, dir)
 			}
