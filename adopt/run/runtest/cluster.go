@@ -51,6 +51,7 @@ type Cluster struct {
 	version int
 	uids    int
 	log     []Event
+	rights  rights
 }
 
 // Event is what became of an object.
@@ -153,13 +154,22 @@ func (c *Cluster) store(o kobj.Object, by string) kobj.Object {
 	}
 	o = kobj.With(o, any(strconv.Itoa(c.version)), "metadata", "resourceVersion")
 	c.objects[o.Key()] = o
+	c.noted(o)
 	c.log = append(c.log, Event{o.Key(), kobj.Text(o, "metadata", "uid"), what, by})
 	return o
+}
+
+// noted forgets what an object that changed may have said of rights.
+func (c *Cluster) noted(o kobj.Object) {
+	if o.Group() == rbacGroup {
+		c.rights = rights{}
+	}
 }
 
 func (c *Cluster) drop(key kobj.Key, by string) {
 	if o := c.objects[key]; o != nil {
 		delete(c.objects, key)
+		c.noted(o)
 		c.log = append(c.log, Event{key, kobj.Text(o, "metadata", "uid"), "deleted", by})
 	}
 }
@@ -269,16 +279,6 @@ func (c *Cluster) Allowed(ctx context.Context, r verify.Review) (allowed bool, e
 }
 
 func (c *Cluster) allowed(r verify.Review) (bool, error) {
-	var all []map[string]any
-	for _, o := range c.objects {
-		if o.Group() == "rbac.authorization.k8s.io" {
-			all = append(all, o)
-		}
-	}
-	m, err := rbac.New(all)
-	if err != nil {
-		return false, err
-	}
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(r.Account, "system:serviceaccount:"), ":")
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -288,9 +288,37 @@ func (c *Cluster) allowed(r verify.Review) (bool, error) {
 	if r.Path != "" {
 		want = rbac.Grant{Verb: r.Verb, URL: r.Path}
 	}
-	has := rbac.NewSet(m.Of(rbac.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}))
-	return has.Covers(want), nil
+	has, err := c.rights.of(c.objects, rbac.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name})
+	return has.Covers(want), err
 }
+
+// rights remembers what subjects may do, until an object that is about that changes.
+type rights struct {
+	model *rbac.Model
+	sets  map[rbac.Subject]rbac.Set
+}
+
+func (r *rights) of(objects map[kobj.Key]kobj.Object, s rbac.Subject) (rbac.Set, error) {
+	if r.model == nil {
+		var all []map[string]any
+		for _, o := range objects {
+			if o.Group() == rbacGroup {
+				all = append(all, o)
+			}
+		}
+		m, err := rbac.New(all)
+		if err != nil {
+			return nil, err
+		}
+		*r = rights{m, map[rbac.Subject]rbac.Set{}}
+	}
+	if _, known := r.sets[s]; !known {
+		r.sets[s] = rbac.NewSet(r.model.Of(s))
+	}
+	return r.sets[s], nil
+}
+
+const rbacGroup = "rbac.authorization.k8s.io"
 
 // Apply implements run.Cluster.
 func (c *Cluster) Apply(ctx context.Context, o kobj.Object, manager string, force, dryRun bool) (out kobj.Object, err error) {
