@@ -210,11 +210,7 @@ func (c *cluster) named() {
 	for _, plan := range c.InstallPlans() {
 		c.plans[plan.Namespace] = append(c.plans[plan.Namespace], plan)
 		for _, step := range plan.Steps {
-			op := c.versionOf(plan.Namespace, step.CSV)
-			key := kobj.Key{Group: step.Group, Kind: step.Kind, Name: step.Name}
-			c.add(c.Get(key), op)
-			key.Namespace = plan.Namespace
-			c.add(c.Get(key), op)
+			c.made(plan, step)
 		}
 		for _, name := range plan.CSVs {
 			c.add(plan.Object, c.byCSV[[2]string{plan.Namespace, name}])
@@ -226,6 +222,19 @@ func (c *cluster) named() {
 	for _, d := range c.Kind("apps", "Deployment") {
 		for _, op := range c.said(d) {
 			c.serves(d, op)
+		}
+	}
+}
+
+// made adds what a step of an InstallPlan made; for a version that is gone, what OLM
+// still marks of it.
+func (c *cluster) made(plan snapshot.InstallPlan, step snapshot.Step) {
+	op := c.versionOf(plan.Namespace, step.CSV)
+	gone := c.byCSV[[2]string{plan.Namespace, step.CSV}] == nil
+	for _, namespace := range []string{"", plan.Namespace} {
+		o := c.Get(kobj.Key{Group: step.Group, Kind: step.Kind, Namespace: namespace, Name: step.Name})
+		if o != nil && (!gone || managed(o)) {
+			c.add(o, op)
 		}
 	}
 }

@@ -46,20 +46,21 @@ func TestClustersAsTheyAre(t *testing.T) {
 		more []kobj.Object
 		want string // the state, the reasons, and what becomes of each object of more, in their order
 	}{
-		"made by the operator, for as long as it is installed": {[]kobj.Object{ownedBy(object("v1", "ConfigMap", "ns", "own", nil), csv)}, "Adoptable; olm never"},
-		"made by the operator, listed by OLM":                  {[]kobj.Object{object("v1", "Secret", "ns", "own", listed)}, "Adoptable; olm never"},
-		"a workload of the operator's own":                     {[]kobj.Object{ownedBy(object("apps/v1", "StatefulSet", "ns", "own", listed), csv)}, "Adoptable; olm never"},
-		"made by people":                                       {[]kobj.Object{object("networking.k8s.io/v1", "NetworkPolicy", "ns", "n", nil), object("v1", "ResourceQuota", "ns", "q", nil), object("monitoring.coreos.com/v1", "ServiceMonitor", "ns", "m", nil)}, "Adoptable; - - -"},
-		"shipped by a version before":                          {[]kobj.Object{done, object(rbac, "Role", "ns", "shipped", managed)}, "Adoptable; olm clean-up olm never"},
-		"rights of a version before":                           {[]kobj.Object{object(rbac, "ClusterRole", "", "x.v0-8hT3", of("x.v0", "ns")), object(rbac, "RoleBinding", "ns", "x.v0-sa-8hT3", of("x.v0", "ns"))}, "Adoptable; olm clean-up olm clean-up"},
-		"a webhook of a version before":                        {[]kobj.Object{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "v-x8k2p", of("x.v0", "ns"))}, "Adoptable; olm clean-up"},
-		"rights of an operator that is gone":                   {[]kobj.Object{object(rbac, "ClusterRole", "", "gone.v1-8hT3", of("gone.v1", "ns"))}, "Adoptable; -"},
-		"names with random ends":                               {[]kobj.Object{object(rbac, "Role", "ns", "x.v1-sa-7f9xk", of("x.v1", "ns")), object(rbac, "ClusterRole", "", "og-admin", og)}, "Adoptable; olm clean-up olm clean-up"},
-		"what serves webhooks, without OLM's later marks":      {[]kobj.Object{reader("extension-apiserver-authentication-reader"), ownedBy(object(rbac, "Role", "ns", "d-service-cert", nil), csv), ownedBy(object("v1", "Secret", "ns", "d-service-cert", nil), csv)}, "Adoptable; olm clean-up olm clean-up olm never"},
-		"names that OLM would take, by others":                 {[]kobj.Object{reader("view"), object(rbac, "Role", "ns", "d-service-cert", nil), object("v1", "Secret", "ns", "d-service-cert", nil)}, "Adoptable; - - -"},
-		"a plan that waits for approval":                       {[]kobj.Object{waiting}, "Adoptable; olm clean-up"},
-		"subscribed to twice":                                  {[]kobj.Object{second}, "Blocked several-subscriptions; olm detach"},
-		"OLM's marks on what OLM does not make":                {[]kobj.Object{object("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "Blocked unknown-object; unknown"},
+		"made by the operator, for as long as it is installed":  {[]kobj.Object{ownedBy(object("v1", "ConfigMap", "ns", "own", nil), csv)}, "Adoptable; olm never"},
+		"made by the operator, listed by OLM":                   {[]kobj.Object{object("v1", "Secret", "ns", "own", listed)}, "Adoptable; olm never"},
+		"a workload of the operator's own":                      {[]kobj.Object{ownedBy(object("apps/v1", "StatefulSet", "ns", "own", listed), csv)}, "Adoptable; olm never"},
+		"made by people":                                        {[]kobj.Object{object("networking.k8s.io/v1", "NetworkPolicy", "ns", "n", nil), object("v1", "ResourceQuota", "ns", "q", nil), object("monitoring.coreos.com/v1", "ServiceMonitor", "ns", "m", nil)}, "Adoptable; - - -"},
+		"shipped by a version before":                           {[]kobj.Object{done, object(rbac, "Role", "ns", "shipped", managed)}, "Adoptable; olm clean-up olm never"},
+		"by others, under a name that a version before shipped": {[]kobj.Object{done, object(rbac, "Role", "ns", "shipped", nil)}, "Adoptable; olm clean-up -"},
+		"rights of a version before":                            {[]kobj.Object{object(rbac, "ClusterRole", "", "x.v0-8hT3", of("x.v0", "ns")), object(rbac, "RoleBinding", "ns", "x.v0-sa-8hT3", of("x.v0", "ns"))}, "Adoptable; olm clean-up olm clean-up"},
+		"a webhook of a version before":                         {[]kobj.Object{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "v-x8k2p", of("x.v0", "ns"))}, "Adoptable; olm clean-up"},
+		"rights of an operator that is gone":                    {[]kobj.Object{object(rbac, "ClusterRole", "", "gone.v1-8hT3", of("gone.v1", "ns"))}, "Adoptable; -"},
+		"names with random ends":                                {[]kobj.Object{object(rbac, "Role", "ns", "x.v1-sa-7f9xk", of("x.v1", "ns")), object(rbac, "ClusterRole", "", "og-admin", og)}, "Adoptable; olm clean-up olm clean-up"},
+		"what serves webhooks, without OLM's later marks":       {[]kobj.Object{reader("extension-apiserver-authentication-reader"), ownedBy(object(rbac, "Role", "ns", "d-service-cert", nil), csv), ownedBy(object("v1", "Secret", "ns", "d-service-cert", nil), csv)}, "Adoptable; olm clean-up olm clean-up olm never"},
+		"names that OLM would take, by others":                  {[]kobj.Object{reader("view"), object(rbac, "Role", "ns", "d-service-cert", nil), object("v1", "Secret", "ns", "d-service-cert", nil)}, "Adoptable; - - -"},
+		"a plan that waits for approval":                        {[]kobj.Object{waiting}, "Adoptable; olm clean-up"},
+		"subscribed to twice":                                   {[]kobj.Object{second}, "Blocked several-subscriptions; olm detach"},
+		"OLM's marks on what OLM does not make":                 {[]kobj.Object{object("apps/v1", "StatefulSet", "ns", "odd", of("x.v1", "ns"))}, "Blocked unknown-object; unknown"},
 	} {
 		live := deployment("ns", "i", "x.v1")
 		seen := cluster(t, append([]kobj.Object{csv, sub, live}, c.more...)...)
