@@ -97,7 +97,7 @@ func spoiled(t *rapid.T, v any) any {
 		return odd().Draw(t, "odd")
 	}
 	key := rapid.SampledFrom(slices.Sorted(maps.Keys(m))).Draw(t, "key")
-	return map[string]any(kobj.With(m, spoiled(t, m[key]), key))
+	return kobj.With(m, spoiled(t, m[key]), key)
 }
 
 // bend does to objects what no API server has them be, or somebody did to a dump.
