@@ -11,9 +11,10 @@ import (
 )
 
 // refused warns of custom resources that the tree holds and that its own CRDs
-// do not admit: a sync would fail at them. Few bundles ship any, and only
-// theirs are opened.
+// do not admit, and notes why: a sync would fail at them. Few bundles ship any, and
+// only theirs are opened.
 func (t *tree) refused() {
+	refused := map[kobj.Key]string{}
 	definitions := map[[2]string]Object{} // by group and kind
 	for _, r := range t.objects {
 		if kobj.IsCRD(r.Object) {
@@ -35,9 +36,13 @@ func (t *tree) refused() {
 				kinds[crd.Name()] = kind
 			}
 			if why := refusal(kind, o); why != "" {
+				refused[o.Key()] = why
 				t.warn(in.at(place(in.b, o)), "custom-resource-refused", "%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why)
 			}
 		}
+	}
+	for i, r := range t.objects {
+		t.objects[i].Refused = refused[r.Object.Key()]
 	}
 }
 

@@ -55,4 +55,13 @@ spec:
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
+	noted := map[string]bool{}
+	for _, r := range res.Objects {
+		if r.Refused != "" {
+			noted[r.Object.Name()] = true
+		}
+	}
+	if d := cmp.Diff(map[string]bool{"huge": true, "odd": true, "early": true}, noted); d != "" {
+		t.Errorf("noted as refused, -want +got:\n%s", d)
+	}
 }

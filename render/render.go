@@ -55,8 +55,9 @@ type Result struct {
 
 // Rendered is one object of the tree's base.
 type Rendered struct {
-	Object Object
-	Path   string // "operators/my-etcd/etcd/deployment-etcd-operator.yaml"
+	Object  Object
+	Path    string // "operators/my-etcd/etcd/deployment-etcd-operator.yaml"
+	Refused string // why the cluster will refuse it, for its own definition does; "" where it will not
 }
 
 // opened is a pin with its bundle and what it renders to.

@@ -37,13 +37,16 @@ const (
 // taken over is in Left, with the reasons. The error says what is missing of the
 // snapshot; nothing is modified.
 func Make(in Input) (*Plan, error) {
-	m := &maker{Input: in, tree: map[kobj.Key]kobj.Object{}, whose: map[string]*adopt.Operator{}, taken: map[string]bool{}}
+	m := &maker{Input: in, tree: map[kobj.Key]kobj.Object{}, refused: map[kobj.Key]string{}, whose: map[string]*adopt.Operator{}, taken: map[string]bool{}}
 	m.plan = &Plan{
 		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
 		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, Operators: []Operator{}, Left: []Left{}, Steps: []Step{},
 	}
 	for _, r := range in.Rendered {
 		m.tree[r.Object.Key()] = r.Object
+		if r.Refused != "" {
+			m.refused[r.Object.Key()] = r.Refused
+		}
 	}
 	if err := readWhole(in.Snapshot); err != nil {
 		return nil, err
@@ -82,6 +85,7 @@ type maker struct {
 	Input
 	plan    *Plan
 	tree    map[kobj.Key]kobj.Object
+	refused map[kobj.Key]string        // why the cluster will not take it
 	whose   map[string]*adopt.Operator // by namespace/package
 	taken   map[string]bool            // likewise: those that the plan takes over
 	blocks  []*block                   // by namespace

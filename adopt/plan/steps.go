@@ -226,13 +226,17 @@ func refs(items []item) []Ref {
 	return out
 }
 
-// prepare applies what has a name that OLM does not use, webhooks among it: they
-// trust OLM's certificates, so that requests are admitted twice until OLM's own
+// prepare applies what has a name that OLM does not use, but for what the cluster
+// would refuse, which OLM could not bring either. Webhooks are among it: they trust OLM's certificates, so that requests are admitted twice until OLM's own
 // webhooks go, and never refused in between.
 func (m *maker) prepare(b *block) {
-	added := b.where(func(i item) bool { return i.Class == adopt.Added && i.ours != nil })
+	added := b.where(func(i item) bool { return i.Class == adopt.Added && i.ours != nil && m.refused[i.Key()] == "" })
+	title := "Bring what the tree has under names of its own into " + b.namespace
+	for _, i := range b.where(func(i item) bool { return i.Class == adopt.Added && m.refused[i.Key()] != "" }) {
+		title += "; not " + i.Key().String() + ", which the cluster would refuse: " + m.refused[i.Key()]
+	}
 	m.step(Step{
-		Name: Prepare, Namespace: b.namespace, Title: "Bring what the tree has under names of its own into " + b.namespace,
+		Name: Prepare, Namespace: b.namespace, Title: title,
 		Before: m.healthy(b), Actions: m.each(Apply, inOrder(added)), After: []Check{{Check: Prepared}},
 	})
 }

@@ -132,6 +132,10 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 			t.Errorf("%s: %s is %s, taken: %v, left: %v", name, key, op.State, taken[key], left[key])
 		}
 	}
+	refused := map[kobj.Key]bool{}
+	for _, r := range in.Rendered {
+		refused[r.Object.Key()] = r.Refused != ""
+	}
 	for whose, list := range lists {
 		for _, o := range list {
 			some, all := taken[whose], taken[whose]
@@ -153,7 +157,7 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 				t.Errorf("%s: %s goes (%s), and is deleted %d times", name, key, o.Goes, len(deleted))
 			case o.Goes == adopt.Never && len(deleted) > 0:
 				t.Errorf("%s: %s stays, and is deleted", name, key)
-			case o.Class == adopt.Added && some != (len(applied) == 1):
+			case o.Class == adopt.Added && (some && !refused[key]) != (len(applied) == 1):
 				t.Errorf("%s: %s is new, and is applied %d times", name, key, len(applied))
 			case (o.Class == adopt.Equal || o.Class == adopt.Changed) && all != (len(applied) == 1):
 				t.Errorf("%s: %s is there, and is applied %d times", name, key, len(applied))
