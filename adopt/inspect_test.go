@@ -178,6 +178,8 @@ func TestState(t *testing.T) {
 		"failed":           {installed("ns", "Failed"), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked csv-not-succeeded"},
 		"copy":             {parent, nil, nil, []lockfile.Pin{pin("ns")}, "Blocked copy-as-parent"},
 		"gone":             {installed("ns", "")[1:], nil, nil, []lockfile.Pin{pin("ns")}, "Blocked installed-csv-gone"},
+		"left, no tree":    {[]kobj.Object{object("rbac.authorization.k8s.io/v1", "Role", "ns", "r", map[string]string{"olm.managed": "true", olm + "/x.ns": "", "olm.owner": "x.v1", "olm.owner.namespace": "ns", "olm.owner.kind": "ClusterServiceVersion"})}, nil, nil, []lockfile.Pin{pin("ns")}, "Blocked not-in-tree"},
+		"not in the tree":  {installed("ns", "Succeeded"), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked not-in-tree"},
 		"not pinned":       {installed("ns", "Succeeded"), nil, nil, nil, "Blocked not-pinned"},
 		"pinned otherwise": {installed("ns", "Succeeded"), nil, nil, []lockfile.Pin{other}, "Blocked other-version"},
 		"upgrading":        {with(installed("ns", "Succeeded"), next), nil, nil, []lockfile.Pin{pin("ns")}, "Blocked replacing"},

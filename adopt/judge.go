@@ -183,10 +183,17 @@ func (x *inspector) state(op *operator, objects []Object) (State, []Reason) {
 	switch {
 	case len(reasons) > 0:
 		return Blocked, reasons
+	case len(x.tree[op.key()]) == 0:
+		return Blocked, []Reason{notInTree()}
 	case restart:
 		return WithRestart, x.reasons[op]
 	}
 	return Adoptable, []Reason{}
+}
+
+// notInTree is why nothing can take over from OLM what the lock pins.
+func notInTree() Reason {
+	return Reason{Code: "not-in-tree", Message: "the cluster does not get it of the tree, so that nothing would take OLM's place: name it in operators of the cluster in quayside.yaml"}
 }
 
 // without returns the state of an operator that OLM does not have, or no longer.
@@ -215,8 +222,11 @@ func (x *inspector) without(op *operator, objects []Object) (State, []Reason) {
 			reasons = append(reasons, r)
 		}
 	}
-	if len(reasons) > 0 {
+	switch {
+	case len(reasons) > 0:
 		return Blocked, reasons
+	case len(x.tree[op.key()]) == 0:
+		return Blocked, []Reason{notInTree()}
 	}
 	return Adoptable, append(reasons, x.reasons[op]...)
 }
