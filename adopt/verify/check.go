@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/adopt/plan"
@@ -18,6 +17,12 @@ import (
 // (Planned), by which rights cannot be compared. The error is the Reader's, or a
 // condition that is none.
 func Check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
+	out, err := check(ctx, r, p, step, before, c)
+	return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), err
+}
+
+// check returns what Check does, and what is only told.
+func check(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) ([]Finding, error) {
 	if before == nil {
 		before = Planned(p, step.Namespace)
 	}
@@ -227,8 +232,7 @@ func asBefore(r rule) condition {
 		if err != nil {
 			return nil, err
 		}
-		out := c.each(r, before, now)
-		return slices.DeleteFunc(out, func(f Finding) bool { return f.Note }), nil
+		return c.each(r, before, now), nil
 	}
 }
 
@@ -262,30 +266,28 @@ func isPrepared(ctx context.Context, c *checker) ([]Finding, error) {
 func sameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	uids := map[kobj.Key]string{}
 	var all []plan.Ref
-	for _, a := range c.at.Actions {
-		all = append(all, a.Object)
-		uids[a.Object.Key()] = a.UID
-	}
-	for _, h := range tracked(c.plan, c.at.Namespace) {
-		if h.uid != "" {
-			uids[h.ref.Key()] = h.uid
+	put := func(ref plan.Ref, uid string) {
+		if uid != "" && uids[ref.Key()] == "" {
+			uids[ref.Key()], all = uid, append(all, ref)
 		}
 	}
+	for _, h := range tracked(c.plan, c.at.Namespace) {
+		put(h.ref, h.uid)
+	}
+	for _, a := range c.at.Actions {
+		put(a.Object, a.UID)
+	}
 	return c.read(ctx, c.objects(func() []plan.Ref { return all }), func(_ context.Context, ref plan.Ref, o kobj.Object) ([]Finding, error) {
-		planned, known := uids[ref.Key()]
-		now := described(ref, o)
-		was := c.before.object(ref)
+		planned, now, was := uids[ref.Key()], described(ref, o), c.before.object(ref)
 		switch {
-		case !known:
+		case planned == "":
 			return nil, nil
-		case planned == "" && o != nil:
-			return found(NotAsPlanned, ref, "is there, and was not when the plan was made"), nil
-		case planned != "" && o == nil:
+		case o == nil:
 			return found(NotThere, ref, "is not there any more"), nil
 		case planned != now.UID:
 			return found(NotAsPlanned, ref, "was deleted and made again: its UID was %s and is %s", planned, now.UID), nil
-		case was != nil && was.UID == now.UID && was.Pods == nil && was.Generation != 0 && was.Generation != now.Generation:
-			return found(NotAsPlanned, ref, "was changed: its generation was %s and is %s", strconv.FormatInt(was.Generation, 10), strconv.FormatInt(now.Generation, 10)), nil
+		case was != nil && was.Pods == nil && was.Generation != 0 && was.Generation != now.Generation:
+			return found(NotAsPlanned, ref, "was changed: its generation was %d and is %d", was.Generation, now.Generation), nil
 		}
 		return nil, nil
 	})

@@ -92,7 +92,10 @@ func isBinding(o kobj.Object) bool {
 }
 
 // user returns the name by which the API server knows a ServiceAccount.
-func user(s rbac.Subject) string { return "system:serviceaccount:" + s.Namespace + ":" + s.Name }
+func user(s rbac.Subject) string { return accountPrefix + s.Namespace + ":" + s.Name }
+
+// accountPrefix is what the user names of ServiceAccounts begin with.
+const accountPrefix = "system:serviceaccount:"
 
 // accountsOf returns the ServiceAccounts among objects, those as which their pods
 // run, and those that their bindings are for, sorted.

@@ -70,13 +70,13 @@ func gone(p *plan.Plan, number int) going {
 			continue
 		}
 		for _, a := range s.Actions {
-			switch a.Do {
-			case plan.Delete:
-				g.keys[a.Object.Key()] = true
-				g.owned[a.UID] = a.UID != ""
-			case plan.Orphan:
-				g.keys[a.Object.Key()] = true
-				g.csvs[a.UID] = a.UID != "" && a.Object.Kind == "ClusterServiceVersion"
+			if a.Do != plan.Delete && a.Do != plan.Orphan {
+				continue
+			}
+			g.keys[a.Object.Key()] = true
+			if a.UID != "" {
+				g.owned[a.UID] = a.Do == plan.Delete
+				g.csvs[a.UID] = a.Object.Kind == "ClusterServiceVersion"
 			}
 		}
 	}

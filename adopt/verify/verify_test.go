@@ -227,12 +227,11 @@ func TestConditions(t *testing.T) {
 			o["roleRef"], o["subjects"] = map[string]any{"kind": "Role", "name": "x.v1-hash"}, []any{map[string]any{"kind": "User", "name": "jo"}}
 			c.put(o)
 		}, "right-missing a"},
-		"template":  {plan.NoRestart, tree, by("a template"), "template Deployment.apps op/d"},
-		"rollout":   {plan.NoRestart, tree, by("a rollout"), "replica-set Deployment.apps op/d"},
-		"restart":   {plan.NoRestart, tree, by("a restart"), ""},
-		"changed":   {plan.SameVersion, 0, by("another Subscription"), "changed Subscription.operators.coreos.com op/x"},
-		"new there": {plan.SameVersion, prepare, func(*cluster) {}, "changed ClusterRole.rbac.authorization.k8s.io op.x.sa"},
-		"upgraded":  {plan.SameVersion, stop, func(c *cluster) { c.set(controller, "other", "metadata", "uid") }, "changed Deployment.apps olm/olm-operator"},
+		"template": {plan.NoRestart, tree, by("a template"), "template Deployment.apps op/d"},
+		"rollout":  {plan.NoRestart, tree, by("a rollout"), "replica-set Deployment.apps op/d"},
+		"restart":  {plan.NoRestart, tree, by("a restart"), ""},
+		"changed":  {plan.SameVersion, 0, by("another Subscription"), "changed Subscription.operators.coreos.com op/x"},
+		"upgraded": {plan.SameVersion, stop, func(c *cluster) { c.set(controller, "other", "metadata", "uid") }, "changed Deployment.apps olm/olm-operator"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()

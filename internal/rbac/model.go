@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,8 +72,9 @@ func New(objects []map[string]any) (*Model, error) {
 		}
 	}
 	slices.SortFunc(m.known, Subject.Compare)
-	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
-		resolve(roles, roles[id])
+	ids := slices.SortedFunc(maps.Keys(roles), compareIDs)
+	for _, id := range ids {
+		resolve(roles, ids, roles[id])
 	}
 	total := 0
 	for _, i := range bindings {
@@ -80,7 +82,7 @@ func New(objects []map[string]any) (*Model, error) {
 			return nil, err
 		}
 	}
-	if err := m.builtIn(roles, &total); err != nil {
+	if err := m.builtIn(roles, ids, &total); err != nil {
 		return nil, err
 	}
 	for _, g := range m.gifts {
@@ -93,11 +95,11 @@ func New(objects []map[string]any) (*Model, error) {
 }
 
 func compareIDs(a, b roleID) int {
-	return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
+	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// resolve fills a role from those that it aggregates.
-func resolve(roles map[roleID]*role, r *role) {
+// resolve fills a role from those that it aggregates, in the order of ids.
+func resolve(roles map[roleID]*role, ids []roleID, r *role) {
 	if r.ready || r.open {
 		return
 	}
@@ -106,12 +108,12 @@ func resolve(roles map[roleID]*role, r *role) {
 		return
 	}
 	r.open = true
-	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
+	for _, id := range ids {
 		other := roles[id]
 		if id.namespace != "" || other == r || !slices.ContainsFunc(r.adds, func(s labels.Selector) bool { return s.Matches(labels.Set(other.labels)) }) {
 			continue
 		}
-		resolve(roles, other)
+		resolve(roles, ids, other)
 		r.rules = append(r.rules, other.rules...)
 	}
 	// cluster-admin has this label alone, in every cluster.
@@ -186,8 +188,8 @@ func expand(rules []rule, scope string) []Grant {
 
 // builtIn adds the pseudo-subjects: everybody who is bound to a role of the API
 // server that ClusterRoles of the set aggregate into.
-func (m *Model) builtIn(roles map[roleID]*role, total *int) error {
-	for _, id := range slices.SortedFunc(maps.Keys(roles), compareIDs) {
+func (m *Model) builtIn(roles map[roleID]*role, ids []roleID, total *int) error {
+	for _, id := range ids {
 		r := roles[id]
 		for label, value := range r.labels {
 			name := AggregatesTo(label)

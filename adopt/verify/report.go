@@ -1,0 +1,186 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// Report is what a cluster kept of what a plan wants kept, and how far the plan is.
+type Report struct {
+	Stopped    bool        `json:"stopped" doc:"OLM's controllers are stopped."`
+	Namespaces []Namespace `json:"namespaces" doc:"Those that the plan has steps for, in its order."`
+}
+
+// Namespace is what is found of one namespace's operators.
+type Namespace struct {
+	Namespace string    `json:"namespace"`
+	Step      int       `json:"step" doc:"The last step that is done, by what the cluster shows; 0 where none is."`
+	Name      plan.Name `json:"name,omitempty" doc:"What that step is."`
+	Partly    bool      `json:"partly,omitempty" doc:"The step behind it has begun."`
+	Next      int       `json:"next,omitempty" doc:"The step that comes next. Absent where none is left."`
+	Verdicts  []Verdict `json:"verdicts" doc:"What was asked."`
+}
+
+// Verdict is what became of one check.
+type Verdict struct {
+	Check    plan.Condition `json:"check"`
+	State    State          `json:"state" form:"enum=holds|fails|unknown" doc:"unknown: nothing is known of before, or it cannot be read."`
+	Findings []Finding      `json:"findings,omitempty" doc:"Why it fails; what else there is to tell."`
+	Why      string         `json:"why,omitempty" doc:"Why it is unknown."`
+}
+
+// State says whether a check holds.
+type State string
+
+// The states of checks.
+const (
+	Holds   State = "holds"
+	Fails   State = "fails"
+	Unknown State = "unknown"
+)
+
+// Same returns an error where a cluster is not the one that a plan is for, or the
+// Reader's.
+func Same(ctx context.Context, r Reader, p *plan.Plan) error {
+	o, err := r.Get(ctx, plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
+	if err != nil {
+		return err
+	}
+	if uid := kobj.Text(o, "metadata", "uid"); uid != p.ClusterUID {
+		return fmt.Errorf("the plan is for another cluster: the UID of Namespace kube-system is %q in the plan and %q here; choose the cluster with --context, or make a plan for this one", p.ClusterUID, uid)
+	}
+	return nil
+}
+
+// Verify says of every namespace of a plan how far it is and whether the cluster
+// kept what it must keep. before is what Capture found of each, as far as it is
+// known. Where step is not 0 the steps up to it count as done, whatever the cluster
+// shows. The error is the Reader's, or that of Same.
+func Verify(ctx context.Context, r Reader, p *plan.Plan, before map[string]*Evidence, step int) (*Report, error) {
+	r = &once{Reader: r, known: map[string]*answer{}}
+	if err := Same(ctx, r, p); err != nil {
+		return nil, err
+	}
+	rep := &Report{Namespaces: []Namespace{}}
+	for _, w := range p.OLM {
+		o, err := r.Get(ctx, w.Object)
+		if err != nil {
+			return nil, err
+		}
+		rep.Stopped = rep.Stopped || o != nil && w.Replicas > 0 && replicas(o) == 0
+	}
+	for _, ns := range namespaces(p) {
+		one, err := verifyOne(ctx, r, p, ns, before[ns], step)
+		if err != nil {
+			return nil, err
+		}
+		rep.Namespaces = append(rep.Namespaces, *one)
+	}
+	return rep, nil
+}
+
+// namespaces returns those that have steps, in their order.
+func namespaces(p *plan.Plan) []string {
+	var out []string
+	for _, s := range p.Steps {
+		if s.Namespace != "" && !slices.Contains(out, s.Namespace) {
+			out = append(out, s.Namespace)
+		}
+	}
+	return out
+}
+
+func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, before *Evidence, step int) (*Namespace, error) {
+	out := &Namespace{Namespace: namespace, Step: step, Verdicts: []Verdict{}}
+	if step == 0 {
+		var err error
+		if out.Step, out.Partly, err = progress(ctx, r, p, namespace); err != nil {
+			return nil, err
+		}
+	}
+	last := plan.Step{Number: out.Step, Namespace: namespace}
+	for _, s := range stepsOf(p, namespace) {
+		switch {
+		case s.Number <= out.Step:
+			last, out.Step, out.Name = s, s.Number, s.Name
+		case out.Next == 0:
+			out.Next = s.Number
+			if out.Partly {
+				last = s
+			}
+		}
+	}
+	for _, c := range due(p, last, out.Partly) {
+		v, err := judged(ctx, r, p, last, before, c)
+		if err != nil {
+			return nil, err
+		}
+		out.Verdicts = append(out.Verdicts, v)
+	}
+	return out, nil
+}
+
+// due returns what must hold when a step is done, or has begun.
+func due(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
+	passed := func(name plan.Name) bool {
+		return slices.ContainsFunc(stepsOf(p, last.Namespace), func(s plan.Step) bool {
+			return s.Name == name && (s.Number < last.Number || s.Number == last.Number && !begun)
+		})
+	}
+	begins := func(name plan.Name) bool { return passed(name) || last.Name == name }
+	var out []plan.Check
+	if !begins(plan.Detach) {
+		out = append(out, plan.Check{Check: plan.Succeeded}, plan.Check{Check: plan.NoPlan})
+	}
+	out = append(out, plan.Check{Check: plan.SameUID})
+	if passed(plan.Detach) {
+		out = append(out, plan.Check{Check: plan.NoOwner})
+	}
+	for _, c := range []plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart} {
+		out = append(out, plan.Check{Check: c})
+	}
+	if passed(plan.Prepare) && !begins(plan.CleanUp) {
+		out = append(out, plan.Check{Check: plan.Prepared})
+	}
+	if begun {
+		return out
+	}
+	for _, c := range last.After {
+		if !slices.ContainsFunc(out, func(o plan.Check) bool { return o.Check == c.Check && c.Objects == nil }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// judged returns the verdict on a check.
+func judged(ctx context.Context, r Reader, p *plan.Plan, step plan.Step, before *Evidence, c plan.Check) (Verdict, error) {
+	v := Verdict{Check: c.Check, State: Holds}
+	if before == nil && slices.Contains([]plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart}, c.Check) {
+		v.State, v.Why = Unknown, "nothing was written down before the first step"
+		return v, nil
+	}
+	found, err := check(ctx, r, p, step, before, c)
+	v.Findings = found
+	if slices.ContainsFunc(found, func(f Finding) bool { return !f.Note }) {
+		v.State = Fails
+	}
+	return v, err
+}
+
+// Failed returns how many checks do not hold.
+func (r *Report) Failed() int {
+	n := 0
+	for _, ns := range r.Namespaces {
+		for _, v := range ns.Verdicts {
+			if v.State == Fails {
+				n++
+			}
+		}
+	}
+	return n
+}
