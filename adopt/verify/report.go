@@ -95,17 +95,17 @@ func namespaces(p *plan.Plan) []string {
 }
 
 func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, before *Evidence, step int) (*Namespace, error) {
-	out := &Namespace{Namespace: namespace, Step: step, Verdicts: []Verdict{}}
+	out := &Namespace{Namespace: namespace, Verdicts: []Verdict{}}
 	if step == 0 {
 		var err error
-		if out.Step, out.Partly, err = progress(ctx, r, p, namespace); err != nil {
+		if step, out.Partly, err = progress(ctx, r, p, namespace); err != nil {
 			return nil, err
 		}
 	}
-	last := plan.Step{Number: out.Step, Namespace: namespace}
+	last := plan.Step{Namespace: namespace}
 	for _, s := range stepsOf(p, namespace) {
 		switch {
-		case s.Number <= out.Step:
+		case s.Number <= step:
 			last, out.Step, out.Name = s, s.Number, s.Name
 		case out.Next == 0:
 			out.Next = s.Number

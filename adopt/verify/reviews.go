@@ -123,23 +123,26 @@ func ask(ctx context.Context, r Reader, reviews []Review) ([]Answer, error) {
 }
 
 // compareAnswers returns what the cluster now says of an account otherwise than
-// before.
-func (c *comparison) compareAnswers(s rbac.Subject, planned rbac.Set, before, after []Answer) []Finding {
+// before, where what its RBAC objects permitted and permit does not tell why.
+func compareAnswers(s rbac.Subject, had, have rbac.Set, before, after []Answer) []Finding {
 	now := map[Review]bool{}
 	for _, a := range after {
 		now[a.Review] = a.Allowed
 	}
 	var lost, gained []rbac.Grant
 	for _, a := range before {
+		g := a.grant()
 		allowed, asked := now[a.Review]
-		if !asked || a.Account != user(s) {
+		if !asked || allowed == a.Allowed || a.Account != user(s) {
 			continue
 		}
-		switch g := a.grant(); {
-		case a.Allowed && !allowed && !c.gone.excused(g):
-			lost = append(lost, g)
-		case !a.Allowed && allowed && !planned.Covers(g):
+		if might, may := had.Covers(g), have.Covers(g); might != may && may == allowed {
+			continue
+		}
+		if allowed {
 			gained = append(gained, g)
+		} else {
+			lost = append(lost, g)
 		}
 	}
 	return append(

@@ -139,9 +139,43 @@ func (g going) excused(have rbac.Grant) bool {
 	return false
 }
 
+// delegated reports whether a permission is one that OLM gives to everybody with a
+// webhook, and the tree to those alone who serve an aggregated API: to have the API
+// server say who calls.
+func delegated(have rbac.Grant) bool {
+	switch have.Group + "/" + have.Resource {
+	case "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews":
+		return have.Verb == "create" && have.Namespace == "" && have.Name == ""
+	case "/configmaps":
+		return have.Namespace == "kube-system" && have.Name == "extension-apiserver-authentication"
+	}
+	return false
+}
+
+// missed returns what somebody no longer may that he might. What OLM alone had given,
+// for webhooks, is only told.
+func (g going) missed(code Code, s rbac.Subject, verb string, lost []rbac.Grant) []Finding {
+	var wanted, given []rbac.Grant
+	for _, l := range lost {
+		switch {
+		case g.excused(l):
+		case delegated(l):
+			given = append(given, l)
+		default:
+			wanted = append(wanted, l)
+		}
+	}
+	notes := grouped(code, s, verb, given)
+	for i := range notes {
+		notes[i].Note = true
+		notes[i].Message += "; OLM permits it to all that have a webhook, the tree to those that serve an API"
+	}
+	return append(grouped(code, s, verb, wanted), notes...)
+}
+
 // compareRights returns what accounts lost, and what they gained from others than
-// the objects that the plan applies: by the RBAC objects, and where these tell no
-// difference, by what the cluster answers.
+// the objects that the plan applies: by the RBAC objects, and what these do not
+// explain of what the cluster answers.
 func (c *comparison) compareRights(before, after *Evidence) []Finding {
 	now := map[rbac.Subject]Account{}
 	for _, a := range after.Accounts {
@@ -155,14 +189,10 @@ func (c *comparison) compareRights(before, after *Evidence) []Finding {
 			continue
 		}
 		had, have := grants(a.Permissions), grants(b.Permissions)
-		lost := slices.DeleteFunc(rbac.Gained(have, had), c.gone.excused)
 		planned := rbac.NewSet(grants(b.Planned))
 		more := slices.DeleteFunc(rbac.Gained(had, have), planned.Covers)
-		found := append(grouped(RightLost, s, "may no longer", lost), grouped(RightGained, s, "may now also", more)...)
-		if len(found) == 0 {
-			found = c.compareAnswers(s, planned, before.Answers, after.Answers)
-		}
-		out = append(out, found...)
+		found := append(c.gone.missed(RightLost, s, "may no longer", rbac.Gained(have, had)), grouped(RightGained, s, "may now also", more)...)
+		out = append(out, append(found, compareAnswers(s, rbac.NewSet(had), rbac.NewSet(have), before.Answers, after.Answers)...)...)
 	}
 	return out
 }
@@ -209,8 +239,7 @@ func (c *comparison) prepared(now authority, namespace string) ([]Finding, error
 	}
 	var out []Finding
 	for _, s := range before.Subjects() {
-		lost := slices.DeleteFunc(rbac.Gained(after.Of(s), before.Of(s)), goes.excused)
-		out = append(out, grouped(RightMissing, s, "may only by what OLM made", lost)...)
+		out = append(out, goes.missed(RightMissing, s, "may only by what OLM made", rbac.Gained(after.Of(s), before.Of(s)))...)
 	}
 	return out, nil
 }
