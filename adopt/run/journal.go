@@ -226,6 +226,25 @@ func (j *Journal) Evidence(namespace string) (*verify.Evidence, error) {
 	return verify.Parse(name, data)
 }
 
+// Before returns what Evidence does for each namespace of a plan of which there is
+// any.
+func (j *Journal) Before(p *plan.Plan) (map[string]*verify.Evidence, error) {
+	out := map[string]*verify.Evidence{}
+	for _, s := range p.Steps {
+		if s.Namespace == "" || out[s.Namespace] != nil {
+			continue
+		}
+		e, err := j.Evidence(s.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			out[s.Namespace] = e
+		}
+	}
+	return out, nil
+}
+
 func (j *Journal) keepEvidence(e *verify.Evidence) error {
 	data, err := e.Format()
 	if err != nil {

@@ -116,7 +116,7 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context) error {
-	if err := r.sameCluster(ctx); err != nil {
+	if err := verify.Same(ctx, r.Cluster, r.Plan); err != nil {
 		return err
 	}
 	if err := r.known(); err != nil {
@@ -140,18 +140,6 @@ func (r *runner) run(ctx context.Context) error {
 		if err := r.step(ctx, s, &r.result.Steps[i]); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// sameCluster refuses a cluster that the plan was not made for.
-func (r *runner) sameCluster(ctx context.Context) error {
-	o, err := r.Cluster.Get(ctx, plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
-	if err != nil {
-		return err
-	}
-	if uid := kobj.Text(o, "metadata", "uid"); uid != r.Plan.ClusterUID {
-		return fmt.Errorf("the plan is for another cluster: the Namespace kube-system there has the UID %s, here it has %s", r.Plan.ClusterUID, uid)
 	}
 	return nil
 }

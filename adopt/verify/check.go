@@ -46,6 +46,25 @@ type checker struct {
 // condition returns what does not hold.
 type condition func(ctx context.Context, c *checker) ([]Finding, error)
 
+// Describe returns what a condition says where it holds.
+func Describe(c plan.Condition) string {
+	return map[plan.Condition]string{
+		plan.Succeeded:   "the ClusterServiceVersions are Succeeded",
+		plan.NoPlan:      "no InstallPlan is in flight",
+		plan.IsStopped:   "OLM's controllers are stopped",
+		plan.IsReady:     "the Deployments have their pods",
+		plan.Gone:        "what goes is gone",
+		plan.SameUID:     "every object of before is there, with its UID",
+		plan.NoOwner:     "nothing belongs to a ClusterServiceVersion that is forgotten",
+		plan.Conversion:  "custom resources are converted as before",
+		plan.Available:   "aggregated APIs are available",
+		plan.Rights:      "ServiceAccounts may what they might, and no more",
+		plan.Prepared:    "the tree's own roles give all that OLM's do",
+		plan.NoRestart:   "no pods are replaced that the plan does not name",
+		plan.SameVersion: "every object is as it was planned",
+	}[c]
+}
+
 // conditions lists what can be checked.
 func conditions() map[plan.Condition]condition {
 	return map[plan.Condition]condition{

@@ -20,8 +20,9 @@ const (
 )
 
 // progress returns which of a namespace's steps was done last, 0 for none, and
-// whether the one behind it has begun, as far as the cluster shows it.
-func progress(ctx context.Context, r Reader, p *plan.Plan, namespace string) (last int, partly bool, err error) {
+// whether the one behind it has begun, as the cluster shows it. Of steps that it does
+// not show, what is known says it.
+func progress(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (last int, partly bool, err error) {
 	steps := stepsOf(p, namespace)
 	states := make([]seen, len(steps))
 	at := -1
@@ -37,7 +38,7 @@ func progress(ctx context.Context, r Reader, p *plan.Plan, namespace string) (la
 			at, partly = i-1, true
 		}
 	}
-	for !partly && at+1 < len(steps) && states[at+1] == done {
+	for !partly && at+1 < len(steps) && (states[at+1] == done || states[at+1] == unseen && known.ended(steps[at+1].Number)) {
 		at++
 	}
 	if at < 0 {
@@ -105,12 +106,12 @@ func outcome(p *plan.Plan, a plan.Action, o kobj.Object) seen {
 
 // changed reports whether an object is as an action makes it.
 func changed(a plan.Action, o kobj.Object) bool {
-	switch a.Do {
-	case plan.TakeOver:
+	if a.Do == plan.TakeOver {
 		return !slices.ContainsFunc(kobj.Items(o, "metadata", "managedFields"), func(m map[string]any) bool {
 			return slices.Contains([]string{"olm", "catalog", "olm.install"}, kobj.Text(m, "manager"))
 		})
-	case plan.Unfinalize:
+	}
+	if a.Do == plan.Unfinalize {
 		return !slices.Contains(kobj.Texts(o, "metadata", "finalizers"), a.Finalizer)
 	}
 	at := "annotations"

@@ -56,11 +56,18 @@ func Same(ctx context.Context, r Reader, p *plan.Plan) error {
 	return nil
 }
 
+// Known is what is known of a plan beside what the cluster shows.
+type Known struct {
+	Before map[string]*Evidence // by namespace: what Capture found before the first step
+	Ended  func(step int) bool  // whether a step was done; nil where nobody knows
+	Step   int                  // the steps up to it count as done, whatever the cluster shows; 0: as it shows
+}
+
+func (k Known) ended(step int) bool { return k.Ended != nil && k.Ended(step) }
+
 // Verify says of every namespace of a plan how far it is and whether the cluster
-// kept what it must keep. before is what Capture found of each, as far as it is
-// known. Where step is not 0 the steps up to it count as done, whatever the cluster
-// shows. The error is the Reader's, or that of Same.
-func Verify(ctx context.Context, r Reader, p *plan.Plan, before map[string]*Evidence, step int) (*Report, error) {
+// kept what it must keep. The error is the Reader's, or that of Same.
+func Verify(ctx context.Context, r Reader, p *plan.Plan, known Known) (*Report, error) {
 	r = &once{Reader: r, known: map[string]*answer{}}
 	if err := Same(ctx, r, p); err != nil {
 		return nil, err
@@ -74,7 +81,7 @@ func Verify(ctx context.Context, r Reader, p *plan.Plan, before map[string]*Evid
 		rep.Stopped = rep.Stopped || o != nil && w.Replicas > 0 && replicas(o) == 0
 	}
 	for _, ns := range namespaces(p) {
-		one, err := verifyOne(ctx, r, p, ns, before[ns], step)
+		one, err := verifyOne(ctx, r, p, ns, known)
 		if err != nil {
 			return nil, err
 		}
@@ -94,11 +101,11 @@ func namespaces(p *plan.Plan) []string {
 	return out
 }
 
-func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, before *Evidence, step int) (*Namespace, error) {
-	out := &Namespace{Namespace: namespace, Verdicts: []Verdict{}}
+func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, known Known) (*Namespace, error) {
+	out, step := &Namespace{Namespace: namespace, Verdicts: []Verdict{}}, known.Step
 	if step == 0 {
 		var err error
-		if step, out.Partly, err = progress(ctx, r, p, namespace); err != nil {
+		if step, out.Partly, err = progress(ctx, r, p, namespace, known); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +122,7 @@ func verifyOne(ctx context.Context, r Reader, p *plan.Plan, namespace string, be
 		}
 	}
 	for _, c := range due(p, last, out.Partly) {
-		v, err := judged(ctx, r, p, last, before, c)
+		v, err := judged(ctx, r, p, last, known.Before[namespace], c)
 		if err != nil {
 			return nil, err
 		}

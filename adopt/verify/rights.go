@@ -66,25 +66,31 @@ func (a authority) accounts(who []rbac.Subject, p *plan.Plan) ([]Account, error)
 
 // about returns whether a binding can concern any of these ServiceAccounts.
 func about(who []rbac.Subject) func(kobj.Object) bool {
-	names := map[[2]string]bool{{"Group", "system:authenticated"}: true, {"Group", "system:serviceaccounts"}: true}
+	names, accounts := map[[2]string]bool{{"Group", "system:authenticated"}: true, {"Group", "system:serviceaccounts"}: true}, map[rbac.Subject]bool{}
 	for _, s := range who {
-		names[[2]string{"ServiceAccount " + s.Namespace, s.Name}] = true
+		accounts[s] = true
 		names[[2]string{"User", user(s)}] = true
 		names[[2]string{"Group", "system:serviceaccounts:" + s.Namespace}] = true
 	}
 	return func(binding kobj.Object) bool {
-		return slices.ContainsFunc(kobj.Items(binding, "subjects"), func(m map[string]any) bool {
-			kind := kobj.Text(m, "kind")
-			if kind == "ServiceAccount" {
-				ns := kobj.Text(m, "namespace")
-				if ns == "" {
-					ns = binding.Namespace()
-				}
-				kind += " " + ns
-			}
-			return names[[2]string{kind, kobj.Text(m, "name")}]
-		})
+		return slices.ContainsFunc(bound(binding), func(s rbac.Subject) bool { return accounts[s] }) ||
+			slices.ContainsFunc(kobj.Items(binding, "subjects"), func(m map[string]any) bool {
+				return names[[2]string{kobj.Text(m, "kind"), kobj.Text(m, "name")}]
+			})
 	}
+}
+
+// bound returns the ServiceAccounts of a binding. One without a namespace is in the
+// binding's.
+func bound(binding kobj.Object) []rbac.Subject {
+	var out []rbac.Subject
+	for _, m := range kobj.Items(binding, "subjects") {
+		s := rbac.Subject{Kind: kobj.Text(m, "kind"), Namespace: cmp.Or(kobj.Text(m, "namespace"), binding.Namespace()), Name: kobj.Text(m, "name")}
+		if s.Kind == "ServiceAccount" {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func isBinding(o kobj.Object) bool {
@@ -115,11 +121,7 @@ func accountsOf(objects []kobj.Object) []rbac.Subject {
 			}
 			put(o.Namespace(), name)
 		case isBinding(o):
-			for _, m := range kobj.Items(o, "subjects") {
-				if ns := cmp.Or(kobj.Text(m, "namespace"), o.Namespace()); kobj.Text(m, "kind") == "ServiceAccount" && ns != "" {
-					put(ns, kobj.Text(m, "name"))
-				}
-			}
+			out = append(out, bound(o)...)
 		}
 	}
 	slices.SortFunc(out, rbac.Subject.Compare)
@@ -139,38 +141,9 @@ func (g going) excused(have rbac.Grant) bool {
 	return false
 }
 
-// delegated reports whether a permission is one that OLM gives to everybody with a
-// webhook, and the tree to those alone who serve an aggregated API: to have the API
-// server say who calls.
-func delegated(have rbac.Grant) bool {
-	switch have.Group + "/" + have.Resource {
-	case "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews":
-		return have.Verb == "create" && have.Namespace == "" && have.Name == ""
-	case "/configmaps":
-		return have.Namespace == "kube-system" && have.Name == "extension-apiserver-authentication"
-	}
-	return false
-}
-
-// missed returns what somebody no longer may that he might. What OLM alone had given,
-// for webhooks, is only told.
-func (g going) missed(code Code, s rbac.Subject, verb string, lost []rbac.Grant) []Finding {
-	var wanted, given []rbac.Grant
-	for _, l := range lost {
-		switch {
-		case g.excused(l):
-		case delegated(l):
-			given = append(given, l)
-		default:
-			wanted = append(wanted, l)
-		}
-	}
-	notes := grouped(code, s, verb, given)
-	for i := range notes {
-		notes[i].Note = true
-		notes[i].Message += "; OLM permits it to all that have a webhook, the tree to those that serve an API"
-	}
-	return append(grouped(code, s, verb, wanted), notes...)
+// missed returns what somebody had and has no longer, but for what is excused.
+func (g going) missed(have, had []rbac.Grant) []rbac.Grant {
+	return slices.DeleteFunc(rbac.Gained(have, had), g.excused)
 }
 
 // compareRights returns what accounts lost, and what they gained from others than
@@ -191,7 +164,7 @@ func (c *comparison) compareRights(before, after *Evidence) []Finding {
 		had, have := grants(a.Permissions), grants(b.Permissions)
 		planned := rbac.NewSet(grants(b.Planned))
 		more := slices.DeleteFunc(rbac.Gained(had, have), planned.Covers)
-		found := append(c.gone.missed(RightLost, s, "may no longer", rbac.Gained(have, had)), grouped(RightGained, s, "may now also", more)...)
+		found := append(grouped(RightLost, s, "may no longer", c.gone.missed(have, had)), grouped(RightGained, s, "may now also", more)...)
 		out = append(out, append(found, compareAnswers(s, rbac.NewSet(had), rbac.NewSet(have), before.Answers, after.Answers)...)...)
 	}
 	return out
@@ -239,7 +212,7 @@ func (c *comparison) prepared(now authority, namespace string) ([]Finding, error
 	}
 	var out []Finding
 	for _, s := range before.Subjects() {
-		out = append(out, goes.missed(RightMissing, s, "may only by what OLM made", rbac.Gained(after.Of(s), before.Of(s)))...)
+		out = append(out, grouped(RightMissing, s, "may only by what OLM made", goes.missed(after.Of(s), before.Of(s)))...)
 	}
 	return out, nil
 }
@@ -248,9 +221,6 @@ func (c *comparison) prepared(now authority, namespace string) ([]Finding, error
 func stepsOf(p *plan.Plan, namespace string) []plan.Step {
 	return slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return s.Namespace != namespace })
 }
-
-// bound returns the ServiceAccounts of a binding.
-func bound(binding kobj.Object) []rbac.Subject { return accountsOf([]kobj.Object{binding}) }
 
 // maxTold is how many permissions a finding names.
 const maxTold = 5

@@ -60,7 +60,7 @@ func TestDumpsKeep(t *testing.T) {
 			}
 			here := *p
 			here.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(o plan.Step) bool { return o.Namespace != s.Namespace })
-			rep, err := verify.Verify(ctx, c, &here, before, 0)
+			rep, err := verify.Verify(ctx, c, &here, verify.Known{Before: before})
 			check(t, err)
 			for _, ns := range rep.Namespaces {
 				for _, v := range ns.Verdicts {

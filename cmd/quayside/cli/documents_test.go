@@ -21,6 +21,7 @@ func documented() map[string][]string {
 		"adopt-inspect":    {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
 		"adopt-plan":       {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
 		"adopt-run":        {"adopt run absent.yaml --yes", "adopt run quayside.yaml --dry-run=server"},
+		"adopt-verify":     {"adopt verify absent.yaml", "adopt verify quayside.yaml DIR/cluster.json"},
 		"bundle-build":     {"bundle build catalog-src/vault/0.1.9 oci:dist/vault:v1"},
 		"bundle-push":      {"bundle push catalog-src/vault/0.1.9 127.0.0.1:1/vault:v1"},
 		"bundle-validate":  {"bundle validate catalog-src/vault/0.1.9", "bundle validate catalog"},

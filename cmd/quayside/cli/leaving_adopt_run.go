@@ -111,19 +111,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 
 // input brings together what a run works with.
 func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, error) {
-	data, err := o.readArg(file)
-	if err != nil {
-		return nil, err
-	}
-	p, err := plan.Parse(file, data)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := project.JournalOf(o.argPath(file))
-	if err != nil {
-		return nil, err
-	}
-	journal, err := run.OpenJournal(run.Dir(dir), p)
+	p, journal, err := o.plan(file)
 	if err != nil {
 		return nil, err
 	}
