@@ -12,7 +12,6 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -61,15 +60,12 @@ func definable(b *bundle.Bundle, crd Object) error {
 // taken refuses the CRDs of one install that the API server does, unless it is
 // known to take them as they lie in the tree.
 func (t *tree) taken(crds []provider) error {
-	if len(crds) == 0 {
+	if len(crds) == 0 || t.opt.ObjectsOnly {
 		return nil
 	}
 	var texts [][]byte
 	for _, p := range crds {
 		text, _ := t.files.Get(p.file)
-		if t.opt.ObjectsOnly {
-			text = yamlnode.Encode(t.adorn(p.crd))
-		}
 		texts = append(texts, text)
 	}
 	text := bytes.Join(texts, []byte("---\n"))

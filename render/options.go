@@ -31,7 +31,7 @@ type Options struct {
 	NoAggregatedRoles bool      // leave out the ClusterRoles that give the cluster's admins, editors and viewers the provided APIs
 	Reporter          *Reporter // nil: none
 	Taken             Taken     // nil: nothing is known
-	ObjectsOnly       bool      // Tree has the names of its files, and of objects no content: for who looks at Objects alone
+	ObjectsOnly       bool      // for who looks at Objects alone: Tree has the names of its files, and of objects no content; whether the API server takes the CRDs is not looked at
 
 	profile  profile.Profile // of defaults
 	provider certificates.Provider

@@ -55,7 +55,7 @@ func (p *Project) fit(ctx context.Context, s *snapshot.Snapshot, lock *lockfile.
 	if err != nil {
 		return nil, nil, err
 	}
-	opt.ObjectsOnly = true // so that each is held once
+	opt.ObjectsOnly = true // each is held once, and the cluster has taken the CRDs
 	res, err := p.render(ctx, begun, opt)
 	if err != nil {
 		return nil, nil, err
