@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/adopt/plan"
-	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -91,7 +90,7 @@ func found(code Code, ref plan.Ref, format string, args ...any) []Finding {
 
 func sameUID(c *comparison, was Object, is *Object) []Finding {
 	switch {
-	case c.gone.has(was) || c.lostAnyway(was):
+	case c.gone.has(was):
 		return nil
 	case is == nil:
 		return found(Lost, was.Ref, "is not there any more")
@@ -101,18 +100,6 @@ func sameUID(c *comparison, was Object, is *Object) []Finding {
 		return found(Deleting, was.Ref, "is being deleted")
 	}
 	return nil
-}
-
-// lostAnyway reports whether an object goes where OLM's controllers run meanwhile:
-// they write the owner of OperatorConditions again while it goes.
-func (c *comparison) lostAnyway(was Object) bool {
-	if c.plan.Mode != plan.Live || c.step < c.number(was.Ref.Namespace, plan.Detach) {
-		return false
-	}
-	condition := func(group, kind string) bool { return group == snapshot.OLM && kind == "OperatorCondition" }
-	return condition(was.Ref.Key().Group, was.Ref.Kind) || slices.ContainsFunc(was.Owners, func(w Owner) bool {
-		return condition(kobj.Group(w.APIVersion), w.Kind)
-	})
 }
 
 // number returns that of a namespace's step, one beyond the last where there is

@@ -136,7 +136,7 @@ func (g going) excused(have rbac.Grant) bool {
 	case have.Group == "" && have.Resource == "secrets":
 		return strings.HasSuffix(have.Name, "-service-cert")
 	case have.Group == snapshot.OLM && strings.HasPrefix(have.Resource, "operatorconditions"):
-		return g.keys[kobj.Key{Group: snapshot.OLM, Kind: "OperatorCondition", Namespace: have.Namespace, Name: have.Name}]
+		return g.live[have.Namespace] || g.keys[kobj.Key{Group: snapshot.OLM, Kind: "OperatorCondition", Namespace: have.Namespace, Name: have.Name}]
 	}
 	return false
 }

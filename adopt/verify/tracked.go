@@ -60,14 +60,18 @@ type going struct {
 	keys  map[kobj.Key]bool
 	owned map[string]bool // by the owner's UID: goes with it
 	csvs  map[string]bool // UIDs of ClusterServiceVersions that OLM forgets
+	live  map[string]bool // namespaces in which OLM runs while it forgets: it writes the owner of OperatorConditions again, which goes
 }
 
 // gone returns what a plan makes go with the steps up to a number.
 func gone(p *plan.Plan, number int) going {
-	g := going{map[kobj.Key]bool{}, map[string]bool{}, map[string]bool{}}
+	g := going{map[kobj.Key]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for _, s := range p.Steps {
 		if s.Number > number {
 			continue
+		}
+		if s.Name == plan.Detach && p.Mode == plan.Live {
+			g.live[s.Namespace] = true
 		}
 		for _, a := range s.Actions {
 			if a.Do != plan.Delete && a.Do != plan.Orphan {
@@ -85,7 +89,16 @@ func gone(p *plan.Plan, number int) going {
 
 // has reports whether the plan lets an object go.
 func (g going) has(o Object) bool {
-	return g.keys[o.Ref.Key()] || slices.ContainsFunc(o.Owners, func(w Owner) bool { return g.owned[w.UID] })
+	if g.keys[o.Ref.Key()] || g.live[o.Ref.Namespace] && isCondition(o.Ref.APIVersion, o.Ref.Kind) {
+		return true
+	}
+	return slices.ContainsFunc(o.Owners, func(w Owner) bool {
+		return g.owned[w.UID] || g.live[o.Ref.Namespace] && isCondition(w.APIVersion, w.Kind)
+	})
+}
+
+func isCondition(apiVersion, kind string) bool {
+	return kobj.Group(apiVersion) == snapshot.OLM && kind == "OperatorCondition"
 }
 
 // restarts reports whether the plan says that the pods of a Deployment restart.

@@ -32,6 +32,7 @@ func kept() map[string]string {
 
 		// Tests look at what programs only pass on.
 		"adopt/snapshot.Snapshot.Passed": "what of a dump was passed over",
+		"adopt/verify.Compare":           "what a cluster did not keep between two looks, as a whole",
 		"internal/store.Store.Dir":       "where what is stored lies on disk",
 		"registry.Error.Status":          "what the registry answered",
 		"registry.Image.ManifestDigest":  "which manifest of an index was chosen",
