@@ -254,6 +254,69 @@ func TestWhatIsHeldBackStays(t *testing.T) {
 	}
 }
 
+// TestFollowedLock follows the lock of another environment: nothing goes down that
+// was not let down, nothing goes anywhere else than that lock pins, what is at
+// another version is named, and a second time changes nothing.
+func TestFollowedLock(t *testing.T) {
+	moved, stayed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		u, opt := drawUniverse(t), drawOptions(t)
+		x := u.index(t)
+		start := func() *lockfile.File {
+			decl := u.decl
+			decl.Subscriptions = slices.Clone(u.decl.Subscriptions)
+			for i := range decl.Subscriptions {
+				s := &decl.Subscriptions[i]
+				for _, c := range x.Having(s.Package) {
+					p, _ := c.Package(s.Package)
+					s.StartingCSV = rapid.SampledFrom(p.Bundles()).Draw(t, "starts at").Name()
+				}
+			}
+			return mustResolve(t, x, &decl, nil, opt).Partial
+		}
+		opt.Upgrade, opt.Hops = false, 1
+		prev, from := start(), start()
+		opt.From, opt.AllowDowngrade = from, rapid.Bool().Draw(t, "down")
+		res := mustResolve(t, x, &u.decl, prev, opt)
+		for _, was := range prev.Pins {
+			is, pinned := res.Partial.Pin(was.Namespace, was.Package)
+			theirs, both := from.Pin(was.Namespace, was.Package)
+			switch {
+			case !pinned:
+			case is.Bundle != was.Bundle && both && is.Bundle != theirs.Bundle:
+				t.Fatalf("%s went from %s to %s, and the other lock pins %s", was.Key(), was.Bundle, is.Bundle, theirs.Bundle)
+			case is.Bundle != was.Bundle && !opt.AllowDowngrade && is.Version < was.Version:
+				t.Fatalf("%s went down from %s to %s", was.Key(), was.Bundle, is.Bundle)
+			case both && is.Bundle != theirs.Bundle:
+				stayed++
+				if !toldOf(res, is) {
+					t.Fatalf("%s stays at %s, the other lock pins %s, and nothing is said of it:\n%v\n%v", was.Key(), is.Bundle, theirs.Bundle, res.Warnings, res.Conflicts)
+				}
+			case is.Bundle != was.Bundle:
+				moved++
+			}
+		}
+		if len(res.Conflicts) == 0 {
+			if again := mustResolve(t, x, &u.decl, res.Lock, opt); len(again.Moves) > 0 {
+				t.Fatalf("moves a second time: %v", again.Moves)
+			}
+		}
+	})
+	if moved == 0 || stayed == 0 {
+		t.Errorf("%d moved, %d stayed: the test shows nothing", moved, stayed)
+	}
+}
+
+// toldOf reports whether a warning, or a conflict, names what p pins.
+func toldOf(res *resolve.Result, p lockfile.Pin) bool {
+	for _, w := range res.Warnings {
+		if strings.Contains(w.Msg, " stays at "+p.Bundle) && strings.Contains(w.Msg, p.Namespace+"/") {
+			return true
+		}
+	}
+	return len(res.Conflicts) > 0
+}
+
 func TestAllHopsEndWhereNothingChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u, opt := drawUniverse(t), drawOptions(t)
