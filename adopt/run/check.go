@@ -25,9 +25,9 @@ func patience() map[plan.Condition]time.Duration {
 }
 
 const (
-	soon     = 15 * time.Second
-	lookMin  = 250 * time.Millisecond
-	lookMost = 5 * time.Second
+	soon      = 15 * time.Second
+	firstLook = 250 * time.Millisecond
+	lastLook  = 5 * time.Second
 )
 
 // holds asks the checks before a step, which must hold at once.
@@ -69,7 +69,7 @@ func (r *runner) stillBefore(s plan.Step) []plan.Check {
 
 // await asks the checks after a step until they hold, for as long as each takes.
 func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence) error {
-	begun, pause := r.Clock.Now(), lookMin
+	begun, pause := r.Clock.Now(), firstLook
 	for _, c := range s.After {
 		for {
 			findings, err := verify.Check(ctx, r.Cluster, r.Plan, s, before, c)
@@ -86,7 +86,7 @@ func (r *runner) await(ctx context.Context, s plan.Step, before *verify.Evidence
 			if err := r.Clock.Sleep(ctx, pause); err != nil {
 				return err
 			}
-			pause = min(2*pause, lookMost)
+			pause = min(2*pause, lastLook)
 		}
 	}
 	return nil

@@ -91,7 +91,7 @@ func newScene(t testing.TB) *scene {
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "etcd", "namespace": "ops"}},
 		}
 	}
-	with := func(fields map[string]any, meta map[string]any) map[string]any {
+	with := func(fields, meta map[string]any) map[string]any {
 		return kobj.With(fields, any(meta), "metadata")
 	}
 	owned := map[string]any{"ownerReferences": ownedBy(csvName, "u-csv"), "labels": map[string]any{"olm.managed": "true", component: ""}}

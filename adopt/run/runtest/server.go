@@ -188,6 +188,8 @@ func (h handler) kinds(apiVersion string) map[string]string {
 		"admissionregistration.k8s.io/v1": "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
 		"apiextensions.k8s.io/v1":         "CustomResourceDefinition",
 		"operators.coreos.com/v1alpha1":   "ClusterServiceVersion InstallPlan Subscription",
+		"operators.coreos.com/v1":         "Operator OperatorGroup",
+		"operators.coreos.com/v2":         "OperatorCondition",
 	} {
 		for _, kind := range strings.Fields(kinds) {
 			add(version, kind)

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"strconv"
@@ -9,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/quayside/quayside/adopt/run/runtest"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/live/livetest"
 )
 
@@ -54,6 +58,28 @@ func cluster(t *testing.T) func(ts *testscript.TestScript, neg bool, args []stri
 			ts.Setenv("KUBECONFIG", ts.MkAbs("kubeconfig"))
 			ts.Check(os.WriteFile(ts.MkAbs("kubeconfig"), []byte(s.Kubeconfig()), 0o600))
 		}
+	}
+}
+
+// installer starts an API server for a script that has the objects of lists, and in which
+// OLM and the garbage collector do what there is to do.
+func installer(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		var objects []kobj.Object
+		for _, list := range documents(ts, args) {
+			text, err := json.Marshal(list)
+			ts.Check(err)
+			var whole map[string]any
+			ts.Check(utiljson.Unmarshal(text, &whole))
+			for _, o := range kobj.Items(whole, "items") {
+				objects = append(objects, o)
+			}
+		}
+		c := runtest.New(objects...)
+		c.OLM = true
+		c.Settle()
+		ts.Setenv("KUBECONFIG", ts.MkAbs("kubeconfig"))
+		ts.Check(os.WriteFile(ts.MkAbs("kubeconfig"), []byte(runtest.Serve(t, c)), 0o600))
 	}
 }
 

@@ -32,6 +32,7 @@ type adoptRunOptions struct {
 	done   []int
 	yes    bool
 	dryRun string
+	hand   bool // --kubectl
 }
 
 func newAdoptRun(a *app) *cobra.Command {
@@ -83,6 +84,7 @@ func newAdoptRun(a *app) *cobra.Command {
 	f.IntSliceVar(&o.done, "done", nil, "the steps of these `NUMBERS` are done, by a person: check that, and go on")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before each step")
 	f.StringVar(&o.dryRun, "dry-run", "", "with server: have the API server try every change, and store none")
+	f.BoolVar(&o.hand, "kubectl", false, "show each action as the command of kubectl that does the same")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
 	addOutput(cmd, a, nil, run.Result{})
 	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
@@ -129,7 +131,7 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	}
 	return &run.Input{
 		Plan: p, Rendered: rendered, Cluster: kube.New(cluster), Journal: journal, Clock: wallClock{},
-		Say:  &stepwise{app: o.app, yes: o.yes || o.dryRun != "", of: len(p.Steps)},
+		Say:  &stepwise{app: o.app, yes: o.yes || o.dryRun != "", hand: o.hand, plan: p},
 		Only: o.step, Done: o.done, DryRun: o.dryRun != "",
 	}, nil
 }
@@ -176,7 +178,8 @@ func summary(res *run.Result) string {
 type stepwise struct {
 	*app
 	yes   bool
-	of    int
+	hand  bool
+	plan  *plan.Plan
 	lines *bufio.Reader
 }
 
@@ -185,11 +188,16 @@ var _ run.Say = (*stepwise)(nil)
 // Step shows a step and asks whether to do it.
 func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 	s.head(step)
+	for _, a := range step.Actions {
+		switch {
+		case s.hand:
+			s.talk.Note("    %s", inert.Line(s.plan.Kubectl(a, nil)))
+		case !s.yes:
+			s.talk.Note("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
+		}
+	}
 	if s.yes {
 		return true, nil
-	}
-	for _, a := range step.Actions {
-		s.talk.Note("%s", inert.Line(fmt.Sprintf("    %s %s", a.Do, a.Object)))
 	}
 	return s.ask(ctx, "Do this step?")
 }
@@ -205,7 +213,7 @@ func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
 }
 
 func (s *stepwise) head(step plan.Step) {
-	s.talk.Note("%s %s", s.talk.paint(bold, fmt.Sprintf("step %d of %d:", step.Number, s.of)), inert.Line(step.Title))
+	s.talk.Note("%s %s", s.talk.paint(bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
 }
 
 // ask waits for a line, or for ctx to end.

@@ -69,6 +69,7 @@ func ruler(run func(args []string) error) {
 //	steps file script       write the commands of a file in examples/ci into a script
 //	fill file...            put the values of variables in the place of ${NAME}
 //	cluster file...         start an API server that has these objects
+//	olm file...             start one that is written to, with OLM and a garbage collector
 //
 // $REGISTRY is a registry on loopback, the same for all scripts.
 func TestScripts(t *testing.T) {
@@ -96,6 +97,7 @@ func TestScripts(t *testing.T) {
 			"alone":      alone,
 			"steps":      steps,
 			"cluster":    cluster(t),
+			"olm":        installer(t),
 		},
 	})
 }
