@@ -26,6 +26,14 @@ func (r Ref) Key() kobj.Key {
 	return kobj.Key{Group: kobj.Group(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
+// HoldsOthers reports whether other objects go with an object: all in a Namespace,
+// every custom resource of a definition. The way back to OLM leaves such a one,
+// though the plan brought it.
+func (r Ref) HoldsOthers() bool {
+	key := r.Key()
+	return key.Group == "" && key.Kind == "Namespace" || key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition"
+}
+
 // String returns the reference as it stands in a plan.
 func (r Ref) String() string {
 	name := r.Name

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	stdcmp "cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +14,9 @@ import (
 	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/render"
 )
 
 // plansHold makes plans of every dump, in both modes, of all namespaces and of
@@ -53,6 +56,7 @@ func plansHold(t *testing.T, _ fstest.MapFS) inspection {
 				if diff := cmp.Diff(p, back); diff != "" {
 					t.Errorf("%s: another plan when it was read:\n%s", name, diff)
 				}
+				rulesHold(t, name, p, d.found.Rendered)
 				planHolds(t, name, d, in, p)
 				if some == nil && mode == plan.Stopped {
 					operators += len(p.Operators)
@@ -66,6 +70,45 @@ func plansHold(t *testing.T, _ fstest.MapFS) inspection {
 		}
 	}
 	return inspection{each, func() { t.Log(operators, "operators are taken over by", actions) }}
+}
+
+// rulesHold wants a rule for each action of a plan, and none that gives everything.
+func rulesHold(t *testing.T, name string, p *plan.Plan, rendered []render.Rendered) {
+	t.Helper()
+	var objects []kobj.Object
+	for _, r := range rendered {
+		objects = append(objects, r.Object)
+	}
+	given := map[string]bool{}
+	for _, r := range plan.Rules(p, objects) {
+		if r.Resource == "" || slices.Contains(r.Verbs, "*") {
+			t.Errorf("%s: rule %+v", name, r)
+		}
+		if len(r.Names) == 0 {
+			for _, verb := range r.Verbs {
+				if !slices.Contains([]string{"list", "create"}, verb) {
+					t.Errorf("%s: rule %+v has no names", name, r)
+				}
+				given[fmt.Sprint(verb, r.Namespace, r.Group, r.Resource)] = true
+			}
+		}
+		for _, object := range r.Names {
+			for _, verb := range r.Verbs {
+				given[fmt.Sprint(verb, r.Namespace, r.Group, r.Resource, "/", object)] = true
+			}
+		}
+	}
+	for _, s := range p.Steps {
+		for _, a := range s.Actions {
+			verb := map[plan.Verb]string{plan.Keep: "get", plan.Delete: "delete", plan.Orphan: "delete"}[a.Do]
+			key := a.Object.Key()
+			resource := kinds.Resource(key.Group, key.Kind)
+			if !given[fmt.Sprint(stdcmp.Or(verb, "patch"), key.Namespace, key.Group, resource, "/", key.Name)] ||
+				a.Do == plan.Apply && a.UID == "" && !given[fmt.Sprint("create", key.Namespace, key.Group, resource)] {
+				t.Errorf("%s: no rule lets %s %s", name, a.Do, a.Object)
+			}
+		}
+	}
 }
 
 // done is where in a plan something is done to an object.

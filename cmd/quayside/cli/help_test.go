@@ -48,7 +48,7 @@ func TestHelpExamples(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if strings.Contains(cmd.Example, "adopt run") || strings.Contains(cmd.Example, "adopt verify") {
+			if strings.Contains(cmd.Example, "adopt-plan.yaml") || strings.Contains(cmd.Example, "adopt run") {
 				planned(t, dir)
 			}
 			if strings.Contains(cmd.Example, "quayside import") {
