@@ -81,8 +81,8 @@ func TestDumpsKeep(t *testing.T) {
 		}
 	}
 	t.Logf("%d accounts, %d reviews, %d notes", accounts, asked, len(notes))
-	for n := range notes {
-		t.Log(n)
+	if !testing.Short() && (accounts < 50 || asked < 5000) {
+		t.Error("too little was compared")
 	}
 }
 
