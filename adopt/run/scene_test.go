@@ -189,7 +189,9 @@ func thePlan() *plan.Plan {
 				{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
 			}, After: kept},
 			{Name: plan.CleanUp, Title: "clean up", Actions: []plan.Action{
-				{Do: plan.Delete, Object: oldBind, UID: "u-binding"}, {Do: plan.Delete, Object: oldRole, UID: "u-role"}, {Do: plan.Delete, Object: cr, UID: "u-cr"},
+				{Do: plan.Delete, Object: oldBind, UID: "u-binding"},
+				{Do: plan.Delete, Object: oldRole, UID: "u-role"},
+				{Do: plan.Delete, Object: cr, UID: "u-cr"},
 				{Do: plan.Unlabel, Object: sa, UID: "u-sa", Unset: []string{component}},
 			}, After: []plan.Check{{Check: plan.Gone}}},
 			{Name: plan.Certificates, Title: "certificates", Manual: "Upgrade before 2028-07-01."},
