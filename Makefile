@@ -15,7 +15,7 @@ GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 # lives is a rule that no test pins.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples image cluster-test verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples image cluster-test leaving-test verify clean
 
 help: ## Show what can be made.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -109,6 +109,13 @@ cluster-test: export GOFLAGS := $(GOFLAGS) -trimpath
 cluster-test: export QUAYSIDE_CLUSTER_TEST = always
 cluster-test: ## Test against a real control plane, built once into the cache.
 	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 20m ./...
+
+leaving-test: export QUAYSIDE_LEAVING = all
+leaving-test: export QUAYSIDE_CLUSTER_TEST = always
+leaving-test: export CGO_ENABLED = 0
+leaving-test: export GOFLAGS := $(GOFLAGS) -trimpath
+leaving-test: ## Have every operator of the corpus's clusters leave OLM on a real control plane.
+	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 30m -run 'TestLeavingOLM|TestPredicted' -v .
 
 # Which sums go mod tidy lists depends on which modules a proxy serves that day;
 # where one is missing that is needed, nothing builds.

@@ -33,8 +33,11 @@ import (
 // make of it: a server-side apply that stores nothing. TestLeavingOLM does the same with
 // the clusters as they were before.
 func TestPredicted(t *testing.T) {
+	if os.Getenv(everything) != "all" {
+		t.Skipf("%s is not all: TestLeavingOLM looks at some", everything)
+	}
 	t.Parallel() // it has servers of its own
-	ctx := within(t, 4*time.Minute)
+	ctx := within(t, 6*time.Minute)
 	w := restore(ctx, t, dumps(t), []string{"modes-detached/after.json"}, gitops{profile: "flux"}, harness.Options{APIOnly: true, NoWebhooks: true})
 	w.predicted(ctx, t)
 }

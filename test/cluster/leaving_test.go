@@ -1,9 +1,14 @@
 package cluster_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,20 +22,236 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestLeavingOLM brings back every cluster of the corpus that OLM runs in, with its
-// operators of all install modes, in one cluster, and has them leave OLM.
+// everything is the variable of the environment that has every operator of the corpus
+// leave OLM where it is "all", and not a few that differ.
+const everything = "QUAYSIDE_LEAVING"
+
+// few are operators of all install modes, with webhooks, conversions, an aggregated
+// API, copies in other namespaces, and one that requires another.
+func few() []string {
+	var out []string
+	for _, namespace := range []string{"aggregated", "argocd", "dynatrace", "gitlab", "grafana", "kafka", "rabbitmq", "windup"} {
+		out = append(out, namespace+"/before.json")
+	}
+	return out
+}
+
+// TestLeavingOLM brings back clusters of the corpus that OLM runs in, in one, and has
+// their operators leave OLM.
 func TestLeavingOLM(t *testing.T) {
 	t.Parallel() // it has servers of its own
 	ctx := within(t, 15*time.Minute)
 	clusters := dumps(t)
-	w := restore(ctx, t, clusters, clusters.Before(), gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
-	w.predicted(ctx, t)
+	files := few()
+	if os.Getenv(everything) == "all" {
+		files = clusters.Before()
+	}
+	w := restore(ctx, t, clusters, files, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
+	t.Run("predicted", func(t *testing.T) { w.predicted(ctx, t) })
 	w.settle(ctx, t)
-	w.naive(ctx, t, "grafana", "team-a")
+	t.Run("naive", func(t *testing.T) { w.naive(ctx, t, "grafana", "team-a") })
+	t.Run("leave", func(t *testing.T) { w.leave(ctx, t) })
+}
+
+// planned mirrors what is read of a plan.
+type planned struct {
+	Operators []struct{ Namespace, Package, CSV string }
+	Steps     []struct {
+		Number                  int
+		Name, Namespace, Manual string
+		Actions                 []struct{ Do, Object, UID string }
+	}
+}
+
+// ran mirrors what `adopt run -o json` prints.
+type ran struct {
+	Steps []struct {
+		Number                 int
+		Name, Namespace, State string
+		Actions                []struct{ Do, Object, Outcome string }
+	}
+}
+
+// leave has every operator that can be taken over leave OLM, while the program is killed
+// again and again, and wants nothing to be lost meanwhile.
+func (w *restored) leave(ctx context.Context, t *testing.T) {
+	written := w.used(ctx, t)
+	w.must(t, "render", "--offline")
+	p := w.plan(t)
+	var namespaces []string
+	for _, op := range p.Operators {
+		namespaces = append(namespaces, op.Namespace)
+	}
+	if want := map[bool]int{false: 8, true: 15}[os.Getenv(everything) == "all"]; len(namespaces) < want {
+		t.Errorf("%d operators leave, want %d: %v", len(namespaces), want, p.Operators)
+	}
+	rights := w.rights(ctx, t, namespaces)
+	before := w.count(ctx, t)
+	watched := w.watch(ctx, t, rights.some(3), written, []string{
+		"/apis/widgets.lab.example/v1alpha1", "/apis/argoproj.io/v1alpha1/namespaces/team-a/argocds", "/apis/dynatrace.com/v1beta5/namespaces/dynatrace/dynakubes",
+	})
+	begun := time.Now()
+	kills := w.killed(ctx, t)
+	done := w.runs(t)
+	took := time.Since(begun)
+	watched.end()
+	t.Logf("%d operators left in %s and %d kills; %d rights and %d custom resources asked about %d times", len(p.Operators), took.Round(time.Second), kills, len(rights.some(3)), len(written), watched.rounds)
+	for _, s := range done.Steps {
+		if s.State != "before" && s.State != "done" && s.Name != "certificates" && s.Name != "uninstall" {
+			t.Errorf("step %d (%s %s) is %s", s.Number, s.Name, s.Namespace, s.State)
+		}
+	}
+	w.kept(ctx, t, p, before)
+	for _, d := range rights.differences(ctx, t, client(t, w.cluster)) {
+		t.Error(d)
+	}
+	if stdout, stderr, code := w.run(t, "adopt", "verify", "adopt-plan.yaml", "--kubeconfig", w.cluster.Kubeconfig); code != 0 {
+		t.Errorf("quayside adopt verify: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	for _, s := range w.runs(t).Steps {
+		if len(s.Actions) > 0 {
+			t.Errorf("the second run does something in step %d", s.Number)
+		}
+	}
+}
+
+// plan has the plan written, and returns it.
+func (w *restored) plan(t *testing.T) planned {
+	t.Helper()
+	args := []string{"adopt", "plan", "--kubeconfig", w.cluster.Kubeconfig, "--offline"}
+	stdout, stderr, code := w.run(t, args...)
+	if code > 1 {
+		t.Fatalf("quayside adopt plan: %d\n%s", code, stderr)
+	}
+	t.Log(stdout[:min(len(stdout), 2000)])
+	text, err := os.ReadFile(filepath.Join(w.dir, "adopt-plan.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p planned
+	if err := yaml.Unmarshal(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// killed begins the plan over and over, and kills the program at the boundary of each of
+// the first steps, then at random moments. It returns how often.
+func (w *restored) killed(ctx context.Context, t *testing.T) int {
+	t.Helper()
+	kills := 0
+	for step := 2; step <= 9 && ctx.Err() == nil; step++ {
+		kills += w.kill(ctx, t, fmt.Sprintf("step %d of", step), 0)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 4 {
+		kills += w.kill(ctx, t, "", 1500*time.Millisecond+time.Duration(random.IntN(2500))*time.Millisecond)
+	}
+	return kills
+}
+
+// kill runs the plan and kills the program as soon as it says something, and after some
+// time at the latest. It returns 1 where it was killed, else 0.
+func (w *restored) kill(ctx context.Context, t *testing.T, said string, after time.Duration) int {
+	t.Helper()
+	if after == 0 {
+		after = time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, after)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.program, w.running()...) // ends by SIGKILL with ctx
+	cmd.Dir = w.dir
+	cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+filepath.Join(w.dir, ".cache"))
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if said != "" && strings.Contains(lines.Text(), said) {
+			cancel()
+		}
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() > 1 {
+		t.Errorf("a run that was to be killed: %v", err)
+	}
+	if cmd.ProcessState.ExitCode() == -1 {
+		return 1
+	}
+	return 0
+}
+
+func (w *restored) running() []string {
+	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--yes"}
+}
+
+// runs goes on with the plan to its end.
+func (w *restored) runs(t *testing.T) ran {
+	t.Helper()
+	stdout, stderr, code := w.run(t, append(w.running(), "-o", "json")...)
+	if code > 1 {
+		t.Fatalf("quayside adopt run: %d\n%s", code, stderr)
+	}
+	var out ran
+	if err := json.Unmarshal([]byte(stdout), &out); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("exit code %d\n%s", code, stderr[max(0, len(stderr)-1000):])
+	return out
+}
+
+// kept wants all that the plan does not delete to be there as it was, nothing to be
+// owned by a ClusterServiceVersion that has gone, and no new ReplicaSet.
+func (w *restored) kept(ctx context.Context, t *testing.T, p planned, before census) {
+	t.Helper()
+	goes := map[string]bool{}
+	for _, s := range p.Steps {
+		for _, a := range s.Actions {
+			if a.Do == "orphan" || a.Do == "delete" {
+				goes[fromPlan(a.Object)] = true
+			}
+		}
+	}
+	after := w.count(ctx, t)
+	gone, anew := before.lost(after)
+	planned := 0
+	for _, name := range gone {
+		if goes[name] {
+			planned++
+			continue
+		}
+		t.Errorf("%s is lost", name)
+	}
+	for _, name := range anew {
+		t.Errorf("%s was made anew", name)
+	}
+	for name := range after {
+		if strings.HasPrefix(name, "ReplicaSet.apps ") && before[name] == "" {
+			t.Errorf("%s is new: pods restarted", name)
+		}
+	}
+	t.Logf("%d objects before, %d of them gone as planned, of %d that were to go; %d after", len(before), planned, len(goes), len(after))
+}
+
+// fromPlan returns what names an object that a plan calls "apps/v1 Deployment ns/name".
+func fromPlan(ref string) string {
+	parts := strings.Split(ref, " ")
+	if len(parts) != 3 {
+		return ref
+	}
+	kind := schema.FromAPIVersionAndKind(parts[0], parts[1])
+	namespace, name, ok := strings.Cut(parts[2], "/")
+	if !ok {
+		namespace, name = "", parts[2]
+	}
+	return objectID(kind.Group, kind.Kind, namespace, name)
 }
 
 // settle waits until every Deployment runs.
@@ -182,7 +403,8 @@ func (w *restored) rights(ctx context.Context, t *testing.T, namespaces []string
 	accounts = slices.Compact(accounts)
 	var out granted
 	for _, a := range modelled(ctx, t, w.cluster, buildIn(t, "effective", "test/cluster/cmd/effective/main.go"), accounts) {
-		if a.Allowed && a.Grant.Role == "" {
+		certificate := a.Grant.Resource == "secrets" && strings.HasSuffix(a.Grant.Name, "-service-cert") // OLM's, which pods mount
+		if a.Allowed && a.Grant.Role == "" && !certificate {
 			out = append(out, a)
 		}
 	}
@@ -235,7 +457,7 @@ func (g granted) differences(ctx context.Context, t *testing.T, asking *kubernet
 // watched is what is asked again and again while operators leave OLM.
 type watched struct {
 	rounds int
-	faults []string // with their times
+	faults map[string]int // how often each was seen
 	end    func()
 }
 
@@ -243,14 +465,14 @@ type watched struct {
 func (w *restored) watch(ctx context.Context, t *testing.T, rights granted, written []*unstructured.Unstructured, read []string) *watched {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	out := &watched{}
+	out := &watched{faults: map[string]int{}}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	fault := func(what string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ctx.Err() == nil {
-			out.faults = append(out.faults, time.Now().Format("15:04:05.000 ")+what)
+			out.faults[what]++
 		}
 	}
 	every := func(do func(round int)) {
@@ -267,9 +489,12 @@ func (w *restored) watch(ctx context.Context, t *testing.T, rights granted, writ
 			}
 		})
 	}
-	asking, raw := client(t, w.cluster), client(t, w.cluster).RESTClient()
+	quiet, err := kubernetes.NewForConfig(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	every(func(round int) {
-		for _, d := range rights.differences(ctx, t, asking) {
+		for _, d := range rights.differences(ctx, t, quiet) {
 			fault(d)
 		}
 		mu.Lock()
@@ -283,12 +508,18 @@ func (w *restored) watch(ctx context.Context, t *testing.T, rights granted, writ
 			}
 		}
 		for _, path := range read {
-			if err := raw.Get().AbsPath(path).Do(ctx).Error(); err != nil {
+			if err := quiet.RESTClient().Get().AbsPath(path).Do(ctx).Error(); err != nil {
 				fault("reading " + path + ": " + err.Error())
 			}
 		}
 	})
 	out.end = func() { cancel(); wg.Wait() }
+	t.Cleanup(func() {
+		out.end()
+		for what, n := range out.faults {
+			t.Errorf("%d of %d times: %s", n, out.rounds, what)
+		}
+	})
 	return out
 }
 
@@ -339,6 +570,7 @@ func (w *restored) used(ctx context.Context, t *testing.T) []*unstructured.Unstr
 				continue
 			}
 			o.SetNamespace(orTeam(namespace))
+			o.SetName("test-" + o.GetName()) // a bundle may ship its samples
 			if add(o) {
 				break
 			}
