@@ -16,7 +16,7 @@ type verb struct {
 // verbs lists them.
 func verbs() []verb {
 	change, remove := []string{"get", "patch"}, []string{"get", "delete"}
-	kept := noKubectl("quayside adopt revert makes it as it was written to a file")
+	kept := noKubectl("quayside adopt revert makes it as it was written to a file, below backup/ in the plan's journal")
 	return []verb{
 		{do: Annotate, may: []string{"set", "unset"}, rights: change, kubectl: kubectlAnnotate},
 		{do: Apply, may: []string{"force"}, makes: true, rights: change, kubectl: kubectlApply},

@@ -41,8 +41,10 @@ func verbs() map[plan.Verb]verb {
 		plan.Annotate:   marks("annotations"),
 		plan.Apply:      {applied, apply, Changed},
 		plan.Keep:       {never, backUp, Kept},
+		plan.Create:     {created, create, Created},
 		plan.Delete:     {deleted, remove, Gone},
 		plan.Orphan:     {deleted, orphan, Gone},
+		plan.Restore:    {restored, restore, Changed},
 		plan.Scale:      {scaled, scale, Changed},
 		plan.TakeOver:   {takenOver, takeOver, Changed},
 		plan.Unfinalize: {unfinalized, unfinalize, Changed},
@@ -254,8 +256,17 @@ func deleted(a *action, live kobj.Object) (bool, error) {
 		return true, nil
 	case dying && (a.sent || a.Do == plan.Delete) && kobj.Text(live, "metadata", "uid") == a.UID:
 		return true, nil
+	case a.leaving(live):
+		return true, nil
 	}
 	return false, a.mine(live)
+}
+
+// leaving reports whether an object is about to go and to leave behind what it owns,
+// with nothing else that would hold it up or act on its going.
+func (a *action) leaving(live kobj.Object) bool {
+	return kobj.At(live, "metadata", "deletionTimestamp") != nil && kobj.Text(live, "metadata", "uid") == a.UID &&
+		slices.Equal(kobj.Texts(live, "metadata", "finalizers"), []string{"orphan"})
 }
 
 func remove(ctx context.Context, a *action, _ kobj.Object) (kobj.Object, error) {
@@ -305,7 +316,7 @@ func scale(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error
 }
 
 func unfinalized(a *action, live kobj.Object) (bool, error) {
-	if live == nil && a.sent {
+	if live == nil || a.leaving(live) { // what is to be there is asked by the checks before the step
 		return true, nil
 	}
 	if err := a.mine(live); err != nil {

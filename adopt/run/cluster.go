@@ -28,6 +28,9 @@ type Cluster interface {
 	Create(ctx context.Context, o kobj.Object, dryRun bool) (kobj.Object, error)
 }
 
+// Manager is the field manager of what is changed otherwise than by applying it.
+const Manager = "quayside-adopt"
+
 // Patch is one of the two sorts of patches; the other is empty.
 type Patch struct {
 	JSON  []Operation    // a JSON patch

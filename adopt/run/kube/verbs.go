@@ -98,7 +98,7 @@ func (c *Cluster) Apply(ctx context.Context, o kobj.Object, manager string, forc
 
 // Patch implements run.Cluster.
 func (c *Cluster) Patch(ctx context.Context, ref plan.Ref, patch run.Patch, dryRun bool) (kobj.Object, error) {
-	r := request{verb: "patch", ref: ref, method: http.MethodPatch, query: trial(url.Values{"fieldManager": {manager}}, dryRun)}
+	r := request{verb: "patch", ref: ref, method: http.MethodPatch, query: trial(url.Values{"fieldManager": {run.Manager}}, dryRun)}
 	if patch.JSON != nil {
 		r.body, r.header = patch.JSON, map[string]string{"Content-Type": "application/json-patch+json"}
 	} else {
@@ -106,9 +106,6 @@ func (c *Cluster) Patch(ctx context.Context, ref plan.Ref, patch run.Patch, dryR
 	}
 	return c.send(ctx, r)
 }
-
-// manager is the field manager of what is changed without being applied.
-const manager = "quayside-adopt"
 
 // Delete implements run.Cluster.
 func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, opt run.Deletion, dryRun bool) error {
@@ -138,7 +135,7 @@ func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, opt run.Deletion, dr
 func (c *Cluster) Create(ctx context.Context, o kobj.Object, dryRun bool) (kobj.Object, error) {
 	return c.send(ctx, request{
 		verb: "create", ref: plan.RefTo(o), method: http.MethodPost, under: true,
-		query: trial(url.Values{"fieldManager": {manager}}, dryRun), body: o,
+		query: trial(url.Values{"fieldManager": {run.Manager}}, dryRun), body: o,
 	})
 }
 

@@ -48,6 +48,7 @@ type Cluster struct {
 	types   *admit.Types
 	fields  fields
 	objects map[kobj.Key]kobj.Object
+	csvs    map[kobj.Key]kobj.Object // what OLM can install: the ClusterServiceVersions that were put there
 	version int
 	uids    int
 	log     []Event
@@ -66,7 +67,7 @@ var _ run.Cluster = (*Cluster)(nil)
 
 // New returns a cluster with these objects, which keep the UIDs that they have.
 func New(objects ...kobj.Object) *Cluster {
-	c := &Cluster{types: admit.NewTypes(), fields: newFields(), objects: map[kobj.Key]kobj.Object{}}
+	c := &Cluster{types: admit.NewTypes(), fields: newFields(), objects: map[kobj.Key]kobj.Object{}, csvs: map[kobj.Key]kobj.Object{}}
 	for _, o := range objects {
 		c.Put(o)
 	}
@@ -86,7 +87,9 @@ func (c *Cluster) Put(o kobj.Object) {
 	if kobj.Text(o, "metadata", "uid") == "" {
 		o = kobj.With(o, any(c.uid()), "metadata", "uid")
 	}
-	c.store(o, "test")
+	if o = c.store(o, "test"); o.Kind() == "ClusterServiceVersion" {
+		c.csvs[o.Key()] = o
+	}
 }
 
 // Remove takes an object away at once. It asks nobody.
@@ -400,10 +403,10 @@ func (c *Cluster) Patch(ctx context.Context, ref plan.Ref, patch run.Patch, dryR
 				return &run.ConflictError{Verb: "patch", Object: ref, Message: fmt.Sprintf("%s in precondition: %s, in object: %s", field, is, was)}
 			}
 		}
-		if o, err = c.fields.update(old, o, "quayside-adopt"); err != nil {
+		if o, err = c.fields.update(old, o, run.Manager); err != nil {
 			return err
 		}
-		out, err = c.put("patch", old, o, "quayside-adopt", dryRun)
+		out, err = c.put("patch", old, o, run.Manager, dryRun)
 		return err
 	})
 	return kobj.Copy(out), err
@@ -422,7 +425,7 @@ func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, opt run.Deletion, dr
 			}
 		}
 		if !dryRun {
-			c.remove(o, opt.Orphan, "quayside-adopt")
+			c.remove(o, opt.Orphan, run.Manager)
 		}
 		return nil
 	})
@@ -454,11 +457,11 @@ func (c *Cluster) Create(ctx context.Context, o kobj.Object, dryRun bool) (out k
 		if err := c.homeless("create", ref); err != nil {
 			return err
 		}
-		made, err := c.fields.update(nil, o, "quayside-adopt")
+		made, err := c.fields.update(nil, o, run.Manager)
 		if err != nil {
 			return err
 		}
-		out, err = c.put("create", nil, made, "quayside-adopt", dryRun)
+		out, err = c.put("create", nil, made, run.Manager, dryRun)
 		return err
 	})
 	return kobj.Copy(out), err

@@ -149,6 +149,7 @@ func (c *Cluster) olmRuns() bool {
 // olm does what OLM was seen to do to ClusterServiceVersions that are deleted, and to
 // copies of one that is gone.
 func (c *Cluster) olm() {
+	c.install()
 	for _, k := range c.keys() {
 		o := c.objects[k]
 		if o == nil || k.Kind != "ClusterServiceVersion" {
@@ -169,6 +170,26 @@ func (c *Cluster) olm() {
 			c.change(o, kobj.With(o, any(rest), "metadata", "finalizers"), "olm")
 		case !dying && !held:
 			c.change(o, kobj.With(o, any(append(slices.Clone(finalizers), finalizer)), "metadata", "finalizers"), "olm")
+		}
+	}
+}
+
+// install makes the ClusterServiceVersions that Subscriptions ask for and that own
+// what bears OLM's mark in their namespace.
+func (c *Cluster) install() {
+	for _, k := range c.keys() {
+		sub := c.objects[k]
+		csv := c.csvs[kobj.Key{Group: k.Group, Kind: "ClusterServiceVersion", Namespace: k.Namespace, Name: kobj.Text(sub, "spec", "startingCSV")}]
+		if k.Kind != "Subscription" || csv == nil || c.objects[csv.Key()] != nil {
+			continue
+		}
+		csv = c.store(kobj.With(kobj.Copy(csv), any(c.uid()), "metadata", "uid"), "olm")
+		owner := map[string]any{"apiVersion": csv.APIVersion(), "kind": csv.Kind(), "name": csv.Name(), "uid": kobj.At(csv, "metadata", "uid")}
+		for _, k := range c.keys() {
+			if o := c.objects[k]; k.Namespace == csv.Namespace() && kobj.Text(o, "metadata", "labels", "olm.managed") == "true" {
+				owners := append(slices.Clone(kobj.List(o, "metadata", "ownerReferences")), owner)
+				c.change(o, kobj.With(o, any(owners), "metadata", "ownerReferences"), "olm")
+			}
 		}
 	}
 }

@@ -20,6 +20,7 @@ func documented() map[string][]string {
 		"adopt-finish":     {"adopt finish", "adopt finish no/such"},
 		"adopt-inspect":    {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
 		"adopt-plan":       {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
+		"adopt-revert":     {"adopt revert absent.yaml --yes", "adopt revert quayside.yaml --dry-run=server"},
 		"adopt-run":        {"adopt run absent.yaml --yes", "adopt run quayside.yaml --dry-run=server"},
 		"adopt-verify":     {"adopt verify absent.yaml", "adopt verify quayside.yaml DIR/cluster.json"},
 		"bundle-build":     {"bundle build catalog-src/vault/0.1.9 oci:dist/vault:v1"},

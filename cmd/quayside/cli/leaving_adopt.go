@@ -28,7 +28,7 @@ func newAdopt(a *app) *cobra.Command {
 		Example: examples(`quayside adopt inspect`),
 		RunE:    group,
 	}
-	cmd.AddCommand(newAdoptInspect(a), newAdoptPlan(a), newAdoptRun(a), newAdoptVerify(a), newAdoptFinish(a), newAdoptRBAC(a))
+	cmd.AddCommand(newAdoptInspect(a), newAdoptPlan(a), newAdoptRun(a), newAdoptVerify(a), newAdoptRevert(a), newAdoptFinish(a), newAdoptRBAC(a))
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,28 +69,43 @@ func newAdoptRun(a *app) *cobra.Command {
 			quayside adopt run adopt-plan.yaml --context prod --yes --done 3`),
 		Args:              wantArgs("PLAN"),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case o.dryRun != "" && o.dryRun != "server":
-				return usagef(cmd, "--dry-run=%s: only the server can try it: want --dry-run=server", o.dryRun)
-			case !o.yes && o.dryRun == "" && !o.asks():
-				return usagef(cmd, "this writes to the cluster, and there is no terminal to ask at: look at it with --dry-run=server, and say --yes")
-			}
-			return o.run(cmd.Context(), args[0])
-		},
+		RunE:              o.writing(o.run),
 	}
 	f := cmd.Flags()
-	o.login.flags(cmd)
+	o.flags(cmd)
 	f.IntVar(&o.step, "step", 0, "do the step of this `NUMBER` alone, again if it is done already")
+	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
+	addOutput(cmd, a, nil, run.Result{})
+	return cmd
+}
+
+// flags gives cmd the flags of what writes to a cluster.
+func (o *adoptRunOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	o.login.flags(cmd)
 	f.IntSliceVar(&o.done, "done", nil, "the steps of these `NUMBERS` are done, by a person: check that, and go on")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before each step")
 	f.StringVar(&o.dryRun, "dry-run", "", "with server: have the API server try every change, and store none")
 	f.BoolVar(&o.hand, "kubectl", false, "show each action as the command of kubectl that does the same")
-	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
-	addOutput(cmd, a, nil, run.Result{})
-	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
+	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(o.app) })
 	complete(cmd, "dry-run", []string{"server"})
-	return cmd
+}
+
+// writing returns what a command does that writes to a cluster, where somebody says
+// yes to that.
+func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case o.dryRun != "" && o.dryRun != "server":
+			return usagef(cmd, "--dry-run=%s: only the server can try it: want --dry-run=server", o.dryRun)
+		case !o.yes && o.dryRun == "" && !o.asks():
+			return usagef(cmd, "this writes to the cluster, and there is no terminal to ask at: look at it with --dry-run=server, and say --yes")
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second one ends the program at once
+		return do(ctx, args[0])
+	}
 }
 
 // asks reports whether somebody can be asked.
@@ -103,12 +119,13 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second one ends the program at once
 	res, err := run.Run(ctx, *in)
 	o.talk.Done()
-	return o.ended(res, err, file)
+	o.stopped(res, fmt.Sprintf("go on with 'quayside adopt run %s', or go back with 'quayside adopt revert %s'", file, file))
+	if err := o.print(res, func(w io.Writer) { fmt.Fprintln(w, summary(res)) }); err != nil {
+		return err
+	}
+	return verdictOfRun(err)
 }
 
 // input brings together what a run works with.
@@ -116,6 +133,9 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	p, journal, err := o.plan(file)
 	if err != nil {
 		return nil, err
+	}
+	if back, err := journal.IsBack(); back || err != nil {
+		return nil, cmp.Or(err, fmt.Errorf("%s is being taken back, or was: end that with 'quayside adopt revert', and make a new plan", file))
 	}
 	ws, err := o.open()
 	if err != nil {
@@ -129,27 +149,35 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	if err != nil {
 		return nil, err
 	}
-	return &run.Input{
-		Plan: p, Rendered: rendered, Cluster: kube.New(cluster), Journal: journal, Clock: wallClock{},
-		Say:  &stepwise{app: o.app, yes: o.yes || o.dryRun != "", hand: o.hand, plan: p},
-		Only: o.step, Done: o.done, DryRun: o.dryRun != "",
-	}, nil
+	in := o.with(p, journal, kube.New(cluster))
+	in.Rendered = rendered
+	return in, nil
 }
 
-// ended prints what became of the plan, and returns what the exit code comes of. That OLM is
-// stopped is said before anything else.
-func (o *adoptRunOptions) ended(res *run.Result, err error, file string) error {
-	if len(res.Stopped) > 0 {
-		var names []string
-		for _, ref := range res.Stopped {
-			names = append(names, ref.Namespace+"/"+ref.Name)
-		}
-		o.talk.Note("%s OLM is stopped (%s), and installs and upgrades nothing until the plan starts it: go on with 'quayside adopt run %s', or go back with 'quayside adopt revert %s'",
-			o.talk.paint(yellow, "warning:"), inert.Line(strings.Join(names, ", ")), file, file)
+// with returns what the flags say of a run.
+func (o *adoptRunOptions) with(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
+	return &run.Input{
+		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
+		Say:  &stepwise{app: o.app, yes: o.yes || o.dryRun != "", hand: o.hand, plan: p},
+		Only: o.step, Done: o.done, DryRun: o.dryRun != "",
 	}
-	if err := o.print(res, func(w io.Writer) { fmt.Fprintln(w, summary(res)) }); err != nil {
-		return err
+}
+
+// stopped says before anything else that OLM is stopped, and what to do.
+func (o *adoptRunOptions) stopped(res *run.Result, what string) {
+	if len(res.Stopped) == 0 {
+		return
 	}
+	var names []string
+	for _, ref := range res.Stopped {
+		names = append(names, ref.Namespace+"/"+ref.Name)
+	}
+	o.talk.Note("%s OLM is stopped (%s), and installs and upgrades nothing until the plan starts it: %s",
+		o.talk.paint(yellow, "warning:"), inert.Line(strings.Join(names, ", ")), what)
+}
+
+// verdictOfRun returns what the exit code of a run comes of.
+func verdictOfRun(err error) error {
 	var step *run.StepError
 	if errors.As(err, &step) && step.Differs() {
 		return &project.DiffersError{Msg: err.Error()}

@@ -1,0 +1,146 @@
+package run_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/adopt/run"
+	"github.com/quayside/quayside/adopt/run/runtest"
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// olmObject reports whether an object is one that OLM makes anew when it installs.
+func olmObject(o kobj.Object) bool {
+	return o.Is("operators.coreos.com", "ClusterServiceVersion") || o.Is("operators.coreos.com", "Subscription") || o.Is("operators.coreos.com", "InstallPlan")
+}
+
+// kept is what is to be as before on the way back: all but what OLM makes anew, and
+// of that which it owns but to whom it belongs.
+func kept(c *runtest.Cluster) []kobj.Object {
+	var out []kobj.Object
+	for _, o := range state(c) {
+		if olmObject(o) {
+			continue
+		}
+		for _, field := range []string{"labels", "annotations"} {
+			if len(kobj.Map(o, "metadata", field)) == 0 {
+				o = kobj.Without(o, "metadata", field)
+			}
+		}
+		out = append(out, kobj.Without(kobj.Without(o, "metadata", "ownerReferences"), "status"))
+	}
+	return out
+}
+
+// newBackScene is a scene whose plan keeps all that it changes, in which OLM
+// installs what a Subscription asks for, and whose last step cleans up.
+func newBackScene(t testing.TB) *scene {
+	t.Helper()
+	s := newScene(t)
+	sub := ref(olmV1alpha1, "Subscription", "ops", "etcd")
+	s.cluster.Edit(sub, func(o kobj.Object) {
+		o["spec"] = map[string]any{"name": "etcd", "channel": "stable"}
+		o["status"] = map[string]any{"installedCSV": csvName}
+	})
+	s.plan.Lock, s.plan.Tree = "sha256:"+strings.Repeat("0", 64), "sha256:"+strings.Repeat("0", 64)
+	for i, step := range s.plan.Steps {
+		switch step.Name {
+		case plan.Guard:
+			step.Actions = append([]plan.Action{{Do: plan.Keep, Object: sub, UID: "u-sub"}, {Do: plan.Keep, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops"}}, step.Actions...)
+			step.Actions = append(step.Actions, plan.Action{Do: plan.Annotate, Object: ref("v1", "Namespace", "", "ops"), UID: "u-ops", Set: map[string]string{"kustomize.toolkit.fluxcd.io/prune": "disabled"}})
+		case plan.Backup:
+			step.Actions = append(slices.Clone(step.Actions[1:]), plan.Action{Do: plan.Keep, Object: ref("v1", "ServiceAccount", "ops", "etcd"), UID: "u-sa"})
+		default:
+		}
+		s.plan.Steps[i] = step
+	}
+	return s
+}
+
+// back goes back, or goes on with that.
+func (s *scene) back(t testing.TB) (*run.Result, error) {
+	t.Helper()
+	j, err := run.OpenJournal(s.files, s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way, log, err := j.Back(context.Background(), s.cluster, s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.KeepBack(way); err != nil {
+		t.Fatal(err)
+	}
+	var objects []kobj.Object
+	for _, o := range way.Objects {
+		objects = append(objects, o)
+	}
+	return run.Run(context.Background(), run.Input{Plan: way.Plan, Rendered: objects, Cluster: s.cluster, Journal: log, Clock: s.clock, Say: &quiet{manual: true}})
+}
+
+// dead reports whether something was killed.
+func dead(do func()) (dead bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(killed); !ok {
+				panic(r)
+			}
+			dead = true
+		}
+	}()
+	do()
+	return false
+}
+
+// TestBackFromAnywhere kills a run before its clean-up after any number of requests
+// and writings, goes back, is killed on the way again and again, and wants
+// everything of before with its UIDs and as it was, nothing of the tree's, no pod
+// restarted, OLM running, and the Subscription at what runs.
+func TestBackFromAnywhere(t *testing.T) {
+	whole := newBackScene(t)
+	want := kept(whole.cluster)
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newBackScene(t)
+		last := rapid.IntRange(1, 8).Draw(rt, "last step")
+		s.killAfter(rapid.IntRange(0, 60).Draw(rt, "requests"), rapid.Bool().Draw(rt, "taken"))
+		dead(func() {
+			for n := 1; n <= last; n++ {
+				if _, err := s.run(t, func(in *run.Input) { in.Only = n }); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		})
+		if rapid.Bool().Draw(rt, "time passes") {
+			s.cluster.Settle()
+		}
+		for {
+			s.killAfter(rapid.IntRange(0, 40).Draw(rt, "requests back"), rapid.Bool().Draw(rt, "taken back"))
+			var err error
+			if !dead(func() { _, err = s.back(t) }) {
+				if err != nil {
+					rt.Fatal(err)
+				}
+				break
+			}
+		}
+		s.cluster.Settle()
+		if d := cmp.Diff(want, kept(s.cluster)); d != "" {
+			rt.Fatalf("(-before +after):\n%s", d)
+		}
+		for _, o := range []plan.Ref{ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)} {
+			if s.cluster.Object(o) == nil {
+				rt.Fatalf("%s is not there", o)
+			}
+		}
+		sub := s.cluster.Object(ref(olmV1alpha1, "Subscription", "ops", "etcd"))
+		if csv := kobj.Text(sub, "spec", "startingCSV"); kobj.Text(sub, "metadata", "uid") != "u-sub" && csv != csvName {
+			rt.Fatalf("startingCSV is %q", csv)
+		}
+	})
+}

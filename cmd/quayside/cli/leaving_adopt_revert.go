@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/adopt/run"
+	"github.com/quayside/quayside/adopt/run/kube"
+	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/report/live"
+)
+
+func newAdoptRevert(a *app) *cobra.Command {
+	o := &adoptRunOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "revert PLAN",
+		Short: "Give operators back to OLM, from any step of a plan before its clean-up",
+		Long: doc(`
+			Lead operators back to OLM from wherever 'quayside adopt run' is in a plan, as long
+			as nothing of OLM's was deleted in the namespace's clean-up: what the tree changed
+			becomes what it was, Subscriptions are created again at the versions that run
+			(spec.startingCSV), OLM is started, and once it has installed all again what the
+			tree brought is deleted. No pod restarts but those that restarted on the way here.
+
+			The way back has steps like the plan, and is done in the same way: each is shown,
+			what a person has to do waits for that person, everything is noted (in PLAN.journal),
+			and it goes on where it was stopped when the command is given again. Its first step
+			is a person's: nothing may apply the tree meanwhile. Where OLM waits for an approval
+			the plan to approve is the one that installs what runs.
+
+			A namespace whose clean-up has begun stays as it is, with what to do by hand.
+			Afterwards the plan is of no use any more: make a new one.
+
+			Exit codes: 0 done; 1 a namespace cannot go back, something does not hold, was
+			changed by somebody else, or waits for a person; 2 an error.`),
+		Example: examples(`
+			# have the API server try it
+			quayside adopt revert adopt-plan.yaml --dry-run=server
+
+			# once nothing applies the tree any more
+			quayside adopt revert adopt-plan.yaml --context prod --yes --done 1`),
+		Args:              wantArgs("PLAN"),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE:              o.writing(o.revert),
+	}
+	o.flags(cmd)
+	addOutput(cmd, a, nil, adoptRevertView{})
+	return cmd
+}
+
+// adoptRevertView is what `quayside adopt revert` prints.
+type adoptRevertView struct {
+	run.Result `json:",inline"`
+	Left       []plan.Left `json:"left" doc:"What does not go back, why, and what to do."`
+}
+
+func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
+	p, journal, err := o.plan(file)
+	if err != nil {
+		return err
+	}
+	if err := o.sameLock(p); err != nil {
+		return err
+	}
+	reader, err := live.Open(o.login.options(o.app))
+	if err != nil {
+		return err
+	}
+	cluster := kube.New(reader)
+	way, log, err := journal.Back(ctx, cluster, p)
+	if err != nil {
+		return err
+	}
+	if o.dryRun == "" && len(way.Plan.Steps) > 0 {
+		if err := journal.KeepBack(way); err != nil {
+			return err
+		}
+	}
+	res := &run.Result{Steps: []run.StepResult{}, Stopped: []plan.Ref{}}
+	if in := o.with(way.Plan, log, cluster); len(way.Plan.Steps) > 0 {
+		in.Rendered = slices.SortedFunc(maps.Values(way.Objects), func(x, y kobj.Object) int { return x.Key().Compare(y.Key()) })
+		res, err = run.Run(ctx, *in)
+	}
+	o.talk.Done()
+	o.stopped(res, fmt.Sprintf("go on with 'quayside adopt revert %s'", file))
+	return o.reverted(adoptRevertView{*res, way.Plan.Left}, err)
+}
+
+// reverted prints what went back, and returns what the exit code comes of.
+func (o *adoptRunOptions) reverted(v adoptRevertView, err error) error {
+	if err := o.print(v, func(w io.Writer) { showReverted(w, v) }); err != nil {
+		return err
+	}
+	if err == nil && len(v.Left) > 0 {
+		return &project.DiffersError{Msg: "not every namespace goes back: see above"}
+	}
+	return verdictOfRun(err)
+}
+
+// sameLock refuses to go back where the workspace has moved on: what runs then is
+// not what the Subscriptions would say.
+func (o *adoptRunOptions) sameLock(p *plan.Plan) error {
+	ws, err := o.open()
+	if err != nil {
+		return err
+	}
+	lock, err := ws.LockIfAny()
+	if err != nil || lock == nil || plan.LockDigest(lock) == p.Lock {
+		return err
+	}
+	return fmt.Errorf("%s is not the one of the plan: what runs may be other versions than OLM had; go back to that lock, render and apply it, and then give the operators back", project.LockFile)
+}
+
+func showReverted(w io.Writer, v adoptRevertView) {
+	for _, l := range v.Left {
+		fmt.Fprintf(w, "%s\n", inert.Line(l.Namespace+" does not go back: "+strings.Join(l.Reasons, "; ")))
+	}
+	if len(v.Steps) == 0 {
+		fmt.Fprintln(w, "nothing of the plan is to be taken back")
+		return
+	}
+	fmt.Fprintln(w, summary(&v.Result))
+}
