@@ -62,6 +62,7 @@ type restored struct {
 	cluster *harness.Cluster
 	config  *rest.Config
 	client  dynamic.Interface
+	runner  string // kubeconfig of who may do what the plan says, and no more
 
 	mu     sync.Mutex
 	mapper meta.RESTMapper

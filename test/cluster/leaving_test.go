@@ -90,6 +90,7 @@ func (w *restored) leave(ctx context.Context, t *testing.T) {
 	if want := map[bool]int{false: 8, true: 15}[os.Getenv(everything) == "all"]; len(namespaces) < want {
 		t.Errorf("%d operators leave, want %d: %v", len(namespaces), want, p.Operators)
 	}
+	w.permitted(ctx, t)
 	rights := w.rights(ctx, t, namespaces)
 	before := w.count(ctx, t)
 	watched := w.watch(ctx, t, rights.some(3), written, []string{
@@ -110,7 +111,7 @@ func (w *restored) leave(ctx context.Context, t *testing.T) {
 	for _, d := range rights.differences(ctx, t, client(t, w.cluster)) {
 		t.Error(d)
 	}
-	if stdout, stderr, code := w.run(t, "adopt", "verify", "adopt-plan.yaml", "--kubeconfig", w.cluster.Kubeconfig); code != 0 {
+	if stdout, stderr, code := w.run(t, "adopt", "verify", "adopt-plan.yaml", "--kubeconfig", w.runner); code != 0 {
 		t.Errorf("quayside adopt verify: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	for _, s := range w.runs(t).Steps {
@@ -138,6 +139,32 @@ func (w *restored) plan(t *testing.T) planned {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// permitted makes a user who may do what `adopt rbac` prints, and no more.
+func (w *restored) permitted(ctx context.Context, t *testing.T) {
+	t.Helper()
+	list := objects(t, w.must(t, "adopt", "rbac", "adopt-plan.yaml", "--offline"))
+	for _, role := range slices.Clone(list) {
+		binding := &unstructured.Unstructured{Object: map[string]any{
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": role.GetName()},
+			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "runner"}},
+		}}
+		binding.SetGroupVersionKind(role.GroupVersionKind().GroupVersion().WithKind(role.GetKind() + "Binding"))
+		binding.SetNamespace(role.GetNamespace())
+		binding.SetName(role.GetName())
+		list = append(list, binding)
+	}
+	if _, err := applier(t, w.cluster).Apply(ctx, list); err != nil {
+		t.Fatal(err)
+	}
+	config, err := w.cluster.User("runner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.runner, err = w.cluster.WriteKubeconfig("runner", config); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // killed begins the plan over and over, and kills the program at the boundary of each of
@@ -189,7 +216,7 @@ func (w *restored) kill(ctx context.Context, t *testing.T, said string, after ti
 }
 
 func (w *restored) running() []string {
-	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--yes"}
+	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.runner, "--offline", "--yes"}
 }
 
 // runs goes on with the plan to its end.
@@ -287,7 +314,7 @@ func (w *restored) count(ctx context.Context, t *testing.T) census {
 	out := census{}
 	for _, o := range list {
 		switch o.GetKind() {
-		case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress":
+		case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job": // those that unpack bundles go in time
 		default:
 			out[idOf(o)] = o.GetUID()
 		}
