@@ -59,9 +59,15 @@ func (a authority) accounts(who []rbac.Subject, p *plan.Plan) ([]Account, error)
 	}
 	var out []Account
 	for _, s := range who {
-		out = append(out, Account{s.Namespace, s.Name, permissions(all.Of(s)), permissions(ours.Of(s))})
+		out = append(out, Account{s.Namespace, s.Name, permissions(has(all, s)), permissions(ours.Of(s))})
 	}
 	return out, nil
+}
+
+// has returns what somebody may do. A binding to a role that is not there, as while
+// the garbage collector is at work, permits nothing.
+func has(m *rbac.Model, s rbac.Subject) []rbac.Grant {
+	return slices.DeleteFunc(slices.Clone(m.Of(s)), func(g rbac.Grant) bool { return g.Role != "" })
 }
 
 // about returns whether a binding can concern any of these ServiceAccounts.
@@ -212,7 +218,7 @@ func (c *comparison) prepared(now authority, namespace string) ([]Finding, error
 	}
 	var out []Finding
 	for _, s := range before.Subjects() {
-		out = append(out, grouped(RightMissing, s, "may only by what OLM made", goes.missed(after.Of(s), before.Of(s)))...)
+		out = append(out, grouped(RightMissing, s, "may only by what OLM made", goes.missed(has(after, s), has(before, s)))...)
 	}
 	return out, nil
 }
