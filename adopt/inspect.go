@@ -104,7 +104,7 @@ func (x *inspector) sort() {
 		case wanted:
 			x.put(x.taken(o, r, compared[i], ops), ops)
 		case len(ops) > 0:
-			x.put(x.classify(o), ops)
+			x.put(x.alone(o), ops)
 		}
 	}
 	for _, r := range x.Rendered {
@@ -123,6 +123,19 @@ func (x *inspector) sort() {
 	for _, list := range append([][]Object{x.shared}, values(x.objects)...) {
 		slices.SortFunc(list, func(a, b Object) int { return a.Key().Compare(b.Key()) })
 	}
+}
+
+// alone returns what becomes of a live object that the tree does not have. What OLM
+// makes for an OperatorCondition stays where the tree has that: OLM makes it again.
+func (x *inspector) alone(o *snapshot.Object) Object {
+	out := x.classify(o)
+	for _, by := range o.Owners {
+		key := kobj.Key{Group: kobj.Group(by.APIVersion), Kind: by.Kind, Namespace: o.Namespace, Name: by.Name}
+		if _, wanted := x.ours[key]; wanted && out.Goes == AtCleanUp && key.Group == snapshot.OLM && key.Kind == "OperatorCondition" {
+			out.Goes, out.Why = Never, "the operator's right to write its OperatorCondition: OLM makes it for every one, as long as it is there, and the tree gives the same"
+		}
+	}
+	return out
 }
 
 func values(m map[*operator][]Object) [][]Object {

@@ -64,11 +64,14 @@ func (m *maker) cleaned(i item) bool {
 	return i.Goes == adopt.AtCleanUp && i.live != nil && i.ours == nil && i.live.Labels["app.kubernetes.io/managed-by"] != "quayside"
 }
 
+// isRole reports whether an item is a role, which goes after what binds to it.
+func isRole(i item) bool { return i.Is(rbacGroup, "Role") || i.Is(rbacGroup, "ClusterRole") }
+
 // cleanUp deletes what OLM left of a block's operators.
 func (m *maker) cleanUp(b *block) {
 	items := b.where(m.cleaned)
 	slices.SortStableFunc(items, func(x, y item) int {
-		return cmp.Or(cmp.Compare(turnOf(x.live), turnOf(y.live)), x.Key().Compare(y.Key()))
+		return cmp.Or(cmp.Compare(turnOf(x.live), turnOf(y.live)), compareBool(isRole(x), isRole(y)), x.Key().Compare(y.Key()))
 	})
 	s := Step{
 		Name: CleanUp, Namespace: b.namespace, Title: "Delete what OLM left in " + b.namespace,

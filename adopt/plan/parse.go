@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
@@ -111,7 +111,7 @@ func (v validator) ref(field string, r Ref) {
 	if bad := kinds.LabelFault(strings.ToLower(r.Kind)); bad != "" {
 		faults = append(faults, "kind "+bad)
 	}
-	if bad := path.IsValidPathSegmentName(r.Name); len(bad) > 0 {
+	if bad := content.IsPathSegmentName(r.Name); len(bad) > 0 {
 		faults = append(faults, "name "+strconv.Quote(r.Name)+" "+bad[0])
 	}
 	if len(faults) > 0 {

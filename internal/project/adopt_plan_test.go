@@ -153,6 +153,11 @@ func planHolds(t *testing.T, name string, d dumped, in plan.Input, p *plan.Plan)
 			if deletes && tree[key] && (p.Mode != plan.Live || key.Kind != "OperatorCondition") {
 				t.Errorf("%s: %s is deleted, and the tree has it", name, a.Object)
 			}
+			if deletes && live != nil && slices.ContainsFunc(live.Owners, func(by snapshot.Owner) bool {
+				return tree[kobj.Key{Group: kobj.Group(by.APIVersion), Kind: by.Kind, Namespace: live.Namespace, Name: by.Name}] && by.Kind == "OperatorCondition"
+			}) {
+				t.Errorf("%s: %s is deleted, and OLM makes it again for the OperatorCondition", name, a.Object)
+			}
 			if deletes && live != nil && live.Labels["app.kubernetes.io/managed-by"] == "quayside" {
 				t.Errorf("%s: %s is deleted, and is quayside's", name, a.Object)
 			}
