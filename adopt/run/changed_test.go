@@ -186,13 +186,13 @@ func TestFieldsOfOthers(t *testing.T) {
 // beforehand, and goes on when they say that it is done.
 func TestManual(t *testing.T) {
 	s := newScene(t)
-	s.plan.Steps[1] = plan.Step{Number: 2, Name: plan.Suspend, Namespace: "ops", Title: "suspend", Manual: "Suspend it."}
+	s.plan.Steps[0] = plan.Step{Number: 1, Name: plan.Suspend, Namespace: "ops", Title: "suspend", Manual: "Suspend it."}
 	res, err := s.run(t, nil)
 	var step *run.StepError
-	if !errors.As(err, &step) || !step.Differs() || res.Steps[1].State != run.Waiting || res.Steps[2].State != run.Pending {
+	if !errors.As(err, &step) || !step.Differs() || res.Steps[0].State != run.Waiting || res.Steps[1].State != run.Pending {
 		t.Fatal(err)
 	}
-	if res, err = s.run(t, func(in *run.Input) { in.Done = []int{2} }); err != nil || res.Steps[1].State != run.Done || res.Steps[0].State != run.Before {
+	if res, err = s.run(t, func(in *run.Input) { in.Done = []int{1} }); err != nil || res.Steps[0].State != run.Done {
 		t.Fatal(err)
 	}
 }

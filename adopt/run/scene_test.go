@@ -188,9 +188,9 @@ func thePlan() *plan.Plan {
 			{Name: plan.Fields, Title: "take over fields", Actions: []plan.Action{
 				{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}, {Do: plan.Apply, Object: deploy, UID: "u-deploy", Force: true},
 			}, After: kept},
-			{Name: plan.CleanUp, Title: "clean up", Actions: []plan.Action{
-				{Do: plan.Delete, Object: oldBind, UID: "u-binding"},
+			{Name: plan.CleanUp, Title: "clean up", Before: []plan.Check{{Check: plan.Prepared}, {Check: plan.Rights}}, Actions: []plan.Action{
 				{Do: plan.Delete, Object: oldRole, UID: "u-role"},
+				{Do: plan.Delete, Object: oldBind, UID: "u-binding"},
 				{Do: plan.Delete, Object: cr, UID: "u-cr"},
 				{Do: plan.Unlabel, Object: sa, UID: "u-sa", Unset: []string{component}},
 			}, After: []plan.Check{{Check: plan.Gone}}},
