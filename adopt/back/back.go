@@ -96,8 +96,8 @@ func (at *place) begun() bool {
 func (m *maker) places() []*place {
 	var out []*place
 	by := map[string]*place{}
-	for i := range m.Input.Plan.Steps {
-		s := &m.Input.Plan.Steps[i]
+	for i := range m.Plan.Steps {
+		s := &m.Plan.Steps[i]
 		at := by[s.Namespace]
 		if at == nil {
 			at = &place{namespace: s.Namespace}
@@ -125,6 +125,7 @@ func (m *maker) look(at *place, s *plan.Step) {
 			m.applied(at, a, d)
 		case plan.Scale:
 			at.stopped = true
+		default: // of a detach or a clean-up, or it changed nothing
 		}
 	}
 	switch {
@@ -161,7 +162,7 @@ func keeps(r plan.Ref) bool {
 // refused says why a namespace does not go back.
 func (m *maker) refused(at *place) plan.Left {
 	var csvs []string
-	for _, op := range m.Input.Plan.Operators {
+	for _, op := range m.Plan.Operators {
 		if op.Namespace == at.namespace {
 			csvs = append(csvs, op.CSV)
 		}
@@ -204,7 +205,7 @@ func (m *maker) add(s plan.Step) {
 }
 
 func (m *maker) suspend() string {
-	return "If a GitOps tool applies the tree already (its field manager is " + m.Input.Plan.Manager + "), suspend it, and take the commit back that put the tree in the place of the Subscriptions." +
+	return "If a GitOps tool applies the tree already (its field manager is " + m.Plan.Manager + "), suspend it, and take the commit back that put the tree in the place of the Subscriptions." +
 		" Otherwise it would undo what follows, and delete the Subscriptions. Let it go on when all steps are done."
 }
 
@@ -212,7 +213,7 @@ func (m *maker) suspend() string {
 // a person's among them; once, for all namespaces.
 func (m *maker) controllers(name plan.Name, is plan.Condition) {
 	seen := map[string]bool{}
-	for _, s := range m.Input.Plan.Steps {
+	for _, s := range m.Plan.Steps {
 		if s.Name != name || seen[s.Title] {
 			continue
 		}

@@ -13,26 +13,39 @@ import (
 
 const olm = "operators.coreos.com/v1alpha1"
 
-// objects of a plan: what OLM installs by, what it installed, what the tree brings.
-var (
-	sub       = plan.Ref{APIVersion: olm, Kind: "Subscription", Namespace: "ops", Name: "etcd"}
-	csv       = plan.Ref{APIVersion: olm, Kind: "ClusterServiceVersion", Namespace: "ops", Name: "etcd.v1"}
-	condition = plan.Ref{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Namespace: "ops", Name: "etcd.v1"}
-	role      = plan.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Namespace: "ops", Name: "ops.etcd"}
-	webhook   = plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: "ops.etcd"}
-	namespace = plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: "ops"}
-	fresh     = plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: "fresh"}
-)
+// The objects of a plan: what OLM installs by, what it installed, what the tree
+// brings.
+func sub() plan.Ref {
+	return plan.Ref{APIVersion: olm, Kind: "Subscription", Namespace: "ops", Name: "etcd"}
+}
+func csv() plan.Ref {
+	return plan.Ref{APIVersion: olm, Kind: "ClusterServiceVersion", Namespace: "ops", Name: "etcd.v1"}
+}
+
+func condition() plan.Ref {
+	return plan.Ref{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Namespace: "ops", Name: "etcd.v1"}
+}
+
+func role() plan.Ref {
+	return plan.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Namespace: "ops", Name: "ops.etcd"}
+}
+
+func webhook() plan.Ref {
+	return plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: "ops.etcd"}
+}
+func namespace(name string) plan.Ref {
+	return plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
+}
 
 // livePlan is one that is followed while OLM runs.
 func livePlan() *plan.Plan {
 	steps := []plan.Step{
-		{Name: plan.Guard, Actions: []plan.Action{{Do: plan.Keep, Object: namespace, UID: "n"}, {Do: plan.Annotate, Object: namespace, UID: "n", Set: map[string]string{"guard": "on", "both": "a,on"}}}},
-		{Name: plan.Prepare, Actions: []plan.Action{{Do: plan.Apply, Object: fresh}, {Do: plan.Apply, Object: role}, {Do: plan.Apply, Object: webhook}}},
-		{Name: plan.Backup, Actions: []plan.Action{{Do: plan.Keep, Object: condition, UID: "c"}}},
-		{Name: plan.Detach, Actions: []plan.Action{{Do: plan.Orphan, Object: sub, UID: "s"}, {Do: plan.Unfinalize, Object: csv, UID: "v"}, {Do: plan.Orphan, Object: csv, UID: "v"}, {Do: plan.Delete, Object: condition, UID: "c"}}},
-		{Name: plan.Tree, Actions: []plan.Action{{Do: plan.Apply, Object: condition, Force: true}}},
-		{Name: plan.CleanUp, Actions: []plan.Action{{Do: plan.Delete, Object: csv, UID: "v"}}},
+		{Name: plan.Guard, Actions: []plan.Action{{Do: plan.Keep, Object: namespace("ops"), UID: "n"}, {Do: plan.Annotate, Object: namespace("ops"), UID: "n", Set: map[string]string{"guard": "on", "both": "a,on"}}}},
+		{Name: plan.Prepare, Actions: []plan.Action{{Do: plan.Apply, Object: namespace("fresh")}, {Do: plan.Apply, Object: role()}, {Do: plan.Apply, Object: webhook()}}},
+		{Name: plan.Backup, Actions: []plan.Action{{Do: plan.Keep, Object: condition(), UID: "c"}}},
+		{Name: plan.Detach, Actions: []plan.Action{{Do: plan.Orphan, Object: sub(), UID: "s"}, {Do: plan.Unfinalize, Object: csv(), UID: "v"}, {Do: plan.Orphan, Object: csv(), UID: "v"}, {Do: plan.Delete, Object: condition(), UID: "c"}}},
+		{Name: plan.Tree, Actions: []plan.Action{{Do: plan.Apply, Object: condition(), Force: true}}},
+		{Name: plan.CleanUp, Actions: []plan.Action{{Do: plan.Delete, Object: csv(), UID: "v"}}},
 	}
 	for i := range steps {
 		steps[i].Number, steps[i].Namespace = i+1, "ops"
@@ -46,7 +59,7 @@ func before() map[plan.Ref]kobj.Object {
 	s["spec"] = map[string]any{"name": "etcd", "installPlanApproval": "Manual"}
 	s["status"] = map[string]any{"installedCSV": "etcd.v1"}
 	n := kobj.Annotate(kobj.New("v1", "Namespace", "", "ops"), map[string]string{"both": "a"})
-	return map[plan.Ref]kobj.Object{sub: s, namespace: n, condition: kobj.New("operators.coreos.com/v2", "OperatorCondition", "ops", "etcd.v1")}
+	return map[plan.Ref]kobj.Object{sub(): s, namespace("ops"): n, condition(): kobj.New("operators.coreos.com/v2", "OperatorCondition", "ops", "etcd.v1")}
 }
 
 // deeds are all actions of the steps up to one.
@@ -96,10 +109,10 @@ func TestMake(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 	undo := way.Plan.Steps[6].Actions[0]
-	if d := cmp.Diff(plan.Action{Do: plan.Annotate, Object: namespace, UID: "n", Set: map[string]string{"both": "a"}, Unset: []string{"guard"}}, undo); d != "" {
+	if d := cmp.Diff(plan.Action{Do: plan.Annotate, Object: namespace("ops"), UID: "n", Set: map[string]string{"both": "a"}, Unset: []string{"guard"}}, undo); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	created := way.Objects[sub]
+	created := way.Objects[sub()]
 	if kobj.Text(created, "spec", "startingCSV") != "etcd.v1" || created["status"] != nil || kobj.Text(created, "metadata", "uid") != "" {
 		t.Errorf("the Subscription is %v", created)
 	}

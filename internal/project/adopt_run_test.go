@@ -63,6 +63,7 @@ type stage struct {
 	rendered []kobj.Object
 	files    *runtest.Files
 	before   map[kobj.Key]string // UIDs
+	say      run.Say
 }
 
 func newStage(t *testing.T, dump []byte, d dumped, p *plan.Plan) *stage {
@@ -73,7 +74,7 @@ func newStage(t *testing.T, dump []byte, d dumped, p *plan.Plan) *stage {
 	for _, o := range kobj.Items(list, "items") {
 		objects = append(objects, o)
 	}
-	s := &stage{cluster: runtest.New(objects...), plan: p, files: &runtest.Files{}, before: map[kobj.Key]string{}}
+	s := &stage{cluster: runtest.New(objects...), plan: p, files: &runtest.Files{}, before: map[kobj.Key]string{}, say: sayYes{}}
 	for _, r := range d.found.Rendered {
 		s.rendered = append(s.rendered, r.Object)
 	}
@@ -123,7 +124,7 @@ func (s *stage) until(n int) (err error) {
 		return err
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Say: sayYes{},
+		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Say: s.say,
 	})
 	return err
 }

@@ -121,7 +121,7 @@ func dumps(all fs.FS) []string {
 // TestDumps inspects every dump once, for all that is to hold of it.
 func TestDumps(t *testing.T) {
 	all := clusters(t)
-	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold, plansRun, needs}
+	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold, plansRun, plansLeadBack, needs}
 	e := env(t)
 	e.Talk = quiet{}
 	var open []inspection
