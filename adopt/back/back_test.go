@@ -33,6 +33,7 @@ func role() plan.Ref {
 func webhook() plan.Ref {
 	return plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: "ops.etcd"}
 }
+
 func namespace(name string) plan.Ref {
 	return plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
 }
