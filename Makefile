@@ -108,7 +108,7 @@ cluster-test: export CGO_ENABLED = 0
 cluster-test: export GOFLAGS := $(GOFLAGS) -trimpath
 cluster-test: export QUAYSIDE_CLUSTER_TEST = always
 cluster-test: ## Test against a real control plane, built once into the cache.
-	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 20m ./...
+	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 40m ./...
 
 leaving-test: export QUAYSIDE_LEAVING = all
 leaving-test: export QUAYSIDE_CLUSTER_TEST = always

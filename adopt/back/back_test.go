@@ -18,6 +18,7 @@ const olm = "operators.coreos.com/v1alpha1"
 func sub() plan.Ref {
 	return plan.Ref{APIVersion: olm, Kind: "Subscription", Namespace: "ops", Name: "etcd"}
 }
+
 func csv() plan.Ref {
 	return plan.Ref{APIVersion: olm, Kind: "ClusterServiceVersion", Namespace: "ops", Name: "etcd.v1"}
 }

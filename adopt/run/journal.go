@@ -117,9 +117,6 @@ func Digest(p *plan.Plan) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Entries returns what was done, in order. Nobody may modify it.
-func (j *Journal) Entries() []Entry { return j.entries }
-
 // add writes an entry, which is there for good when it returns.
 func (j *Journal) add(e Entry) error {
 	if len(j.entries) == 0 && e.Event != Opened {
