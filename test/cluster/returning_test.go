@@ -1,0 +1,237 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// TestReturningToOLM stops operators on their way out of OLM after each step in turn, and
+// leads them back: what was there before is as it was, with its UID and its pods, and
+// nothing of quayside's is left. OLM itself does not run; when a Subscription is there
+// again and OLM's controllers are started, the test brings the ClusterServiceVersion
+// back as OLM would.
+func TestReturningToOLM(t *testing.T) {
+	if os.Getenv(everything) != "all" {
+		t.Skipf("%s is not all: make leaving-test leads operators back", everything)
+	}
+	t.Parallel() // it has servers of its own
+	ctx := within(t, 15*time.Minute)
+	namespaces := []string{"grafana", "argocd", "rabbitmq", "windup"}
+	files := []string{"aggregated/before.json"} // whose API the others' users have rights to
+	for _, namespace := range namespaces {
+		files = append(files, namespace+"/before.json")
+	}
+	w := restore(ctx, t, dumps(t), files, gitops{profile: "flux", url: "https://git.example.com/fleet.git"}, harness.Options{})
+	w.settle(ctx, t)
+	w.must(t, "render", "--offline")
+	w.reinstalls(ctx, t)
+	for i, namespace := range namespaces {
+		for last := 1 + i%2; w.thereAndBack(ctx, t, namespace, fmt.Sprintf("%s-%d.yaml", namespace, last), last); last += 2 {
+		}
+	}
+}
+
+// thereAndBack does the steps of a namespace's plan up to one, and leads back. It
+// reports whether there is such a step before the clean-up.
+func (w *restored) thereAndBack(ctx context.Context, t *testing.T, namespace, file string, last int) bool {
+	t.Helper()
+	cluster := []string{"--kubeconfig", w.cluster.Kubeconfig, "--offline"}
+	w.mustOrDiffer(t, append([]string{"adopt", "plan", "--namespace", namespace, "--file", file}, cluster...)...)
+	text, err := os.ReadFile(filepath.Join(w.dir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p planned
+	if err := yaml.Unmarshal(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	name := ""
+	for _, step := range p.Steps {
+		if step.Name == "clean-up" {
+			return false
+		}
+		if name = step.Name; step.Number == last {
+			break
+		}
+	}
+	before, uids := w.contents(ctx, t)
+	for step := 1; step <= last; step++ {
+		w.must(t, append([]string{"adopt", "run", file, "--yes", "--step", strconv.Itoa(step)}, cluster...)...)
+	}
+	w.back(t, file)
+	after, now := w.contents(ctx, t)
+	for id, was := range before {
+		switch is, there := after[id]; {
+		case !there:
+			t.Errorf("back from step %d (%s) of %s: %s is gone", last, name, namespace, id)
+		case !again(id) && uids[id] != now[id]:
+			t.Errorf("back from step %d (%s) of %s: %s was made anew", last, name, namespace, id)
+		case !reflect.DeepEqual(was, is):
+			a, _ := json.Marshal(was)
+			b, _ := json.Marshal(is)
+			t.Errorf("back from step %d (%s) of %s: %s differs\n%s\n%s", last, name, namespace, id, a, b)
+		}
+	}
+	for id := range after {
+		if _, there := before[id]; !there {
+			t.Errorf("back from step %d (%s) of %s: %s is left", last, name, namespace, id)
+		}
+	}
+	t.Logf("back from step %d (%s) of %s", last, name, namespace)
+	return true
+}
+
+// back leads back, and says of each step by hand that it is done when it comes to it.
+func (w *restored) back(t *testing.T, file string) {
+	t.Helper()
+	args := []string{"adopt", "revert", file, "--yes", "-o", "json", "--kubeconfig", w.cluster.Kubeconfig}
+	for range 6 {
+		stdout, stderr, code := w.run(t, args...)
+		if code == 0 {
+			return
+		}
+		var r ran
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+			t.Fatalf("%v\n%s%s", err, stdout, stderr)
+		}
+		waits := slices.IndexFunc(r.Steps, func(s struct {
+			Number                 int
+			Name, Namespace, State string
+			Actions                []struct{ Do, Object, Outcome string }
+		},
+		) bool {
+			return s.State == "waiting"
+		})
+		if waits < 0 {
+			t.Fatalf("quayside adopt revert: exit code %d\n%s", code, stderr)
+		}
+		args = append(args, "--done", strconv.Itoa(r.Steps[waits].Number))
+	}
+	t.Fatal("quayside adopt revert does not come to an end")
+}
+
+// again reports whether OLM makes an object anew when it takes an operator back.
+func again(id string) bool {
+	return strings.HasPrefix(id, "Subscription.operators.coreos.com ") || strings.HasPrefix(id, "ClusterServiceVersion.operators.coreos.com ")
+}
+
+// contents returns what every object says, without what the API server and OLM write
+// when they please, and its UID.
+func (w *restored) contents(ctx context.Context, t *testing.T) (map[string]any, map[string]any) {
+	t.Helper()
+	list, err := applier(t, w.cluster).List(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents, uids := map[string]any{}, map[string]any{}
+	for _, o := range list {
+		switch o.GetKind() {
+		case "Event", "Lease", "Pod", "EndpointSlice", "Endpoints", "IPAddress", "Job", "PodMetrics":
+			continue
+		}
+		id := idOf(o)
+		uids[id] = o.GetUID()
+		delete(o.Object, "status")
+		meta := map[string]any{}
+		if l := o.GetLabels(); len(l) > 0 {
+			meta["labels"] = l
+		}
+		a := o.GetAnnotations()
+		if o.GetKind() == "ReplicaSet" { // the Deployment's are copied to it, and never taken away
+			maps.DeleteFunc(a, func(key, _ string) bool { return strings.HasPrefix(key, "quayside.dev/") })
+		}
+		if len(a) > 0 {
+			meta["annotations"] = a
+		}
+		o.Object["metadata"] = meta
+		if strings.HasPrefix(id, "Subscription.operators.coreos.com ") {
+			unstructured.RemoveNestedField(o.Object, "spec", "startingCSV")
+		}
+		contents[id] = o.Object
+	}
+	return contents, uids
+}
+
+// reinstalls plays OLM until the test ends: where a Subscription wants a version that is
+// not there, and OLM's controllers are to run, the ClusterServiceVersion comes back as it
+// was, and its copies.
+func (w *restored) reinstalls(ctx context.Context, t *testing.T) {
+	t.Helper()
+	resource := func(group, version, name string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+	}
+	csvs := w.client.Resource(resource("operators.coreos.com", "v1alpha1", "clusterserviceversions"))
+	subs := w.client.Resource(resource("operators.coreos.com", "v1alpha1", "subscriptions"))
+	deployments := w.client.Resource(resource("apps", "v1", "deployments"))
+	known, err := csvs.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-ended })
+	runs := func() bool {
+		olm, err := deployments.Namespace("olm").Get(ctx, "olm-operator", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		n, _, _ := unstructured.NestedInt64(olm.Object, "spec", "replicas")
+		return n > 0
+	}
+	install := func(csv unstructured.Unstructured) {
+		o := csv.DeepCopy()
+		o.SetUID("")
+		o.SetResourceVersion("")
+		o.SetManagedFields(nil)
+		made, err := csvs.Namespace(o.GetNamespace()).Create(ctx, o, metav1.CreateOptions{FieldManager: "olm"})
+		if err == nil {
+			made.Object["status"] = csv.Object["status"]
+			_, err = csvs.Namespace(o.GetNamespace()).UpdateStatus(ctx, made, metav1.UpdateOptions{FieldManager: "olm"})
+		}
+		if err != nil && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
+			t.Errorf("playing OLM: %v", err)
+		}
+	}
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			time.Sleep(200 * time.Millisecond)
+			if !runs() {
+				continue
+			}
+			list, err := subs.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				continue
+			}
+			for _, sub := range list.Items {
+				want, _, _ := unstructured.NestedString(sub.Object, "spec", "startingCSV")
+				if _, err := csvs.Namespace(sub.GetNamespace()).Get(ctx, want, metav1.GetOptions{}); want == "" || !apierrors.IsNotFound(err) {
+					continue
+				}
+				for _, csv := range known.Items {
+					if csv.GetName() == want && (csv.GetNamespace() == sub.GetNamespace() || csv.GetLabels()["olm.copiedFrom"] == sub.GetNamespace()) {
+						install(csv)
+					}
+				}
+			}
+		}
+	}()
+}
