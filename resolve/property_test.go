@@ -308,7 +308,7 @@ func TestFollowedLock(t *testing.T) {
 			t.Fatalf("moves again: %v", again.Moves)
 		}
 	})
-	if moved == 0 || stayed == 0 {
+	if moved == 0 || stayed == 0 && !testing.Short() { // which draws a few only
 		t.Errorf("%d moved, %d stayed: the test shows nothing", moved, stayed)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/quayside/quayside/adopt/plan"
@@ -151,14 +152,14 @@ func TestPatience(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			n := 0
+			var n atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				if r.URL.Path == "/api/v1" {
 					_, _ = w.Write([]byte(`{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`))
 					return
 				}
-				if n++; n < 3 {
+				if n.Add(1) < 3 {
 					if tc.code == 0 {
 						panic(http.ErrAbortHandler)
 					}
@@ -169,8 +170,8 @@ func TestPatience(t *testing.T) {
 			}))
 			defer server.Close()
 			err := tc.do(open(t, livetest.KubeconfigOf(server.URL, nil, "")))
-			if (err == nil) != tc.ok || n != tc.want {
-				t.Errorf("%d requests, %v", n, err)
+			if got := int(n.Load()); (err == nil) != tc.ok || got != tc.want {
+				t.Errorf("%d requests, %v", got, err)
 			}
 			if tc.code == 403 && !strings.Contains(err.Error(), "quayside adopt rbac") {
 				t.Error(err)
