@@ -148,15 +148,9 @@ func (m *maker) applied(at *place, a *plan.Action, d Deed) {
 		if !slices.ContainsFunc(at.changed, func(b plan.Action) bool { return b.Object == a.Object }) {
 			at.changed = append(at.changed, restore)
 		}
-	case a.UID == "" && !keeps(a.Object):
+	case a.UID == "" && !a.Object.HoldsOthers():
 		at.brought = slices.Insert(at.brought, 0, plan.Action{Do: plan.Delete, Object: a.Object, UID: d.Made})
 	}
-}
-
-// keeps reports whether an object stays though the plan brought it: with a
-// Namespace all would go that is in it, with a definition all custom resources.
-func keeps(r plan.Ref) bool {
-	return r.Kind == "Namespace" && kobj.Group(r.APIVersion) == "" || r.Kind == "CustomResourceDefinition"
 }
 
 // refused says why a namespace does not go back.

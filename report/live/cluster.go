@@ -99,7 +99,7 @@ func (c *Cluster) get(ctx context.Context, path string, query url.Values, accept
 		if err == nil || ctx.Err() != nil || try == attempts || !passing(err) {
 			return err
 		}
-		if err := sleep(ctx, min(max(pause, after), longWait)); err != nil {
+		if err := Sleep(ctx, min(max(pause, after), longWait)); err != nil {
 			return err
 		}
 		pause *= 2
@@ -192,7 +192,8 @@ func refusal(resp *http.Response, body []byte) string {
 	return resp.Status
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits, and returns early with the cause when ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -99,7 +99,7 @@ func (c *Cluster) send(ctx context.Context, r request) (kobj.Object, error) {
 		if !again || try == attempts {
 			return o, err
 		}
-		if err := sleep(ctx, min(max(pause, refused.After), longWait)); err != nil {
+		if err := live.Sleep(ctx, min(max(pause, refused.After), longWait)); err != nil {
 			return nil, err
 		}
 		pause *= 2
@@ -228,15 +228,4 @@ func why(code int) run.Why {
 		return run.Unsure
 	}
 	return run.Refused
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
