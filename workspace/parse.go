@@ -18,6 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/certificates"
 	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/report/gate"
 )
 
 // Parse reads quayside.yaml. What it does not say is as in [Default]. Unknown
@@ -64,6 +65,10 @@ func header(name string, n *yaml.Node, errs *diag.List) {
 // fill completes what depends on other fields, or stands in a list.
 func (w *Workspace) fill() {
 	w.Output = path.Clean(w.Output)
+	if w.FollowsPath() {
+		w.Follows = path.Clean(w.Follows)
+	}
+	w.fillPromotion()
 	for i := range w.Declarations {
 		w.Declarations[i] = path.Clean(w.Declarations[i])
 	}
@@ -87,6 +92,28 @@ func (w *Workspace) fill() {
 	orElse(&g.SourceRef.Kind, "GitRepository")
 	orElse(&g.Namespace, cmp.Or(w.profile().Namespace(), "default"))
 	orElse(&g.SourceRef.Namespace, g.Namespace)
+}
+
+// fillPromotion completes what is asked for, where something is.
+func (w *Workspace) fillPromotion() {
+	p := w.Promotion
+	if p == nil {
+		return
+	}
+	said := func(field string) bool { return w.Fields["spec.promotion."+field] != diag.Pos{} }
+	d := gate.Default()
+	p.Healthy, p.Soak = cmp.Or(p.Healthy, d.Healthy), cmp.Or(p.Soak, d.Soak)
+	if !said("clusters") {
+		p.Clusters = d.Clusters
+	}
+	if !said("observedWithin") {
+		p.ObservedWithin = d.Within
+	}
+}
+
+// FollowsPath reports whether Follows is a directory, and not a name.
+func (w *Workspace) FollowsPath() bool {
+	return strings.Contains(w.Follows, "/") || w.Follows == "." || w.Follows == ".."
 }
 
 // directory returns the name of the workspace's directory as far as spec.gitops
@@ -145,6 +172,7 @@ func (v validator) all() {
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
 	v.levels()
 	v.waivers()
+	v.follows()
 }
 
 func (v validator) version(field, got string) {
@@ -360,6 +388,35 @@ func (v validator) waivers() {
 		if !isDay(waiver.Expires) {
 			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", waiver.Expires)
 		}
+	}
+}
+
+func (v validator) follows() {
+	const field = "spec.follows"
+	w := v.w
+	_, said := w.Fields[field]
+	switch {
+	case w.FollowsPath():
+		v.relative(field, w.Follows)
+		if w.Follows == "." {
+			v.Addf(field, "an environment cannot follow itself")
+		}
+	case w.Follows != "" && w.Follows == w.Name:
+		v.Addf(field, "%q is this environment: it cannot follow itself", w.Follows)
+	case w.Follows == "" && said:
+		v.Addf(field, "missing: name the environment, as in follows: dev, or leave the field out")
+	}
+	if p := w.Promotion; p != nil {
+		v.promotion(p)
+	}
+}
+
+func (v validator) promotion(p *Promotion) {
+	if p.Clusters < 1 {
+		v.Addf("spec.promotion.clusters", "%d is not a number of clusters from 1 on", p.Clusters)
+	}
+	if p.ObservedWithin == 0 {
+		v.Addf("spec.promotion.observedWithin", "no time at all: every observation would be too old")
 	}
 }
 

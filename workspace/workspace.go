@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/render/certificates"
 	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/report/gate"
 )
 
 // FileName is the name that a workspace is found by.
@@ -52,6 +53,8 @@ type Workspace struct {
 	Clusters           []Cluster         `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
 	Reporter           Reporter          `json:"reporter" doc:"The in-cluster reporter."`
 	Policy             Policy            `json:"policy" doc:"Which findings of a diff are refused."`
+	Follows            string            `json:"follows" form:"nonempty" doc:"The environment that this one follows: its name (metadata.name, else that of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' takes the versions from there."`
+	Promotion          *Promotion        `json:"promotion" doc:"What must have been seen of an operator in the environment that this one follows before 'quayside promote' takes its version from there. Without it, nothing need be seen."`
 	Name               string            `json:"-"` // metadata.name
 	File               string            `json:"-"` // as given to Parse; empty for Default
 	Fields             diag.Fields       `json:"-"` // "spec.catalogs[0].source" → where its value stands
@@ -121,6 +124,20 @@ type Policy struct {
 	Waivers  []Waiver          `json:"waivers" doc:"Findings that are accepted."`
 	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its own: off, info, low, medium, high or critical."`
+}
+
+// Promotion says what must have been seen of an operator in the environment that
+// is followed.
+type Promotion struct {
+	Healthy        gate.Share `json:"healthy" default:"\"100%\"" form:"pattern=^[0-9]+(\\.[0-9]{1,3})?%$" doc:"Share of the clusters that get the operator: those that have it as it is pinned there, and healthy."`
+	Soak           gate.Span  `json:"soak" default:"\"0s\"" doc:"For how long they must have been so without a break, such as 24h."`
+	Clusters       int        `json:"clusters" default:"1" doc:"How many they must be at least."`
+	ObservedWithin gate.Span  `json:"observedWithin" default:"\"24h\"" doc:"How long ago a cluster may have been looked at; what is older counts as not observed."`
+}
+
+// Rule returns what it asks for.
+func (p *Promotion) Rule() gate.Rule {
+	return gate.Rule{Healthy: p.Healthy, Soak: p.Soak, Clusters: p.Clusters, Within: p.ObservedWithin}
 }
 
 // Level says what is refused in some clusters.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/render/profile"
+	"github.com/quayside/quayside/report/gate"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -81,6 +82,8 @@ spec:
   - {name: stage}
   reporter: {enabled: true, image: registry.example.com/quayside-report:1.0.0, namespace: ops, leaderElection: true}
   policy: {failOn: medium, waivers: [{rule: rbac.wildcard, operator: ns/pkg, reason: known, expires: 2027-01-01}]}
+  follows: ../dev/
+  promotion: {healthy: 99.5%, soak: 24h, clusters: 10}
 `
 
 func TestParse(t *testing.T) {
@@ -113,6 +116,7 @@ func TestParse(t *testing.T) {
 		},
 		Reporter: workspace.Reporter{Enabled: true, Image: "registry.example.com/quayside-report:1.0.0", Namespace: "ops", LeaderElection: true},
 		Policy:   workspace.Policy{FailOn: "medium", Waivers: []workspace.Waiver{{Rule: "rbac.wildcard", Operator: "ns/pkg", Reason: "known", Expires: "2027-01-01"}}},
+		Follows:  "../dev", Promotion: &workspace.Promotion{Healthy: 99_500, Soak: gate.Span(24 * time.Hour), Clusters: 10, ObservedWithin: gate.Span(24 * time.Hour)},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(workspace.Workspace{}, "File", "Fields")); d != "" {
 		t.Errorf("-want +got\n%s", d)
@@ -204,6 +208,12 @@ quayside.yaml:9:13: spec.trust[4].match: "quay.io/c:v1": a repository has no tag
 quayside.yaml:10:13: spec.trust[5].match: "busybox" names no registry: write it in full, as in docker.io/library/busybox, or * for all
 quayside.yaml:11:13: spec.trust[6].match: "q*y.io/*": a * may only stand at the end`,
 		},
+		"follows itself":  {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nmetadata: {name: dev}\nspec: {follows: dev}\n", `quayside.yaml:4:17: spec.follows: "dev" is this environment: it cannot follow itself`},
+		"follows .":       {head + "  follows: ./\n", `quayside.yaml:4:12: spec.follows: an environment cannot follow itself`},
+		"follows nothing": {head + "  follows: \"\"\n", `quayside.yaml:4:12: spec.follows: missing: name the environment, as in follows: dev, or leave the field out`},
+		"follows outside": {head + "  follows: /envs/dev\n", `quayside.yaml:4:12: spec.follows: "/envs/dev" is not a relative path with forward slashes`},
+		"promotion":       {head + "  promotion: {healthy: 99, soak: 1d, clusters: 0, observedWithin: 0s}\n", "quayside.yaml:4:24: spec.promotion.healthy: want a string, got the number 99 (put it in quotes)\nquayside.yaml:4:34: \"1d\" is not a time such as 24h or 90m\nquayside.yaml:4:48: spec.promotion.clusters: 0 is not a number of clusters from 1 on\nquayside.yaml:4:67: spec.promotion.observedWithin: no time at all: every observation would be too old"},
+		"shares":          {head + "  promotion: {healthy: '99,5%'}\n", `quayside.yaml:4:24: "99,5%" is not a share such as 99% or 99.5%, above 0% and at most 100%`},
 		"proxy and names": {head + "  proxy: {httpProxy: proxy}\n  imagePullSecrets: [A_B]\n", "quayside.yaml:4:22: spec.proxy.httpProxy: \"proxy\" is not an http or https URL\nquayside.yaml:5:22: spec.imagePullSecrets[0]: \"A_B\" is not a Kubernetes name (lower case letters, digits, - and .)"},
 	} {
 		_, err := workspace.Parse("quayside.yaml", []byte(c.in))

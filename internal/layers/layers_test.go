@@ -65,6 +65,7 @@ func table() map[string]rule {
 
 		"catalog":              {level: 1},
 		"report/v1alpha1":      {level: 1},
+		"report/gate":          {level: 1, outside: []string{"time"}},
 		"report/kube":          {level: 2, outside: []string{"context", "net/http", "time"}},
 		"report/live":          {level: 2, outside: []string{"context", "net/http", "syscall", "time"}},
 		"report/live/livetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
