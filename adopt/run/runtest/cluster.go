@@ -48,6 +48,7 @@ type Cluster struct {
 	types   *admit.Types
 	fields  fields
 	objects map[kobj.Key]kobj.Object
+	sorted  []kobj.Key               // the keys of objects; nil where one came or went since
 	csvs    map[kobj.Key]kobj.Object // what OLM can install: the ClusterServiceVersions that were put there
 	version int
 	uids    int
@@ -140,7 +141,10 @@ func (c *Cluster) Events() []Event {
 }
 
 func (c *Cluster) keys() []kobj.Key {
-	return slices.SortedFunc(maps.Keys(c.objects), kobj.Key.Compare)
+	if c.sorted == nil {
+		c.sorted = slices.SortedFunc(maps.Keys(c.objects), kobj.Key.Compare)
+	}
+	return c.sorted
 }
 
 func (c *Cluster) uid() string {
@@ -154,6 +158,7 @@ func (c *Cluster) store(o kobj.Object, by string) kobj.Object {
 	what := "changed"
 	if c.objects[o.Key()] == nil {
 		what = "created"
+		c.sorted = nil
 	}
 	o = kobj.With(o, any(strconv.Itoa(c.version)), "metadata", "resourceVersion")
 	c.objects[o.Key()] = o
@@ -172,6 +177,7 @@ func (c *Cluster) noted(o kobj.Object) {
 func (c *Cluster) drop(key kobj.Key, by string) {
 	if o := c.objects[key]; o != nil {
 		delete(c.objects, key)
+		c.sorted = nil
 		c.noted(o)
 		c.log = append(c.log, Event{key, kobj.Text(o, "metadata", "uid"), "deleted", by})
 	}
@@ -236,11 +242,12 @@ func (c *Cluster) locked(do func() error) error {
 	return do()
 }
 
-// Get implements verify.Reader. Of a Secret it returns the head.
+// Get implements verify.Reader. Of a Secret it returns the head. Nobody may modify
+// what it returns.
 func (c *Cluster) Get(ctx context.Context, ref plan.Ref) (out kobj.Object, err error) {
 	err = c.call(ctx, Call{Verb: "get", Object: ref}, func() error {
 		if o := c.objects[ref.Key()]; o != nil {
-			out = kobj.Copy(head(o))
+			out = head(o)
 		}
 		return nil
 	})
@@ -254,17 +261,21 @@ func head(o kobj.Object) kobj.Object {
 	return kobj.Object{"apiVersion": "v1", "kind": "Secret", "metadata": o["metadata"]}
 }
 
-// List implements verify.Reader.
+// List implements verify.Reader. Nobody may modify what it returns.
 func (c *Cluster) List(ctx context.Context, apiVersion, kind, namespace, selector string) (out []kobj.Object, err error) {
 	wanted, err := labels.Parse(selector)
 	if err != nil {
 		return nil, err
 	}
 	err = c.call(ctx, Call{Verb: "list", Object: plan.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace}}, func() error {
+		group := kobj.Group(apiVersion)
 		for _, k := range c.keys() {
+			if k.Group != group || k.Kind != kind || namespace != "" && k.Namespace != namespace {
+				continue
+			}
 			o := c.objects[k]
-			if o.Is(kobj.Group(apiVersion), kind) && (namespace == "" || k.Namespace == namespace) && wanted.Matches(labels.Set(kobj.TextMap(o, "metadata", "labels"))) {
-				out = append(out, kobj.Copy(kobj.Without(head(o), "metadata", "managedFields")))
+			if wanted.Matches(labels.Set(kobj.TextMap(o, "metadata", "labels"))) {
+				out = append(out, kobj.Without(head(o), "metadata", "managedFields"))
 			}
 		}
 		return nil

@@ -108,8 +108,11 @@ func (c *Cluster) replicaSet(d kobj.Object) {
 	uid := kobj.Text(d, "metadata", "uid")
 	n := 0
 	for _, k := range c.keys() {
+		if k.Kind != "ReplicaSet" || k.Group != "apps" {
+			continue
+		}
 		rs := c.objects[k]
-		owned := rs.Is("apps", "ReplicaSet") && slices.ContainsFunc(kobj.Items(rs, "metadata", "ownerReferences"), func(r map[string]any) bool { return kobj.Text(r, "uid") == uid })
+		owned := slices.ContainsFunc(kobj.Items(rs, "metadata", "ownerReferences"), func(r map[string]any) bool { return kobj.Text(r, "uid") == uid })
 		if !owned {
 			continue
 		}
