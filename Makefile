@@ -79,10 +79,11 @@ mutate: ## Mutate MUTATED (the pure core) and fail where less than 85 % of the m
 bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORPUS.
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-corpus: ## Render every bundle of the corpus' archives in every install mode, draw overlays over every bundle, and build the tree of all (QUAYSIDE_CORPUS; 10 minutes; the tests take a part).
+corpus: ## Render every bundle of the corpus' archives in every install mode, draw overlays over every bundle, build the tree of all, and lead every cluster out of OLM and back (QUAYSIDE_CORPUS; 10 minutes; the tests take a part).
 	$(GO) test ./render -run '^TestArchives$$' -timeout 60m -v -whole
 	$(GO) test ./diff/state -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/cli -run '^TestCorpus$$' -timeout 60m -v -whole
+	$(GO) test ./internal/project -run '^TestDumps$$' -timeout 60m -v -whole
 
 # The tests that compare with golden files, and no others: those that name the
 # flag, or the function that does. make verify leaves out what make test compares.

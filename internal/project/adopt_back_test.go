@@ -23,7 +23,9 @@ func plansLeadBack(t *testing.T, all fstest.MapFS) inspection {
 	random := rand.New(rand.NewPCG(5, 6))
 	ways := 0
 	each := func(file string, d dumped, rep *adopt.Report) {
-		p, err := plan.Make(plan.Input{Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller"})
+		p, err := plan.Make(plan.Input{
+			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "kustomize-controller", Namespaces: d.some(random),
+		})
 		check(t, err)
 		if len(p.Operators) == 0 {
 			return

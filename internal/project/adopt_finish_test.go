@@ -2,34 +2,34 @@ package project_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 )
 
-// TestFinish records in locks what clusters have of OLM's, and wants finishing to
-// undo that and no more: the lock is the one of before, each Deployment of an
-// operator restarts, and what called OLM's certificates has a CA.
-func TestFinish(t *testing.T) {
-	all := clusters(t)
-	e := env(t)
-	e.Talk = quiet{}
-	for file, services := range map[string][]string{
+// finishes records in the locks of some dumps what the cluster has of OLM's, and
+// wants finishing to undo that and no more: the lock is the one of before, each
+// Deployment of an operator restarts, and what called OLM's certificates has a CA.
+func finishes(t *testing.T, _ fstest.MapFS) inspection {
+	serve := map[string][]string{
 		"argocd/before.json":    {"argocd/argocd-operator-controller-manager-service"},
 		"dynatrace/before.json": {"dynatrace/dynatrace-webhook-service"},
 		"grafana/before.json":   {},
 		"rabbitmq/before.json":  {"rabbitmq/rabbitmq-cluster-operator-service", "rabbitmq/messaging-topology-operator-service"},
-	} {
-		d := dump(t, e, all, file)
-		found, err := d.p.Inspect(context.Background(), d.seen, "default")
-		check(t, err)
-		p := reopened(t, e, d.p, project.LockFile, string(lockfile.Format(found.Lock)))
-		got, err := p.Finish(context.Background(), nil)
+	}
+	each := func(file string, d dumped, _ *adopt.Report) {
+		services, asked := serve[file]
+		if !asked {
+			return
+		}
+		delete(serve, file)
+		d.stand.write(t, project.LockFile, lockfile.Format(d.found.Lock))
+		got, err := d.stand.open(t).Finish(context.Background(), nil)
 		check(t, err)
 		if string(lockfile.Format(got.Lock)) != string(lockfile.Format(d.lock)) {
 			t.Errorf("%s: the lock is not the one of before", file)
@@ -56,14 +56,9 @@ func TestFinish(t *testing.T) {
 			t.Errorf("%s: certificates of %q, want %q", file, served, services)
 		}
 	}
-}
-
-// reopened writes a file of a workspace and opens that again.
-func reopened(t *testing.T, e project.Env, p *project.Project, name, text string) *project.Project {
-	t.Helper()
-	dir := p.Name()
-	check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	out, err := project.Open(project.Files(os.DirFS(dir), dir, "."), e)
-	check(t, err)
-	return out
+	return inspection{each, func() {
+		if len(serve) > 0 {
+			t.Errorf("there are no dumps for %v", serve)
+		}
+	}}
 }

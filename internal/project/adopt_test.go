@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -25,6 +28,8 @@ import (
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 )
+
+var whole = flag.Bool("whole", false, "take every namespace of the largest dumps, not a few") //nolint:gochecknoglobals // as flags are
 
 // clusters returns the files of the corpus's dumps of clusters.
 func clusters(tb testing.TB) fstest.MapFS {
@@ -56,17 +61,77 @@ func clusters(tb testing.TB) fstest.MapFS {
 
 // dumped is a cluster with a workspace that pins what is installed there.
 type dumped struct {
-	seen *snapshot.Snapshot
-	p    *project.Project
-	lock *lockfile.File
-
-	found *project.Inspection // nil before the dump is inspected
+	seen  *snapshot.Snapshot
+	p     *project.Project
+	lock  *lockfile.File
+	found *project.Inspection
+	stand stand
 }
 
-// dump resolves in e what a cluster declares, each operator at the version installed.
-func dump(t testing.TB, e project.Env, all fstest.MapFS, file string) dumped {
+// some returns a few of the namespaces of a dump that has many, to be spoken of
+// together; nil for all of another, and of every one with -whole.
+func (d dumped) some(random *rand.Rand) []string {
+	namespaces := d.namespaces()
+	if *whole || len(namespaces) <= 4 {
+		return nil
+	}
+	random.Shuffle(len(namespaces), func(i, j int) { namespaces[i], namespaces[j] = namespaces[j], namespaces[i] })
+	return namespaces[:3]
+}
+
+// namespaces returns those in which there are operators.
+func (d dumped) namespaces() []string {
+	var out []string
+	for _, op := range d.found.Report.Operators {
+		if op.CSV != "" {
+			out = append(out, op.Namespace)
+		}
+	}
+	return slices.Compact(out)
+}
+
+// stand is a workspace with the catalogs of the dumps, for one dump after the other.
+type stand struct {
+	e   project.Env
+	all fstest.MapFS
+	dir string
+}
+
+func newStand(tb testing.TB, e project.Env, all fstest.MapFS) stand {
+	s := stand{e, all, tb.TempDir()}
+	old := time.Now().Add(-time.Hour) // so that the catalogs are read once
+	for name, f := range all {
+		if strings.HasPrefix(name, "catalog-") {
+			s.write(tb, name, f.Data)
+		}
+	}
+	check(tb, filepath.WalkDir(s.dir, func(path string, _ fs.DirEntry, err error) error {
+		check(tb, err)
+		return os.Chtimes(path, old, old)
+	}))
+	s.write(tb, "quayside.yaml", []byte(`{apiVersion: quayside.dev/v1alpha1, kind: Workspace, spec: {kubernetesVersion: "1.36", catalogs: [`+
+		`{name: community, namespace: olm, source: "dir:catalog-community"}, {name: lab, namespace: olm, source: "dir:catalog-lab"}], profile: plain}}`))
+	return s
+}
+
+func (s stand) write(tb testing.TB, name string, data []byte) {
+	tb.Helper()
+	check(tb, os.MkdirAll(filepath.Join(s.dir, path.Dir(name)), 0o755))
+	check(tb, os.WriteFile(filepath.Join(s.dir, name), data, 0o644))
+}
+
+func (s stand) open(tb testing.TB) *project.Project {
+	tb.Helper()
+	p, err := project.Open(project.Files(os.DirFS(s.dir), s.dir, "."), s.e)
+	check(tb, err)
+	return p
+}
+
+// dump resolves what a cluster declares, each operator at the version installed,
+// and inspects it.
+func (s stand) dump(t testing.TB, file string) dumped {
 	t.Helper()
-	seen, err := snapshot.Load(all, file, "", snapshot.Options{})
+	seen, err := snapshot.Load(s.all, file, "", snapshot.Options{})
 	check(t, err)
 	var declared []any
 	for _, kind := range []string{"OperatorGroup", "Subscription"} {
@@ -83,33 +148,18 @@ func dump(t testing.TB, e project.Env, all fstest.MapFS, file string) dumped {
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": declared})
 	check(t, err)
-	files := map[string]string{
-		"subscriptions/all.yaml": string(text),
-		"quayside.yaml": `{apiVersion: quayside.dev/v1alpha1, kind: Workspace, spec: {kubernetesVersion: "1.36", catalogs: [` +
-			`{name: community, namespace: olm, source: "dir:catalog-community"}, {name: lab, namespace: olm, source: "dir:catalog-lab"}], profile: plain}}`,
-	}
-	for name, f := range all {
-		if strings.HasPrefix(name, "catalog-") {
-			files[name] = string(f.Data)
-		}
-	}
-	dir := t.TempDir()
-	for name, text := range files {
-		check(t, os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755))
-		check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
-	open := func() *project.Project {
-		p, err := project.Open(project.Files(os.DirFS(dir), dir, "."), e)
-		check(t, err)
-		return p
-	}
-	in, err := open().Inputs(context.Background(), open().ResolveOptions(), false)
+	s.write(t, "subscriptions/all.yaml", text)
+	check(t, os.RemoveAll(filepath.Join(s.dir, project.LockFile)))
+	in, err := s.open(t).Inputs(context.Background(), s.open(t).ResolveOptions(), false)
 	check(t, err)
 	res, err := in.Resolve(context.Background())
 	check(t, err)
 	check(t, res.Failed)
-	check(t, os.WriteFile(filepath.Join(dir, project.LockFile), lockfile.Format(res.Lock), 0o644))
-	return dumped{seen: seen, p: open(), lock: res.Lock}
+	s.write(t, project.LockFile, lockfile.Format(res.Lock))
+	p := s.open(t)
+	found, err := p.Inspect(context.Background(), seen, "default")
+	check(t, err)
+	return dumped{seen: seen, p: p, lock: res.Lock, found: found, stand: s}
 }
 
 func dumps(all fs.FS) []string {
@@ -118,23 +168,24 @@ func dumps(all fs.FS) []string {
 	return append(before, after...)
 }
 
-// TestDumps inspects every dump once, for all that is to hold of it.
+// TestDumps inspects every dump once, for all that is to hold of it. Of clusters with
+// many namespaces a few are led through their plans, all of them with -whole.
 func TestDumps(t *testing.T) {
 	all := clusters(t)
-	checks := []func(*testing.T, fstest.MapFS) inspection{podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold, plansRun, plansLeadBack, needs}
+	checks := []func(*testing.T, fstest.MapFS) inspection{
+		podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold, plansRun, plansLeadBack, plansKeep, needs, finishes,
+	}
 	e := env(t)
 	e.Talk = quiet{}
+	s := newStand(t, e, all)
 	var open []inspection
 	for _, c := range checks {
 		open = append(open, c(t, all))
 	}
 	for _, file := range dumps(all) {
-		d := dump(t, e, all, file)
-		found, err := d.p.Inspect(context.Background(), d.seen, "default")
-		check(t, err)
-		d.found = found
+		d := s.dump(t, file)
 		for _, i := range open {
-			i.each(file, d, found.Report)
+			i.each(file, d, d.found.Report)
 		}
 	}
 	for _, i := range open {

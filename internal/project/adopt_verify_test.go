@@ -3,44 +3,37 @@ package project_test
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
+	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/verify"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/rbac"
 )
 
-// TestDumpsKeep leads each dump through the steps of its plan, as a cluster would go,
+// plansKeep leads each dump through the steps of its plan, as a cluster would go,
 // and holds that nothing of it is told to be broken, that the tree's own roles give
 // the operators all that OLM's do, and that it is seen how far the plan is.
-func TestDumpsKeep(t *testing.T) {
-	all := clusters(t)
-	e := env(t)
-	e.Talk = quiet{}
+func plansKeep(t *testing.T, _ fstest.MapFS) inspection {
+	random := rand.New(rand.NewPCG(7, 8))
 	ctx := context.Background()
 	accounts, asked, notes := 0, 0, map[string]bool{}
-	for _, file := range dumps(all) {
-		if testing.Short() && !strings.HasPrefix(file, "modes/") {
-			continue
-		}
-		d := dump(t, e, all, file)
-		found, err := d.p.Inspect(ctx, d.seen, "default")
-		check(t, err)
-		res, err := d.p.Render(ctx, found.Lock)
-		check(t, err)
-		rendered, err := res.In("default")
-		check(t, err)
-		p, err := plan.Make(plan.Input{Snapshot: d.seen, Report: found.Report, Lock: found.Lock, Rendered: rendered, Manager: "argocd-controller"})
+	each := func(file string, d dumped, rep *adopt.Report) {
+		p, err := plan.Make(plan.Input{
+			Snapshot: d.seen, Report: rep, Lock: d.found.Lock, Rendered: d.found.Rendered, Manager: "argocd-controller", Namespaces: d.some(random),
+		})
 		check(t, err)
 		c := &played{objects: map[kobj.Key]kobj.Object{}, tree: map[kobj.Key]kobj.Object{}}
 		for _, o := range d.seen.All() {
 			c.objects[o.Key] = o.Body()
 		}
-		for _, r := range rendered {
+		for _, r := range d.found.Rendered {
 			c.tree[r.Object.Key()] = r.Object
 		}
 		before := map[string]*verify.Evidence{}
@@ -80,10 +73,12 @@ func TestDumpsKeep(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d accounts, %d reviews, %d notes", accounts, asked, len(notes))
-	if !testing.Short() && (accounts < 50 || asked < 5000) {
-		t.Error("too little was compared")
-	}
+	return inspection{each, func() {
+		t.Logf("%d accounts, %d reviews, %d notes", accounts, asked, len(notes))
+		if accounts < 30 || asked < 3000 {
+			t.Error("too little was compared")
+		}
+	}}
 }
 
 // played is a cluster that does what it is told as an API server would, as far as it
