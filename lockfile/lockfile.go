@@ -16,6 +16,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -142,6 +143,13 @@ func compareImages(a, b catalog.RelatedImage) int {
 
 // Key returns "namespace/package", the identity of an installed operator.
 func (p Pin) Key() string { return p.Namespace + "/" + p.Package }
+
+// BundleDigest returns the digest of the bundle: of its image, else of the
+// manifests that the catalog embeds; empty for a pin that is not tied to its
+// content yet.
+func (p Pin) BundleDigest() catalog.Digest {
+	return cmp.Or(catalog.Digest(imageref.DigestIn(p.Image)), p.ContentDigest)
+}
 
 // Pin returns the pin of a package in a namespace.
 func (f *File) Pin(namespace, pkg string) (Pin, bool) {

@@ -131,6 +131,7 @@ func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Install
 func installation(in *opened, adapt func(Object) Object, there map[Key]Object) Installation {
 	spec := v1alpha1.InstallationSpec{
 		Package: in.pin.Package, Version: in.pin.Version, Bundle: in.pin.Bundle, Channel: in.pin.Channel, Pin: string(in.pin.Checksum()),
+		BundleDigest: string(in.pin.BundleDigest()),
 	}
 	beside := []Key{kobj.New("v1", "Namespace", "", in.pin.Namespace).Key()}
 	own := map[Key]bool{}

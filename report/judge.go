@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/internal/kobj"
@@ -22,8 +24,9 @@ const (
 // Judge returns the status of an installation: spec and generation are what is
 // expected, got is what was read of the expected objects in any order, pods
 // those of the namespaces that they lie in, in any order. prev is the status
-// that the installation has; times of its conditions are kept where nothing
-// changed, so that the same observation gives the same status. No argument is
+// that the installation has; times are kept where nothing changed, so that the
+// same observation gives the same status, but for the one that says when the
+// reporter looked, which is renewed after a while. No argument is
 // modified.
 func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.InstallationStatus, got []v1alpha1.Observed, pods []map[string]any, now time.Time) v1alpha1.InstallationStatus {
 	found := index(got)
@@ -52,7 +55,46 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 	stamp(out.Conditions, prev.Conditions, generation, now)
 	out.Objects, out.MoreObjects = atMost(bad, maxObjects)
 	out.Images, out.MoreImages = atMost(im.list, maxImages)
+	out.BundleDigest, out.ReadySince = spec.BundleDigest, readySince(spec, prev, out, now)
+	out.ObservedAt = observedAt(prev, out, now)
 	return out
+}
+
+// readySince returns since when the bundle is Ready without a break, nil where it
+// is not. It does not ask when the condition turned: that of one bundle may have
+// stayed True while the next one took its place.
+func readySince(spec v1alpha1.InstallationSpec, prev, status v1alpha1.InstallationStatus, now time.Time) *metav1.Time {
+	ready := func(s v1alpha1.InstallationStatus) bool {
+		return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.Ready)
+	}
+	same := prev.BundleDigest == spec.BundleDigest && (spec.BundleDigest != "" || prev.Pin == spec.Pin)
+	switch {
+	case !ready(status):
+		return nil
+	case same && ready(prev) && prev.ReadySince != nil:
+		return prev.ReadySince
+	}
+	return second(now)
+}
+
+// heartbeat is how old the time in a status grows where nothing else in it
+// changes: less than the time after which the reporter judges everything again.
+const heartbeat = 30 * time.Minute
+
+// observedAt returns when a status was found, as that of before where it says the
+// same and is not old.
+func observedAt(prev, status v1alpha1.InstallationStatus, now time.Time) *metav1.Time {
+	status.ObservedAt = prev.ObservedAt
+	if at := prev.ObservedAt; at != nil && now.Sub(at.Time) < heartbeat && !now.Before(at.Time) && equality.Semantic.DeepEqual(prev, status) {
+		return at
+	}
+	return second(now)
+}
+
+// second returns a time as a status holds it.
+func second(t time.Time) *metav1.Time {
+	out := metav1.NewTime(t.UTC().Truncate(time.Second))
+	return &out
 }
 
 func listed(ref v1alpha1.ObjectReference, h Health) v1alpha1.ObjectHealth {
@@ -189,7 +231,7 @@ func stamp(conditions, prev []metav1.Condition, generation int64, now time.Time)
 	for i := range conditions {
 		c := &conditions[i]
 		c.ObservedGeneration = generation
-		c.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+		c.LastTransitionTime = *second(now)
 		for _, p := range prev {
 			if p.Type == c.Type && p.Status == c.Status && !p.LastTransitionTime.IsZero() {
 				c.LastTransitionTime = p.LastTransitionTime

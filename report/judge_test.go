@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quayside/quayside/report/v1alpha1"
@@ -347,9 +348,18 @@ func TestJudgeAgain(t *testing.T) {
 	if err := json.Unmarshal(jsonOf(t, first), &stored); err != nil {
 		t.Fatal(err)
 	}
+	for _, soon := range []time.Duration{0, 29 * time.Minute} {
+		if again := Judge(spec, 1, stored, got, nil, noon().Add(soon)); string(jsonOf(t, again)) != string(jsonOf(t, first)) {
+			t.Errorf("the same observation:\n%s\n%s", jsonOf(t, first), jsonOf(t, again))
+		}
+	}
 	later := noon().Add(90*time.Minute + 500*time.Millisecond)
-	if again := Judge(spec, 1, stored, got, nil, later); string(jsonOf(t, again)) != string(jsonOf(t, first)) {
-		t.Errorf("the same observation:\n%s\n%s", jsonOf(t, first), jsonOf(t, again))
+	again := Judge(spec, 1, stored, got, nil, later)
+	if !again.ObservedAt.Time.Equal(later.Truncate(time.Second)) {
+		t.Errorf("looked at %s, want %s", again.ObservedAt, later)
+	}
+	if again.ObservedAt = first.ObservedAt; string(jsonOf(t, again)) != string(jsonOf(t, first)) {
+		t.Errorf("the same observation, later:\n%s\n%s", jsonOf(t, first), jsonOf(t, again))
 	}
 	delete(objects, "ClusterRole")
 	broken := Judge(spec, 1, stored, observe(spec, objects), nil, later)
@@ -362,6 +372,46 @@ func TestJudgeAgain(t *testing.T) {
 			t.Errorf("%s turned at %s, want %s", c.Type, c.LastTransitionTime, want)
 		}
 	}
+}
+
+// TestReadySince tells since when a bundle is Ready: not since the one before it
+// was, though Ready never turned, and not over a break.
+func TestReadySince(t *testing.T) {
+	spec, objects := installation(), cluster(t)
+	spec.BundleDigest = "sha256:a"
+	got := observe(spec, objects)
+	hour := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Hour) }
+	step := func(prev v1alpha1.InstallationStatus, spec v1alpha1.InstallationSpec, got []v1alpha1.Observed, at int, want time.Time) v1alpha1.InstallationStatus {
+		t.Helper()
+		s := Judge(spec, 1, prev, got, nil, hour(at))
+		switch {
+		case want.IsZero() && s.ReadySince != nil:
+			t.Errorf("hour %d: Ready since %s, want nothing", at, s.ReadySince)
+		case !want.IsZero() && (s.ReadySince == nil || !s.ReadySince.Time.Equal(want)):
+			t.Errorf("hour %d: Ready since %s, want %s", at, s.ReadySince, want)
+		}
+		return s
+	}
+	s := step(v1alpha1.InstallationStatus{}, spec, got, 0, hour(0))
+	s = step(s, spec, got, 1, hour(0))
+	config := spec
+	config.Pin = "sha256:other-config"
+	s = step(s, config, got, 2, hour(0))
+	next := config
+	next.BundleDigest = "sha256:b"
+	s = step(s, next, got, 3, hour(3))
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.Ready); !c.LastTransitionTime.Time.Equal(hour(0)) {
+		t.Errorf("Ready turned at %s: the test shows nothing", c.LastTransitionTime)
+	}
+	delete(objects, "ClusterRole")
+	broken := step(s, next, observe(next, objects), 4, time.Time{})
+	s = step(broken, next, got, 5, hour(5))
+	bare := next
+	bare.BundleDigest = ""
+	s = step(s, bare, got, 6, hour(6))
+	s = step(s, bare, got, 7, hour(6))
+	bare.Pin = "sha256:next"
+	step(s, bare, got, 8, hour(8))
 }
 
 func jsonOf(t *testing.T, v any) []byte {

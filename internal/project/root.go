@@ -1,6 +1,7 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -174,6 +175,16 @@ func inRepository(dir string) string {
 		}
 	}
 	return "."
+}
+
+// Environment returns what the workspace is called: metadata.name, else its
+// directory in the repository; nothing at the top of one.
+func (p *Project) Environment() string {
+	dir := path.Base(p.repo())
+	if dir == "." {
+		dir = ""
+	}
+	return cmp.Or(p.Settings.Name, dir)
 }
 
 // repository returns the files of the repository that the workspace lies in, as far

@@ -56,6 +56,8 @@ func columns() []any {
 // that JSON never leaves out is required.
 func schemaOf(t reflect.Type) map[string]any {
 	switch {
+	case t == reflect.TypeFor[*metav1.Time]():
+		return map[string]any{"type": "string", "format": "date-time"}
 	case t == reflect.TypeFor[metav1.Condition]():
 		return conditionSchema()
 	case t == reflect.TypeFor[metav1.ObjectMeta]():

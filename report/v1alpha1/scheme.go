@@ -51,6 +51,7 @@ func (s InstallationSpec) DeepCopy() InstallationSpec {
 
 // DeepCopy returns a copy that shares nothing with s.
 func (s InstallationStatus) DeepCopy() InstallationStatus {
+	s.ObservedAt, s.ReadySince = s.ObservedAt.DeepCopy(), s.ReadySince.DeepCopy()
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Objects = slices.Clone(s.Objects)
 	s.Images = slices.Clone(s.Images)

@@ -35,6 +35,7 @@ type InstallationSpec struct {
 	Bundle            string            `json:"bundle,omitempty" doc:"Bundle that the lock pins."`
 	Channel           string            `json:"channel,omitempty" doc:"Channel that the bundle was chosen from."`
 	Pin               string            `json:"pin" doc:"Digest of the pin's block in the lock."`
+	BundleDigest      string            `json:"bundleDigest,omitempty" doc:"Digest of the bundle's image; of its manifests where the catalog embeds them."`
 	OperatorCondition string            `json:"operatorCondition,omitempty" doc:"Name of the OperatorCondition in this namespace in which the operator says whether it may be upgraded."`
 	Objects           []ObjectReference `json:"objects,omitempty" doc:"Everything that was rendered for the pin, by group, kind, namespace and name."`
 }
@@ -75,6 +76,9 @@ type InstallationStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty" doc:"Generation of the Installation that this status speaks of."`
 	Pin                string             `json:"pin,omitempty" doc:"spec.pin that this status speaks of."`
 	Version            string             `json:"version,omitempty" doc:"spec.version that this status speaks of."`
+	BundleDigest       string             `json:"bundleDigest,omitempty" doc:"spec.bundleDigest that this status speaks of."`
+	ObservedAt         *metav1.Time       `json:"observedAt,omitempty" doc:"When the reporter looked: at the latest change of this status, and every hour where nothing changes."`
+	ReadySince         *metav1.Time       `json:"readySince,omitempty" doc:"Since when this bundle is Ready without a break. Absent where it is not Ready."`
 	Conditions         []metav1.Condition `json:"conditions,omitempty" doc:"Ready, Reconciling, Stalled, Upgradeable, ImagesMatch."`
 	Summary            ObjectCounts       `json:"summary,omitzero" doc:"How many objects are in which state."`
 	Objects            []ObjectHealth     `json:"objects,omitempty" doc:"Objects that are not Current, the worst first."`

@@ -133,7 +133,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	view := newStatusView(cluster, want, seen)
+	view := newStatusView(p.Environment(), cluster, want, seen)
 	if o.save != "" {
 		if _, err := filetree.WriteFile(o.argPath(o.save), report.FormatObserved(seen.Summary)); err != nil {
 			return err

@@ -18,18 +18,20 @@ import (
 
 // statusView is what `quayside status` prints.
 type statusView struct {
-	Context    string         `json:"context"`
-	Server     string         `json:"server"`
-	Cluster    string         `json:"cluster"` // of quayside.yaml
-	ObservedAt metav1.Time    `json:"observedAt"`
-	Well       bool           `json:"well"`
-	Operators  []operatorView `json:"operators"`
+	Context     string         `json:"context"`
+	Server      string         `json:"server"`
+	Environment string         `json:"environment" doc:"what the workspace is called; empty for one without a name at the top of the repository"`
+	Cluster     string         `json:"cluster" doc:"as quayside.yaml names it"`
+	ObservedAt  metav1.Time    `json:"observedAt"`
+	Well        bool           `json:"well"`
+	Operators   []operatorView `json:"operators"`
 }
 
 type operatorView struct {
 	Operator        string                  `json:"operator"`
 	Version         string                  `json:"version,omitempty"` // in the lock
 	Pin             string                  `json:"pin,omitempty"`     // its checksum there
+	BundleDigest    string                  `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
 	Applied         []string                `json:"applied"`           // versions in the cluster
 	State           report.State            `json:"state"`
 	Message         string                  `json:"message,omitempty"`
@@ -44,9 +46,9 @@ type operatorView struct {
 	Notes           []string                `json:"notes,omitempty"`
 }
 
-func newStatusView(c *live.Cluster, want *look.Expected, got *look.Seen) *statusView {
+func newStatusView(environment string, c *live.Cluster, want *look.Expected, got *look.Seen) *statusView {
 	v := &statusView{
-		Context: c.Context, Server: c.Server, Cluster: want.Cluster, ObservedAt: metav1.NewTime(got.Summary.At), Well: got.Summary.Well(),
+		Context: c.Context, Server: c.Server, Environment: environment, Cluster: want.Cluster, ObservedAt: metav1.NewTime(got.Summary.At), Well: got.Summary.Well(),
 		Operators: []operatorView{},
 	}
 	for _, st := range got.Summary.Operators {
@@ -55,6 +57,9 @@ func newStatusView(c *live.Cluster, want *look.Expected, got *look.Seen) *status
 			Operator: key, Version: st.Version, Pin: string(st.Pin), Applied: append([]string{}, st.Applied...), State: st.State, Message: st.Message,
 			Upgradeable: string(st.Upgradeable), UpgradeMessage: st.UpgradeMessage, Conditions: st.Status.Conditions, Summary: st.Status.Summary,
 			Images: append([]v1alpha1.RunningImage{}, st.Status.Images...), Objects: []v1alpha1.ObjectHealth{}, CustomResources: []look.CustomKind{},
+		}
+		if pin, ok := want.Lock.Pin(st.Namespace, st.Package); ok {
+			op.BundleDigest = string(pin.BundleDigest())
 		}
 		if one := got.Operators[key]; one != nil {
 			op.Objects = one.Objects
