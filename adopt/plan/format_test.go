@@ -44,6 +44,9 @@ func plans() *rapid.Generator[*plan.Plan] {
 			a.Unset = list(text).Draw(t, "unset")
 		case plan.Apply:
 			a.Force = rapid.Bool().Draw(t, "force")
+			if rapid.Bool().Draw(t, "guarded") {
+				a.Set = rapid.MapOfN(text, text, 1, 3).Draw(t, "set")
+			}
 		case plan.Scale:
 			a.From, a.To = rapid.Int64Range(0, 5).Draw(t, "from"), rapid.Int64Range(0, 5).Draw(t, "to")
 		case plan.Unfinalize:

@@ -78,7 +78,7 @@ func kubectlApply(p *Plan, a Action, rendered kobj.Object) string {
 	if rendered == nil {
 		return out
 	}
-	return out + " <<'END'\n" + string(yamlnode.Encode(rendered)) + "END"
+	return out + " <<'END'\n" + string(yamlnode.Encode(a.Applied(rendered))) + "END"
 }
 
 func kubectlKeep(_ *Plan, a Action, _ kobj.Object) string {

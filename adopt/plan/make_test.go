@@ -77,3 +77,62 @@ func TestUnreadIsNoPlan(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestGuardOutlivesTheTree has the Namespace of an operator that Argo CD applies by other
+// files keep its guard when the tree is applied, whatever the tree says of pruning: until
+// Argo CD has it of the tree, it would ask a person whether to delete it.
+func TestGuardOutlivesTheTree(t *testing.T) {
+	const options, tracking = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/tracking-id"
+	live := func(apiVersion, kind, namespace, name string) kobj.Object {
+		return kobj.With(kobj.New(apiVersion, kind, namespace, name), any(kind+name), "metadata", "uid")
+	}
+	csv := live("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "a", "x.v1")
+	csv["status"] = map[string]any{"phase": "Succeeded"}
+	sub := live("operators.coreos.com/v1alpha1", "Subscription", "a", "x")
+	sub["spec"], sub["status"] = map[string]any{"name": "x"}, map[string]any{"installedCSV": "x.v1"}
+	lock := (&lockfile.File{}).With(nil, []lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
+	for _, c := range []struct{ mark, says, want string }{
+		{"declared:/Namespace:/a", "Prune=confirm,Delete=confirm", "Prune=false,Delete=confirm"},
+		{"", "Prune=confirm,Delete=confirm", ""},
+		{"declared:/Namespace:/a", "", ""},
+	} {
+		namespace := live("v1", "Namespace", "", "a")
+		if c.mark != "" {
+			namespace = kobj.Annotate(namespace, map[string]string{tracking: c.mark})
+		}
+		text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{csv, sub, namespace, live("v1", "Namespace", "", "kube-system")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := snapshot.Read("dump", strings.NewReader(string(text)), snapshot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := kobj.New("v1", "Namespace", "", "a")
+		if c.says != "" {
+			ours = kobj.Annotate(ours, map[string]string{options: c.says})
+		}
+		in := plan.Input{Snapshot: seen, Lock: lock, Manager: "m", Rendered: []render.Rendered{
+			{Object: ours, Path: "namespaces/a.yaml"}, {Object: kobj.New("v1", "ServiceAccount", "a", "x"), Path: "operators/a/x/serviceaccount.yaml"},
+		}}
+		in.Report = adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock, Rendered: in.Rendered})
+		p, err := plan.Make(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, s := range p.Steps {
+			for _, a := range s.Actions {
+				if a.Do == plan.Apply && a.Object.Kind == "Namespace" {
+					found = true
+					if a.Set[options] != c.want || len(a.Set) > 1 {
+						t.Errorf("the tree says %q, and %q applies it: got %v, want %q", c.says, c.mark, a.Set, c.want)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Errorf("the Namespace is not applied: %+v %+v", p.Steps, p.Left)
+		}
+	}
+}

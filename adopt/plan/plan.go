@@ -7,6 +7,8 @@
 // commands of kubectl and as the rights that it takes, is told here too.
 package plan
 
+import "github.com/quayside/quayside/internal/kobj"
+
 // Plan is how a cluster's operators leave OLM. Each step is done, with its
 // checks, before the next begins.
 type Plan struct {
@@ -103,12 +105,20 @@ type Action struct {
 	Object Ref    `json:"object" form:"required"`
 	UID    string `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
 
-	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set."`
+	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: those of the guard that it keeps in place of the tree's."`
 	Unset     []string          `json:"unset,omitempty" doc:"annotate and unfinalize: annotations to remove; unlabel: labels."`
 	Force     bool              `json:"force,omitempty" doc:"apply: take fields from other managers, OLM's among them."`
 	From      int64             `json:"from,omitempty" doc:"scale: replicas before."`
 	To        int64             `json:"to,omitempty" doc:"scale: replicas afterwards."`
 	Finalizer string            `json:"finalizer,omitempty" doc:"unfinalize: the finalizer to remove."`
+}
+
+// Applied returns what an action applies of an object of the tree, which stays as it is.
+func (a Action) Applied(rendered kobj.Object) kobj.Object {
+	for key, value := range a.Set {
+		rendered = kobj.With(rendered, value, "metadata", "annotations", key)
+	}
+	return rendered
 }
 
 // Verb says what an action does.

@@ -83,6 +83,20 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestKubectlKeepsGuards shows an object with the annotations that it gets in place of
+// the tree's.
+func TestKubectlKeepsGuards(t *testing.T) {
+	p, rendered := small()
+	o := kobj.Annotate(rendered[0], map[string]string{"k": "tree", "l": "tree"})
+	got := p.Kubectl(plan.Action{Do: plan.Apply, Object: plan.RefTo(o), Set: map[string]string{"k": "guard"}}, o)
+	if !strings.Contains(got, "  annotations:\n    k: guard\n    l: tree\n") {
+		t.Error(got)
+	}
+	if kobj.Text(o, "metadata", "annotations", "k") != "tree" {
+		t.Error("the tree's own object was changed")
+	}
+}
+
 // TestKubectl tells each action for a shell, in which no word of an object's is a
 // command.
 func TestKubectl(t *testing.T) {

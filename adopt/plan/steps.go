@@ -203,7 +203,7 @@ func (m *maker) suspend(b *block, items []item) {
 	m.step(Step{
 		Name: Suspend, Namespace: b.namespace, Title: "Suspend what applies the declarations of " + b.namespace,
 		Manual: "Suspend what applies the Subscriptions and OperatorGroups of namespace " + b.namespace + ", or it makes them again as soon as they are gone, and OLM begins anew: " +
-			strings.Join(appliers, "; ") + ". Let it go on when the pull request is merged that takes them out of Git and brings the tree.",
+			strings.Join(appliers, "; ") + ". Let it go on when the pull request is merged that takes them out of Git and brings the tree, and when it has read that commit: else it applies once more what Git had before.",
 	})
 }
 
@@ -314,13 +314,34 @@ func (b *block) deployments() []item {
 func (m *maker) overwrite(items []item) []Action {
 	var out []Action
 	for _, i := range inOrder(items) {
-		a := m.on(Apply, i)
-		if a.Force = true; m.plan.Mode == Live && lostLive(i.Object) {
+		a := m.over(i)
+		if m.plan.Mode == Live && lostLive(i.Object) {
 			a.UID = "" // the detach deleted it
 		}
 		out = append(out, a)
 	}
 	return out
+}
+
+// over returns what applies an object that is there already. What some tool applies by
+// other files keeps its guard, in place of what the tree says of pruning, until the tool
+// has it of the tree: these files lose it with the merge, and whoever is asked whether it
+// is to be deleted then may say yes.
+func (m *maker) over(i item) Action {
+	a := m.on(Apply, i)
+	a.Force = true
+	if profile.Applier(i.live.Body()) == "" {
+		return a
+	}
+	for key, value := range kobj.TextMap(profile.Guard(i.ours), "metadata", "annotations") {
+		if was := kobj.Text(i.ours, "metadata", "annotations", key); was != "" && was != value {
+			if a.Set == nil {
+				a.Set = map[string]string{}
+			}
+			a.Set[key] = value
+		}
+	}
+	return a
 }
 
 // takeOver makes OLM's fields those of the plan's manager, for operators whose
@@ -346,11 +367,10 @@ func (m *maker) takeOver(b *block) {
 		After: same(),
 	}
 	for _, i := range inOrder(items) {
-		take, apply := m.on(TakeOver, i), m.on(Apply, i)
-		if apply.Force = true; m.plan.Mode == Live && lostLive(i.Object) {
+		if m.plan.Mode == Live && lostLive(i.Object) {
 			continue
 		}
-		s.Actions = append(s.Actions, take, apply)
+		s.Actions = append(s.Actions, m.on(TakeOver, i), m.over(i))
 	}
 	m.step(s)
 }

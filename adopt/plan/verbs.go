@@ -19,7 +19,7 @@ func verbs() []verb {
 	kept := noKubectl("quayside adopt revert makes it as it was written to a file, below backup/ in the plan's journal")
 	return []verb{
 		{do: Annotate, may: []string{"set", "unset"}, rights: change, kubectl: kubectlAnnotate},
-		{do: Apply, may: []string{"force"}, makes: true, rights: change, kubectl: kubectlApply},
+		{do: Apply, may: []string{"force", "set"}, makes: true, rights: change, kubectl: kubectlApply},
 		{do: Keep, rights: []string{"get"}, kubectl: kubectlKeep},
 		{do: Create, makes: true, rights: []string{"get"}, kubectl: kept},
 		{do: Delete, rights: remove, kubectl: kubectlDelete},

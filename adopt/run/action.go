@@ -241,7 +241,7 @@ func manages(o kobj.Object, manager string) bool {
 }
 
 func apply(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error) {
-	o := a.rendered[a.Object.Key()]
+	o := a.Applied(a.rendered[a.Object.Key()])
 	if live != nil {
 		o = kobj.With(o, kobj.At(live, "metadata", "uid"), "metadata", "uid") // refused where it is another one by then
 	}

@@ -51,3 +51,29 @@ func TestRun(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardIsApplied gives an object the annotations that the plan has in place of the
+// tree's, and what the tree says beside them.
+func TestGuardIsApplied(t *testing.T) {
+	const prune = "argocd.argoproj.io/sync-options"
+	s := newScene(t)
+	for i, o := range s.rendered {
+		if o.Kind() == "ServiceAccount" {
+			s.rendered[i] = kobj.Annotate(o, map[string]string{prune: "Prune=confirm", "example.com/other": "tree"})
+		}
+	}
+	for _, step := range s.plan.Steps {
+		for i, a := range step.Actions {
+			if a.Do == plan.Apply && a.Object.Kind == "ServiceAccount" {
+				step.Actions[i].Set = map[string]string{prune: "Prune=false"}
+			}
+		}
+	}
+	if _, err := s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := kobj.TextMap(s.cluster.Object(ref("v1", "ServiceAccount", "ops", "etcd")), "metadata", "annotations")
+	if got[prune] != "Prune=false" || got["example.com/other"] != "tree" {
+		t.Errorf("got %v", got)
+	}
+}
