@@ -90,8 +90,9 @@ func table() map[string]rule {
 		"internal/project":         {level: 5, outside: []string{"os", "context"}},
 		"diff/state":               {level: 6, outside: []string{"os", "context", "time"}},
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
+		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"registry/trust":           {level: 2, outside: []string{"context", "time"}},
-		"registry/trust/trusttest": {level: 2, outside: []string{"crypto/rand"}},
+		"registry/trust/trusttest": {level: 2, outside: []string{"context", "crypto/rand", "log", "net/http", "net/http/httptest", "time"}},
 		"internal/servertest":      {level: 0, outside: []string{"net/http"}},
 		"registry/registrytest":    {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 
@@ -146,7 +147,7 @@ func owned() map[string][]string {
 
 		"github.com/google/go-containerregistry": {"internal/imageref", "registry", "registry/registrytest", "registry/trust/trusttest"},
 		"github.com/go-git/go-git":               {"internal/gitrepo"},
-		"github.com/sigstore":                    {"registry/trust"},
+		"github.com/sigstore":                    {"registry/trust", "registry/trust/trusttest", "registry/sign"},
 		"sigs.k8s.io/controller-runtime":         {"report/kube", "cmd/quayside-report"},
 		"github.com/prometheus":                  {"report/kube"},
 		"k8s.io/client-go":                       {"report/live", "report/kube", "cmd/quayside-report", "adopt/run/runtest"},

@@ -44,6 +44,7 @@ func documented() map[string][]string {
 		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
 		"render":           {"render", "render --check", "render --overlay a"},
 		"resolve":          {"resolve", "resolve --check", "resolve --upgrade", "resolve --upgrade=vault/nothing", "resolve --from absent"},
+		"sign":             {"sign --key absent.key 127.0.0.1:1/vault:v1"},
 		"status":           {"status", "status --timeout 1s"},
 		"tree":             {"tree"},
 		"vendor":           {"vendor", "vendor --check"},

@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/registry/trust/trusttest"
 	"github.com/quayside/quayside/report/live/livetest"
 )
 
@@ -55,8 +56,13 @@ func TestHelpExamples(t *testing.T) {
 				dumped(t, dir)
 			}
 			server := registrytest.New(t)
+			places := []string{"registry.example.com", server.Host}
+			if strings.Contains(cmd.Example, "cosign.key") {
+				more, token := toSign(t, dir, server)
+				places, env = append(places, more...), append(env, token)
+			}
 			for _, line := range lines {
-				line = strings.ReplaceAll(line, "registry.example.com", server.Host)
+				line = strings.NewReplacer(places...).Replace(line)
 				var stdout, stderr bytes.Buffer
 				args := append(strings.Fields(line)[1:], "-C", dir)
 				if code := Main(args, nil, &stdout, &stderr, env); code != exitOK {
@@ -68,6 +74,25 @@ func TestHelpExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// toSign puts a key without a password into dir, pushes a catalog and starts
+// services that vouch for an identity. It returns where they are, and what proves
+// the identity.
+func toSign(t *testing.T, dir string, server *registrytest.Server) (places []string, token string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "cosign.key"), trusttest.NewKey(t).Private(t, ""), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	args := []string{"catalog", "push", "catalog-src", server.Host + "/ops/catalog:v1", "--bundle-repository", server.Host + "/ops/{package}", "-C", dir}
+	if code := Main(args, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+		t.Fatal(stderr.String())
+	}
+	_, digest, _ := strings.Cut(strings.TrimSpace(stdout.String()), "@")
+	services := trusttest.NewServices(t)
+	return []string{"sha256:1b5f…", digest, "https://fulcio.example.com", services.URL, "https://rekor.example.com", services.URL},
+		"SIGSTORE_ID_TOKEN=" + trusttest.Token("release@example.com", "https://accounts.example.com")
 }
 
 // applied starts an API server that has all that the workspace at dir renders,

@@ -98,6 +98,8 @@ func TestScripts(t *testing.T) {
 			"steps":      steps,
 			"cluster":    cluster(t),
 			"olm":        installer(t),
+			"keypair":    keyPair(t),
+			"sigstore":   sigstore(t),
 		},
 	})
 }

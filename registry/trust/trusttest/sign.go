@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
 // SignPredicate is the type of the statement by which cosign signs an image.
@@ -38,6 +40,19 @@ func NewKey(tb testing.TB) *Key {
 		tb.Fatal(err)
 	}
 	return &Key{private: private, Public: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
+}
+
+// Private returns the private key as cosign writes it, with a password.
+func (k *Key) Private(tb testing.TB, password string) []byte {
+	tb.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err == nil {
+		der, err = encrypted.EncryptWithCustomKDFParameters(der, []byte(password), encrypted.Legacy)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: der})
 }
 
 // Simple signs the image with that digest, as cosign does.

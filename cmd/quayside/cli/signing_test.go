@@ -1,0 +1,33 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quayside/quayside/registry/trust/trusttest"
+)
+
+// keyPair writes name.key, whose password is "secret", and name.pub.
+func keyPair(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		key := trusttest.NewKey(t)
+		put(t, ts.Getenv("WORK"), args[0]+".key", string(key.Private(t, "secret")))
+		put(t, ts.Getenv("WORK"), args[0]+".pub", string(key.Public))
+	}
+}
+
+// sigstore starts services that vouch for identities, writes their
+// trusted_root.json and sets SIGSTORE to their URL, and writes a file with a token
+// for each argument, an e-mail address.
+func sigstore(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		s := trusttest.NewServices(t)
+		put(t, ts.Getenv("WORK"), "trusted_root.json", string(s.Root))
+		for _, who := range args {
+			put(t, ts.Getenv("WORK"), who, trusttest.Token(who, "https://accounts.example.com")+"\n")
+		}
+		ts.Setenv("SIGSTORE", s.URL)
+		ts.Setenv("TIMESTAMP", s.Timestamp)
+	}
+}

@@ -1,0 +1,90 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/sign"
+)
+
+// Keyless is what stands in the place of a key where an identity signs.
+const Keyless = "keyless"
+
+// Signing says with what to sign.
+type Signing struct {
+	Key       string // a file with a private key, or Keyless
+	Fulcio    string // for Keyless: URLs of services, of which the last two may be empty
+	Rekor     string
+	Timestamp string
+	TokenFile string // likewise; empty: what the environment holds
+}
+
+// Signer returns what signs. Files are relative to the workspace.
+func (p *Project) Signer(ctx context.Context, s Signing) (*sign.Signer, error) {
+	if s.Key != Keyless {
+		text, err := p.Read(s.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the key: %w", err)
+		}
+		signer, err := sign.NewKey(text, p.Getenv("COSIGN_PASSWORD"))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Key, err)
+		}
+		return signer, nil
+	}
+	token, err := p.token(ctx, s.TokenFile)
+	if err != nil {
+		return nil, err
+	}
+	return sign.Keyless(sign.Services{Fulcio: s.Fulcio, Rekor: s.Rekor, Timestamp: s.Timestamp, Token: token})
+}
+
+func (p *Project) token(ctx context.Context, file string) (string, error) {
+	if file == "" {
+		return sign.Token(ctx, p.Getenv)
+	}
+	text, err := p.Read(file)
+	if err != nil {
+		return "", fmt.Errorf("the identity token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// Sign signs an image of a registry by digest, and returns its reference, and
+// whether it was signed now: what a key has signed is left, and so is what
+// quayside.yaml takes for signed where an identity signs, for each of its
+// signatures is another one.
+func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (string, bool, error) {
+	src, err := registry.ParseSource(ref)
+	if err == nil && (src.Kind != registry.Remote || src.Digest == "") {
+		err = fmt.Errorf("%q: name an image of a registry by digest (registry/name@sha256:…): what a tag names can be another one by now", ref)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	ref = src.Name + "@" + src.Digest
+	client, err := p.Client()
+	if err != nil {
+		return ref, false, err
+	}
+	if s.PublicKey() == nil && p.isSigned(ctx, client, ref, catalog.Digest(src.Digest)) {
+		return ref, false, nil
+	}
+	p.Talk.Progress("signing %s", ref)
+	defer p.Talk.Done()
+	sent, err := s.Sign(ctx, client, ref)
+	return ref, sent, err
+}
+
+// isSigned reports whether the registry has a signature that quayside.yaml
+// demands.
+func (p *Project) isSigned(ctx context.Context, client *registry.Client, ref string, digest catalog.Digest) bool {
+	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
+		return false
+	}
+	got, err := p.Verified(ctx, ref, digest)
+	return err == nil && got != nil
+}

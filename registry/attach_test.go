@@ -1,0 +1,115 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+)
+
+// pushed is an image in a registry, by digest, and a client for it.
+func pushed(t *testing.T, server *registrytest.Server) (*registry.Client, string) {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &registry.Client{Store: s, Retry: registry.Retry{Attempts: 1}}
+	p, err := registry.Pack(fstest.MapFS{"a": {Data: []byte("a")}}, registry.PackOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo := server.Host + "/org/name"
+	if err := c.Push(t.Context(), repo+":v1", p); err != nil {
+		t.Fatal(err)
+	}
+	return c, repo + "@" + p.Digest()
+}
+
+// TestAttach puts things beside an image, in registries that tell what refers to
+// it and in others: each is there once, whatever order and however often.
+func TestAttach(t *testing.T) {
+	for name, server := range map[string]*registrytest.Server{"tag": registrytest.New(t), "referrers": registrytest.NewReferring(t)} {
+		t.Run(name, func(t *testing.T) {
+			c, ref := pushed(t, server)
+			seen := map[string]bool{}
+			for range 2 {
+				for _, data := range []string{`{"one":1}`, `{"two":2}`} {
+					again := len(seen) == 2
+					server.Requests()
+					digest, sent, err := c.Attach(t.Context(), ref, registry.Attachment{Type: registry.BundleType, Data: []byte(data), Annotations: map[string]string{"a": "b"}})
+					if err != nil || sent == again {
+						t.Fatalf("sent %t, %v, want %t", sent, err, !again)
+					}
+					if asked := strings.Join(server.Requests(), "\n"); again && (strings.Contains(asked, "PUT") || strings.Contains(asked, "POST")) {
+						t.Errorf("what is there is sent again:\n%s", asked)
+					}
+					seen[digest] = true
+				}
+			}
+			sigs, err := c.Signatures(t.Context(), ref)
+			if err != nil || len(sigs) != 2 || len(seen) != 2 {
+				t.Fatalf("%d bundles, %d digests, %v, want 2", len(sigs), len(seen), err)
+			}
+			for _, s := range sigs {
+				if !seen[s.Manifest] || len(s.Bundle) == 0 {
+					t.Errorf("%s with %q was not attached", s.Manifest, s.Bundle)
+				}
+			}
+		})
+	}
+}
+
+// TestAddSignature adds simple signatures to those that are there.
+func TestAddSignature(t *testing.T) {
+	server := registrytest.New(t)
+	c, ref := pushed(t, server)
+	for i, s := range []struct {
+		payload, signature string
+		sent               bool
+	}{{"one", "a", true}, {"one", "b", true}, {"two", "a", true}, {"one", "b", false}} {
+		sent, err := c.AddSignature(t.Context(), ref, []byte(s.payload), map[string]string{"signature": s.signature})
+		if err != nil || sent != s.sent {
+			t.Errorf("%d: sent %t, %v, want %t", i, sent, err, s.sent)
+		}
+	}
+	sigs, err := c.Signatures(t.Context(), ref)
+	if err != nil || len(sigs) != 3 {
+		t.Fatalf("%v, %v, want three signatures", sigs, err)
+	}
+	if s := sigs[1]; string(s.Payload) != "one" || s.Annotations["signature"] != "b" {
+		t.Errorf("the second one is %q with %v", s.Payload, s.Annotations)
+	}
+}
+
+// TestAttachFaults wants errors that say what to do, and nothing sent.
+func TestAttachFaults(t *testing.T) {
+	server := registrytest.New(t)
+	c, ref := pushed(t, server)
+	repo, _, _ := strings.Cut(ref, "@")
+	offline := *c //nolint:govet // never used by two
+	offline.Offline = true
+	server.Requests()
+	for name, f := range map[string]struct {
+		client    *registry.Client
+		ref, want string
+	}{
+		"by tag":    {c, repo + ":v1", "by digest"},
+		"not there": {c, repo + "@sha256:" + strings.Repeat("1", 64), "404"},
+		"offline":   {&offline, ref, "nothing is pushed offline"},
+	} {
+		_, _, err := f.client.Attach(t.Context(), f.ref, registry.Attachment{Type: registry.BundleType, Data: []byte("{}")})
+		_, simple := f.client.AddSignature(t.Context(), f.ref, []byte("{}"), nil)
+		for _, err := range []error{err, simple} {
+			if err == nil || !strings.Contains(err.Error(), f.want) {
+				t.Errorf("%s: got %v, want %q", name, err, f.want)
+			}
+		}
+	}
+	if asked := strings.Join(server.Requests(), "\n"); strings.Contains(asked, "PUT") || strings.Contains(asked, "POST") {
+		t.Errorf("something was sent:\n%s", asked)
+	}
+}
