@@ -37,7 +37,13 @@ func quaysideIn(t testing.TB, dir, cache string, args ...string) outcome {
 // mustRun is quayside for a run that has to succeed.
 func mustRun(t testing.TB, dir string, args ...string) outcome {
 	t.Helper()
-	got := quayside(t, dir, args...)
+	return mustRunIn(t, dir, t.TempDir(), args...)
+}
+
+// mustRunIn is mustRun with the store below cache.
+func mustRunIn(t testing.TB, dir, cache string, args ...string) outcome {
+	t.Helper()
+	got := quaysideIn(t, dir, cache, args...)
 	if got.code != 0 {
 		t.Fatalf("quayside %q: exit code %d\n%s%s", args, got.code, got.stdout, got.stderr)
 	}
