@@ -11,12 +11,9 @@ package extend
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,28 +165,13 @@ type builder struct {
 	warnings  []diag.Warning
 }
 
-// directory returns where declarations are put: in the first directory that the
-// workspace reads and that no kustomization builds.
+// directory returns where declarations are put.
 func (b *builder) directory() (string, error) {
-	for _, dir := range b.project.Settings.Declarations {
-		info, err := fs.Stat(b.project.FS(), dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return dir, nil
-		case err != nil:
-			return "", err
-		case info.IsDir() && !b.built(dir):
-			return dir, nil
-		}
+	dir, file, err := b.project.NewDeclarations()
+	if file {
+		return "", fmt.Errorf("%s: spec.declarations names no plain directory to put declarations in: add one, such as subscriptions", workspace.FileName)
 	}
-	return "", fmt.Errorf("%s: spec.declarations names no plain directory to put declarations in: add one, such as subscriptions", workspace.FileName)
-}
-
-func (b *builder) built(dir string) bool {
-	return slices.ContainsFunc([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, func(name string) bool {
-		_, err := fs.Stat(b.project.FS(), path.Join(dir, name))
-		return err == nil
-	})
+	return dir, err
 }
 
 // configure finds the settings: those that are there, or new ones with the catalogs
@@ -350,21 +332,9 @@ func (b *builder) files(e *Extension) error {
 		}
 		at := &e.Report.Files[slices.IndexFunc(e.Report.Files, func(r File) bool { return r.Path == f.path })]
 		at.Objects = append(at.Objects, named(f.Object))
-		e.texts[f.path] = joined(text, f.text)
+		e.texts[f.path] = yamlnode.Append(text, f.text)
 	}
 	return nil
-}
-
-// joined returns a file with one more document.
-func joined(file, document []byte) []byte {
-	if len(file) == 0 {
-		return document
-	}
-	out := bytes.Clone(file)
-	if out[len(out)-1] != '\n' {
-		out = append(out, '\n')
-	}
-	return append(append(out, "---\n"...), document...)
 }
 
 func (b *builder) count(r *Report) {

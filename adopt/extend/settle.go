@@ -131,12 +131,12 @@ func (b *builder) set() (*subscription.Set, error) {
 			if err != nil {
 				return nil, err
 			}
-			text = bytes.Repeat([]byte{'\n'}, bytes.Count(joined(old, nil), []byte{'\n'}))
+			text = bytes.Repeat([]byte{'\n'}, bytes.Count(yamlnode.Append(old, nil), []byte{'\n'}))
 			if len(text) > 0 {
 				text = text[1:] // of the marker that is put in between
 			}
 		}
-		texts[f.path] = joined(text, f.text)
+		texts[f.path] = yamlnode.Append(text, f.text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		set, err := subscription.Parse(name, texts[name])

@@ -89,6 +89,7 @@ func table() map[string]rule {
 		"report/look":              {level: 4, outside: []string{"context", "time"}},
 		"internal/project":         {level: 5, outside: []string{"os", "context"}},
 		"diff/state":               {level: 6, outside: []string{"os", "context", "time"}},
+		"internal/edit":            {level: 7, outside: []string{"os", "context"}},
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"registry/trust":           {level: 2, outside: []string{"context", "time"}},

@@ -116,7 +116,7 @@ func (p *Project) direct(ctx context.Context, sub subscription.Subscription, src
 	if err := d.tie(ctx, c, &one.Bundles[0]); err != nil {
 		return d, err
 	}
-	d.target.Namespace = cmp.Or(sub.Namespace, suggestedNamespace(one.Bundles[0].Metadata.Annotations), one.Name)
+	d.target.Namespace = cmp.Or(sub.Namespace, SuggestedNamespace(one.Bundles[0].Metadata.Annotations), one.Name)
 	d.source.ID = directID(d.target.Namespace, sub)
 	d.content.Warnings = nil // that a channel has gaps says nothing of one bundle
 	d.source.Fill(&d.content)
@@ -147,9 +147,9 @@ func (d *direct) tie(ctx context.Context, c *source.Catalog, b *catalog.BundleDa
 	return nil
 }
 
-// suggestedNamespace returns the namespace that a bundle wants to be installed
+// SuggestedNamespace returns the namespace that a bundle wants to be installed
 // in, or nothing.
-func suggestedNamespace(annotations map[string]string) string {
+func SuggestedNamespace(annotations map[string]string) string {
 	if ns := annotations["operatorframework.io/suggested-namespace"]; ns != "" {
 		return ns
 	}

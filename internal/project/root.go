@@ -35,8 +35,8 @@ type Root struct {
 func Dir(dir string) Root {
 	return Root{
 		files: os.DirFS(dir), lookup: source.Below(dir), dir: dir,
-		repo:   func() string { return inRepository(dir) },
-		around: func() fs.FS { return os.DirFS(filepath.Join(dir, up(inRepository(dir)))) },
+		repo:   func() string { return InRepository(dir) },
+		around: func() fs.FS { return os.DirFS(filepath.Join(dir, up(InRepository(dir)))) },
 	}
 }
 
@@ -110,7 +110,7 @@ const (
 func Workspaces(top string) (string, []string, error) {
 	if top == "" {
 		top = "."
-		top = up(inRepository(top))
+		top = up(InRepository(top))
 	}
 	var found []string
 	seen := 0
@@ -161,9 +161,9 @@ func (r Root) Below() []string {
 	return found
 }
 
-// inRepository returns the path of dir in the repository around it: below where
+// InRepository returns the path of dir in the repository around it: below where
 // .git is, else ".".
-func inRepository(dir string) string {
+func InRepository(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "."

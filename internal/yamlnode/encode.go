@@ -303,3 +303,16 @@ func valueText(v any) string {
 		panic(fmt.Sprintf("yamlnode: cannot encode %T", v))
 	}
 }
+
+// Append returns a stream of YAML documents with another document behind it, after
+// a marker unless the stream is empty.
+func Append(stream, document []byte) []byte {
+	if len(stream) == 0 {
+		return document
+	}
+	out := bytes.Clone(stream)
+	if out[len(out)-1] != '\n' {
+		out = append(out, '\n')
+	}
+	return append(append(out, "---\n"...), document...)
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/project"
 )
 
@@ -36,7 +37,7 @@ type catalogOptions struct {
 // formats are those that -o takes beside the usual ones.
 func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...string) {
 	addOutput(cmd, o.app, formats, document)
-	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look in the catalog `[NAMESPACE/]NAME` only")
+	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look only in the `CATALOG` of this name, in a well-known one (operatorhubio, community@4.20), or in the one that is there (image:…, oci:…, dir:…)")
 	offer(cmd, "catalog", o.catalogs)
 	addOffline(cmd, o.app)
 }
@@ -53,7 +54,7 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Shelf
 	if err != nil {
 		return nil, nil, err
 	}
-	catalogs, err := o.chosen(cmd, p.Catalogs(set))
+	p, catalogs, err := o.chosen(cmd, p, p.Catalogs(set))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,12 +89,15 @@ func (o *catalogOptions) rows(cmd *cobra.Command, match func(text string) bool) 
 	return rows, err
 }
 
-func (o *catalogOptions) chosen(cmd *cobra.Command, all []cache.Catalog) ([]cache.Catalog, error) {
-	if len(all) == 0 {
-		return nil, usagef(cmd, "no catalog: declare a CatalogSource or a ClusterCatalog, or list one in quayside.yaml under spec.catalogs")
-	}
+// chosen returns the catalogs to look in: those of the workspace, the one of them that
+// --catalog names, or what --catalog says, with or without a workspace; and where
+// they are named from.
+func (o *catalogOptions) chosen(cmd *cobra.Command, p *project.Project, all []cache.Catalog) (*project.Project, []cache.Catalog, error) {
 	if o.catalog == "" {
-		return all, nil
+		if len(all) == 0 {
+			return nil, nil, usagef(cmd, "no catalog: name one with --catalog (%s, or where it is), or make a workspace with 'quayside init'", strings.Join(source.KnownNames(), ", "))
+		}
+		return p, all, nil
 	}
 	var some []cache.Catalog
 	var names []string
@@ -103,10 +107,23 @@ func (o *catalogOptions) chosen(cmd *cobra.Command, all []cache.Catalog) ([]cach
 			some = append(some, s)
 		}
 	}
-	if len(some) == 0 {
-		return nil, usagef(cmd, "no catalog %q (have %s)", o.catalog, strings.Join(names, ", "))
+	if len(some) > 0 {
+		return p, some, nil
 	}
-	return some, nil
+	k, ref, known, err := source.FindKnown(o.catalog, p.Settings.OpenShiftVersion)
+	switch {
+	case err != nil:
+		return nil, nil, usagef(cmd, "%w", err)
+	case known:
+		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
+	}
+	here := p.At(project.Dir(o.argPath(".")))
+	ref, err = here.Ref(o.catalog)
+	if err != nil {
+		names = append(names, source.KnownNames()...)
+		return nil, nil, usagef(cmd, "no catalog %q (have %s): %w", o.catalog, strings.Join(names, ", "), err)
+	}
+	return here, []cache.Catalog{{ID: catalog.ID{Name: ref.Suggested()}, Source: ref}}, nil
 }
 
 // warnBroken warns of the catalogs that could not be read, which are an error

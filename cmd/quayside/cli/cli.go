@@ -8,6 +8,7 @@
 package cli
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"strings"
@@ -27,8 +28,9 @@ const (
 // app is what one run of the program was handed from outside.
 type app struct {
 	stdin   io.Reader
-	out     *terminal // data
-	talk    *talk     // everything else
+	lines   *bufio.Reader // of stdin, once something was asked
+	out     *terminal     // data
+	talk    *talk         // everything else
 	env     environment
 	dir     string // -C; empty means: look for quayside.yaml upwards
 	version string // of this binary, as it was built

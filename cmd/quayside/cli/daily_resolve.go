@@ -38,6 +38,10 @@ type resolveOptions struct {
 	render         bool
 	accept         operatorFlag
 	proposal       proposal
+
+	// agree, which may be nil, is asked before anything is written, once what is
+	// going to change was shown.
+	agree func(context.Context) (bool, error)
 }
 
 func newResolve(a *app) *cobra.Command {
@@ -288,6 +292,12 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 		return err
 	}
 	report := newResolveReport(in, res)
+	if res.Lock != nil && o.agree != nil && len(res.Changes) > 0 {
+		o.printPlan(report)
+		if ok, err := o.agree(ctx); err != nil || !ok {
+			return errors.Join(err, o.print(report, func(io.Writer) { o.talk.Note("nothing is written") }), res.Failed)
+		}
+	}
 	if res.Lock != nil {
 		report.Followed = newFollowed(o.from, in.Options.From, res.Lock)
 		if o.accept.any() {
@@ -412,10 +422,24 @@ func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveRepor
 	}
 }
 
-// printReport prints one line for each change.
-func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
+// printPlan prints what is going to change, where people read it.
+func (o *resolveOptions) printPlan(r *resolveReport) {
+	if o.output == "text" {
+		o.printChanges(o.out, r)
+	}
+}
+
+// printChanges prints one line for each change.
+func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 	for _, c := range r.Changes {
 		fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String()))
+	}
+}
+
+// printReport prints what changed, unless that was shown before.
+func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
+	if o.agree == nil {
+		o.printChanges(w, r)
 	}
 	if r.Rendered != nil {
 		defer (&renderOptions{app: o.app}).printChanges(w, r.Rendered)

@@ -17,6 +17,7 @@ import (
 // several. Nobody listens at port 1.
 func documented() map[string][]string {
 	return map[string][]string{
+		"add":              {"add etcd -n databases --check", "add nothing"},
 		"adopt-finish":     {"adopt finish", "adopt finish no/such"},
 		"adopt-inspect":    {"adopt inspect DIR/cluster.json", "adopt inspect DIR/absent.json"},
 		"adopt-plan":       {"adopt plan DIR/cluster.json", "adopt plan DIR/absent.json"},
@@ -40,13 +41,16 @@ func documented() map[string][]string {
 		"feed":             {"feed"},
 		"images":           {"images", "images --inspect"},
 		"import":           {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},
+		"init":             {"init more", "init more --profile nothing"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --dry-run", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
 		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
+		"remove":           {"remove vault/vault --check", "remove nothing"},
 		"render":           {"render", "render --check", "render --overlay a"},
 		"resolve":          {"resolve", "resolve --check", "resolve --upgrade", "resolve --upgrade=vault/nothing", "resolve --from absent"},
 		"sign":             {"sign --key absent.key 127.0.0.1:1/vault:v1"},
 		"status":           {"status", "status --timeout 1s"},
 		"tree":             {"tree"},
+		"upgrade":          {"upgrade --dry-run", "upgrade vault/nothing"},
 		"vendor":           {"vendor", "vendor --check"},
 		"verify":           {"verify", "verify --strict"},
 		"version":          {"version"},

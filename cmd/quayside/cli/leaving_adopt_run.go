@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -205,10 +204,9 @@ func summary(res *run.Result) string {
 // stepwise tells a person what happens, and asks.
 type stepwise struct {
 	*app
-	yes   bool
-	hand  bool
-	plan  *plan.Plan
-	lines *bufio.Reader
+	yes  bool
+	hand bool
+	plan *plan.Plan
 }
 
 var _ run.Say = (*stepwise)(nil)
@@ -227,7 +225,7 @@ func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 	if s.yes {
 		return true, nil
 	}
-	return s.ask(ctx, "Do this step?")
+	return s.confirm(ctx, "Do this step?")
 }
 
 // Manual shows what a person has to do and asks whether it is done.
@@ -237,30 +235,11 @@ func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
 	if !s.asks() {
 		return false, nil
 	}
-	return s.ask(ctx, "Is it done?")
+	return s.confirm(ctx, "Is it done?")
 }
 
 func (s *stepwise) head(step plan.Step) {
 	s.talk.Note("%s %s", s.talk.paint(bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
-}
-
-// ask waits for a line, or for ctx to end.
-func (s *stepwise) ask(ctx context.Context, question string) (bool, error) {
-	if s.lines == nil {
-		s.lines = bufio.NewReader(s.stdin)
-	}
-	fmt.Fprint(s.talk, question+" [y/N] ")
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := s.lines.ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case line := <-answer:
-		return line == "y" || line == "yes", nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
 }
 
 // Action prints what an action came to.

@@ -24,9 +24,9 @@ func newRoot(a *app) *cobra.Command {
 			or is not healthy; 2 an error; 3 the declarations have no solution; 4 a policy
 			said no.`),
 		Example: examples(`
-			# find an operator, and declare it in subscriptions/
+			# find an operator, and declare it; subscriptions/ may also be written by hand
 			quayside catalog search database
-			quayside catalog show etcd
+			quayside add etcd -n databases
 
 			# choose versions, write manifests, see what an upgrade would change
 			quayside resolve
@@ -81,7 +81,8 @@ type commandGroup struct {
 func groups() []commandGroup {
 	type list = []func(*app) *cobra.Command
 	return []commandGroup{
-		{"daily", "From declarations to manifests:", list{newResolve, newRender, newDiff, newVerify, newStatus}},
+		{"starting", "Begin:", list{newInit, newAdd, newRemove}},
+		{"daily", "From declarations to manifests:", list{newResolve, newRender, newUpgrade, newDiff, newVerify, newStatus}},
 		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
 		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
@@ -98,10 +99,27 @@ func group(cmd *cobra.Command, args []string) error {
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	msg := "unknown command %q for %q"
+	if meant, known := elsewhere(cmd, args[0]); known {
+		return usagef(cmd, msg+" (did you mean %q?)", args[0], cmd.CommandPath(), meant)
+	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return usagef(cmd, msg+" (did you mean %q?)", args[0], cmd.CommandPath(), near[0])
 	}
 	return usagef(cmd, msg, args[0], cmd.CommandPath())
+}
+
+// elsewhere returns what a word that other tools have for a command is here. It is
+// false for other words, and below the root.
+func elsewhere(cmd *cobra.Command, word string) (string, bool) {
+	if cmd.HasParent() {
+		return "", false
+	}
+	meant, known := map[string]string{
+		"apply": "quayside render", "build": "quayside render", "install": "quayside add", "list": "quayside tree", "lock": "quayside resolve",
+		"plan": "quayside diff --upgrade", "search": "quayside catalog search", "show": "quayside catalog show", "uninstall": "quayside remove",
+		"update": "quayside upgrade", "validate": "quayside verify",
+	}[word]
+	return meant, known
 }
 
 // newHelp returns cobra's help command with an exit code for unknown topics.
@@ -145,4 +163,14 @@ func doc(s string) string {
 // examples is doc for examples, which are set in by two columns.
 func examples(s string) string {
 	return "  " + strings.ReplaceAll(doc(s), "\n", "\n  ")
+}
+
+// someArgs demands at least one positional argument, of what messages call so.
+func someArgs(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef(cmd, "missing argument: %s", name)
+		}
+		return nil
+	}
 }

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/edit"
+	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/resolve"
+)
+
+type editOptions struct {
+	*app
+	wish   edit.Wish
+	check  bool
+	render bool
+}
+
+func newAdd(a *app) *cobra.Command {
+	o := &editOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "add PACKAGE[@CHANNEL | @VERSION]...",
+		Short: "Declare operators, and pin them",
+		Long: doc(`
+			Declare operators in the workspace's files, choose versions for them and for what
+			they depend on, and write quayside.lock. Without a solution nothing is written.
+
+			A declaration is written in the dialect of the workspace: OLM's Subscription with
+			the OperatorGroup that it needs, a ClusterExtension, or quayside's own
+			Subscription, whichever most declarations are; quayside's own where there is
+			none. It goes into a file of its own below subscriptions/, or behind what is in
+			the file that spec.declarations of quayside.yaml names. Nothing else in a file
+			changes.
+
+			Behind an @ stands a channel, a version, which is then the only one that is
+			wanted, or a range of versions. Without it the package's default channel is
+			taken; on a terminal you are asked, where there are several.
+
+			The namespace is that of -n, else what the operator suggests, else the name of
+			the package. The operator watches all namespaces if it can, else its own, unless
+			--watch or an OperatorGroup says otherwise.
+
+			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 no
+			solution.`),
+		Example: examples(`
+			quayside add etcd -n databases
+
+			# a channel, and the namespaces to watch
+			quayside add etcd@singlenamespace-alpha -n team-a --watch team-a
+
+			# a range of versions; and render at once
+			quayside add etcd@0.9.x -n team-b --render`),
+		Args: someArgs("package"),
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return matching(cmd, a.packages, prefix)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.wish.Packages = args
+			if !cmd.Flags().Changed("watch") {
+				o.wish.Watch = nil
+			}
+			if a.asks() {
+				o.wish.Choose = a.choose // asks at the terminal
+			}
+			return o.run(cmd.Context(), func(ctx context.Context, p *project.Project) (*edit.Edit, error) { return edit.Add(ctx, p, o.wish) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.wish.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
+	f.StringVar(&o.wish.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
+	f.StringSliceVar(&o.wish.Watch, "watch", nil, "have the operator watch `NAMESPACE`s, or all ('*')")
+	o.flags(cmd)
+	offer(cmd, "catalog", a.catalogs)
+	return cmd
+}
+
+func newRemove(a *app) *cobra.Command {
+	o := &editOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "remove [NAMESPACE/]PACKAGE...",
+		Short: "Take operators out of the declarations and the lock",
+		Long: doc(`
+			Take operators out of the declarations, and out of quayside.lock together with
+			what nothing requires any more. The OperatorGroup of a namespace in which nothing
+			is declared any more goes too; a Namespace stays. Nothing else in a file changes;
+			a file in which nothing is left is removed.
+
+			What a kustomization builds, or what stands in one document with other objects,
+			is left for you to edit.
+
+			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 what
+			is left has no solution.`),
+		Example: examples(`
+			quayside remove vault/vault
+			quayside remove at-operator my-etcd/etcd --render`),
+		Args:              someArgs("operator"),
+		ValidArgsFunction: a.operators,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), func(ctx context.Context, p *project.Project) (*edit.Edit, error) { return edit.Remove(ctx, p, args) })
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// flags gives cmd what both have in common.
+func (o *editOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
+	cmd.Flags().BoolVar(&o.render, "render", false, "write the rendered tree too")
+	addOffline(cmd, o.app)
+	addOutput(cmd, o.app, nil, editReport{})
+}
+
+// editReport is what `quayside add` and `quayside remove` print.
+type editReport struct {
+	Written   bool                `json:"written"`
+	Files     []edit.File         `json:"files" doc:"of declarations"`
+	Lock      string              `json:"lock"`
+	Pins      int                 `json:"pins"`
+	Changes   []project.Change    `json:"changes" doc:"to the lock"`
+	Rendered  *renderReport       `json:"rendered,omitempty"` // with --render
+	Warnings  []warningView       `json:"warnings"`
+	Conflicts []*resolve.Conflict `json:"conflicts"`
+}
+
+func (o *editOptions) run(ctx context.Context, edits func(context.Context, *project.Project) (*edit.Edit, error)) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	e, err := edits(ctx, p)
+	o.talk.Done()
+	if err != nil {
+		return err
+	}
+	res := e.Resolution
+	o.talk.Warn(res.Warnings)
+	r := editReport{
+		Files: append([]edit.File{}, e.Files...), Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
+		Warnings: warningViews(res.Warnings), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
+	}
+	if res.Lock != nil && !o.check {
+		if err := e.Write(); err != nil {
+			return err
+		}
+		r.Written = true
+		if o.render {
+			if r.Rendered, err = (&resolveOptions{app: o.app}).renderedToo(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := o.print(r, func(w io.Writer) { o.show(w, e, r) }); err != nil || res.Failed != nil {
+		return errors.Join(err, res.Failed)
+	}
+	if o.check {
+		return errDiffers
+	}
+	return nil
+}
+
+func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
+	if e.Resolution.Lock == nil {
+		o.talk.Note("nothing is written: what would be declared has no solution")
+		return
+	}
+	for _, f := range r.Files {
+		fmt.Fprintln(w, o.out.sign(f.Change.Sign())+" "+inert.Line(f.Path))
+	}
+	for _, c := range r.Changes {
+		fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String()))
+	}
+	for _, note := range e.Notes {
+		o.talk.Note("%s", inert.Line(note))
+	}
+	if r.Rendered != nil {
+		defer (&renderOptions{app: o.app}).printChanges(w, r.Rendered)
+	}
+	if r.Written {
+		o.talk.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
+	}
+}

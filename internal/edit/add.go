@@ -1,0 +1,330 @@
+package edit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/subscription"
+)
+
+// Wish is what somebody wants to have declared.
+type Wish struct {
+	Packages  []string // each "package", "package@channel", "package@1.2.3" or "package@>=1.2 <2"
+	Namespace string   // for all of them; "" for what each suggests, else its own name
+	Catalog   string   // "[namespace/]name"; "" for the only one that has the package
+	Watch     []string // namespaces; "*" alone: all; nil: what each operator prefers
+
+	// Choose asks a person for one of several options; nil takes the first.
+	Choose func(ctx context.Context, question string, options []string) (string, error)
+}
+
+// Add declares operators.
+func Add(ctx context.Context, p *project.Project, w Wish) (*Edit, error) {
+	set, err := p.DeclarationsIfAny()
+	if err != nil {
+		return nil, err
+	}
+	a := adder{project: p, wish: w, set: set, dialect: dialect(set), files: map[string]addition{}}
+	if err := a.look(ctx); err != nil {
+		return nil, err
+	}
+	var faults diag.List
+	for _, text := range w.Packages {
+		if err := a.add(ctx, text); err != nil {
+			faults.Add(diag.Pos{}, err)
+		}
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	files, merged, err := a.outcome()
+	if err != nil {
+		return nil, err
+	}
+	return finish(ctx, p, merged, files, false)
+}
+
+type adder struct {
+	project *project.Project
+	wish    Wish
+	set     *subscription.Set
+	dialect subscription.Dialect
+	index   *catalog.Index
+	files   map[string]addition // by path
+	drafts  []draft
+}
+
+// look reads the packages that are wished for.
+func (a *adder) look(ctx context.Context) error {
+	lock, err := a.project.LockIfAny()
+	if err != nil {
+		return err
+	}
+	all := a.project.Catalogs(a.set)
+	if len(all) == 0 {
+		return errors.New("no catalog to look in: 'quayside init --catalog' makes a workspace with one, spec.catalogs of quayside.yaml adds another")
+	}
+	sh, err := a.project.Shelf(ctx, all, lock, false)
+	if err != nil {
+		return err
+	}
+	defer sh.Close()
+	var names []string
+	for _, text := range a.wish.Packages {
+		name, _, _ := strings.Cut(text, "@")
+		names = append(names, name)
+	}
+	if a.index, err = sh.Pick(ctx, cache.Only(names...)); err != nil {
+		return err
+	}
+	_, err = project.Broken(a.index)
+	return err
+}
+
+// add makes the declaration of one package.
+func (a *adder) add(ctx context.Context, text string) error {
+	name, at, _ := strings.Cut(text, "@")
+	pkg, err := a.pick(name)
+	if err != nil {
+		return err
+	}
+	d := draft{dialect: a.dialect, name: name, pkg: name}
+	if id := pkg.Catalog().ID(); a.fits(id) && (len(a.index.Having(name)) > 1 || a.dialect == subscription.V0) {
+		d.catalog = id
+	} else if !a.fits(id) {
+		d.dialect = subscription.Quayside
+		if len(a.index.Having(name)) > 1 {
+			d.catalog = id
+		}
+	}
+	b, err := a.version(ctx, &d, pkg, at)
+	if err != nil {
+		return err
+	}
+	d.namespace = cmp.Or(a.wish.Namespace, project.SuggestedNamespace(b.Metadata().Annotations), name)
+	if have := declaredAs(a.set, d.namespace+"/"+name); len(have) > 0 {
+		return fmt.Errorf("%s/%s is declared already, at %s", d.namespace, name, have[0].Pos)
+	}
+	if slices.ContainsFunc(a.drafts, func(o draft) bool { return o.namespace == d.namespace && o.pkg == d.pkg }) {
+		return fmt.Errorf("%s is asked for twice", name)
+	}
+	if err := a.watch(&d, b); err != nil {
+		return err
+	}
+	a.drafts = append(a.drafts, d)
+	return a.place(d)
+}
+
+// fits reports whether a declaration of the workspace's dialect can name a catalog.
+func (a *adder) fits(id catalog.ID) bool {
+	switch a.dialect {
+	case subscription.V0:
+		return id.Namespace != ""
+	case subscription.V1:
+		return id.Namespace == ""
+	}
+	return true
+}
+
+// pick returns the package of that name.
+func (a *adder) pick(name string) (*catalog.Package, error) {
+	var found []*catalog.Package
+	var names, have []string
+	for _, c := range a.index.Catalogs() {
+		if a.wish.Catalog != "" && a.wish.Catalog != c.ID().Name && a.wish.Catalog != c.ID().String() {
+			continue
+		}
+		names = append(names, c.Names()...)
+		if p, ok := c.Package(name); ok {
+			found, have = append(found, p), append(have, c.ID().String())
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("package %q is in several catalogs: say which with --catalog (%s)", name, strings.Join(have, ", "))
+	case len(names) == 0 && a.wish.Catalog != "":
+		return nil, fmt.Errorf("no catalog %q", a.wish.Catalog)
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("no package %q in the catalogs%s", name, diag.DidYouMean(name, slices.Compact(names)))
+}
+
+// version says in d which versions are wanted, and returns the bundle that stands
+// for them.
+func (a *adder) version(ctx context.Context, d *draft, pkg *catalog.Package, at string) (*catalog.Bundle, error) {
+	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
+	if ok && at == "" && a.wish.Choose != nil && len(pkg.Channels()) > 1 {
+		names := pkg.ChannelNames()
+		slices.SortStableFunc(names, func(x, y string) int {
+			return cmp.Compare(btoi(y == pkg.DefaultChannel()), btoi(x == pkg.DefaultChannel()))
+		})
+		name, err := a.wish.Choose(ctx, "channel of "+pkg.Name(), names)
+		if err != nil {
+			return nil, err
+		}
+		channel, ok = pkg.Channel(name)
+	}
+	if ok {
+		d.channel = channel.Name()
+		return channel.Head().Bundle(), nil
+	}
+	within, err := semver.NewConstraint(at)
+	if err != nil {
+		return nil, fmt.Errorf("package %q has no channel %q, and that is no version or range of versions%s", pkg.Name(), at, diag.DidYouMean(at, pkg.ChannelNames()))
+	}
+	b, channel := newest(pkg, within)
+	if b == nil {
+		return nil, fmt.Errorf("package %q has no version %s", pkg.Name(), at)
+	}
+	if d.dialect != subscription.V0 {
+		d.version = at
+		return b, nil
+	}
+	d.channel, d.start = channel.Name(), b.Name()
+	return b, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// admits reports whether a range of versions has a bundle's in it, as resolving
+// reads ranges.
+func admits(within *semver.Constraints, b *catalog.Bundle) bool {
+	v, err := semver.NewVersion(b.Version().String())
+	return err == nil && within.Check(v)
+}
+
+// newest returns the highest version of a package that is wanted, and the channel to
+// take it from: the default one where it has that version.
+func newest(pkg *catalog.Package, within *semver.Constraints) (best *catalog.Bundle, in *catalog.Channel) {
+	for _, c := range pkg.Channels() {
+		for _, e := range c.Entries() {
+			b := e.Bundle()
+			if b == nil || !admits(within, b) {
+				continue
+			}
+			by := 1
+			if best != nil {
+				by = b.Version().Compare(best.Version())
+			}
+			if by > 0 || by == 0 && c.Name() == pkg.DefaultChannel() {
+				best, in = b, c
+			}
+		}
+	}
+	return best, in
+}
+
+// watch says in d which namespaces the operator watches.
+func (a *adder) watch(d *draft, b *catalog.Bundle) error {
+	modes := b.Metadata().InstallModes
+	groups := a.set.OperatorGroupsIn(d.namespace)
+	switch {
+	case a.wish.Watch != nil:
+		watch := a.wish.Watch
+		if slices.Equal(watch, []string{"*"}) {
+			watch = nil
+		}
+		if !catalog.Supports(modes, d.namespace, watch) {
+			return fmt.Errorf("%s cannot watch %s: it supports %s", d.pkg, strings.Join(a.wish.Watch, ", "), supported(modes))
+		}
+		if len(groups) > 0 {
+			return fmt.Errorf("%s: the OperatorGroup at %s says what operators in %s watch: leave out --watch", d.pkg, groups[0].Pos, d.namespace)
+		}
+		d.watch = a.wish.Watch
+	case len(groups) > 0 || slices.ContainsFunc(a.drafts, func(o draft) bool { return o.namespace == d.namespace && o.group }):
+		return nil
+	case catalog.Supports(modes, d.namespace, nil):
+		d.watch = []string{"*"}
+	case catalog.Supports(modes, d.namespace, []string{d.namespace}):
+		d.watch = []string{d.namespace}
+	default:
+		return fmt.Errorf("%s watches namespaces that you name (%s): add --watch NAMESPACE", d.pkg, supported(modes))
+	}
+	switch {
+	case d.dialect == subscription.V0:
+		d.group = true
+	case a.wish.Watch == nil:
+		d.watch = nil // that is what it prefers
+	}
+	return nil
+}
+
+func supported(modes []catalog.InstallMode) string {
+	var names []string
+	for _, m := range modes {
+		names = append(names, string(m))
+	}
+	return strings.Join(names, ", ")
+}
+
+// place finds the file that a declaration goes into.
+func (a *adder) place(d draft) error {
+	where, file, err := a.project.NewDeclarations()
+	if err != nil {
+		return err
+	}
+	names := []string{where}
+	if !file {
+		names = []string{path.Join(where, d.name+".yaml"), path.Join(where, d.namespace+"-"+d.name+".yaml")}
+	}
+	for _, name := range names {
+		f, ours := a.files[name]
+		if !ours {
+			if f.old, err = readIfAny(a.project, name); err != nil {
+				return err
+			}
+		}
+		if !file && (ours || f.old != nil) {
+			continue
+		}
+		f.added = yamlnode.Append(f.added, d.text())
+		a.files[name] = f
+		return nil
+	}
+	return fmt.Errorf("%s is there already: name another namespace with -n, or declare %s by hand", names[0], d.pkg)
+}
+
+// addition is what a file is and what is added to it.
+type addition struct{ old, added []byte }
+
+// outcome returns the files as they will be, and what is declared with what is new,
+// each at its place.
+func (a *adder) outcome() ([]File, *subscription.Set, error) {
+	var files []File
+	sets := []*subscription.Set{a.set}
+	for _, name := range slices.Sorted(maps.Keys(a.files)) {
+		f := a.files[name]
+		change, lines := Created, 0
+		if f.old != nil {
+			change, lines = Changed, bytes.Count(yamlnode.Append(f.old, nil), []byte{'\n'})
+		}
+		set, err := subscription.Parse(name, append(bytes.Repeat([]byte{'\n'}, lines), f.added...))
+		if err != nil {
+			return nil, nil, err
+		}
+		files, sets = append(files, File{name, change, yamlnode.Append(f.old, f.added)}), append(sets, set)
+	}
+	set, err := subscription.Merge(sets...)
+	return files, set, err
+}
