@@ -116,7 +116,7 @@ leaving-test: export QUAYSIDE_CLUSTER_TEST = always
 leaving-test: export CGO_ENABLED = 0
 leaving-test: export GOFLAGS := $(GOFLAGS) -trimpath
 leaving-test: ## Have every operator of the corpus's clusters leave OLM on a real control plane, and some return.
-	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 30m -run 'TestLeavingOLM|TestReturningToOLM|TestPredicted' -v .
+	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 90m -run 'TestLeavingOLM|TestReturningToOLM|TestPredicted' -v .
 
 # Which sums go mod tidy lists depends on which modules a proxy serves that day;
 # where one is missing that is needed, nothing builds.

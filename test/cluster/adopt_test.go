@@ -79,7 +79,7 @@ func restore(ctx context.Context, t *testing.T, clusters olm.Clusters, files []s
 	}
 	services := olm.NewServices(t)
 	opt.Services = services.Socket
-	w := &restored{quayside: newWorkspace(t, build(t), nil), cluster: harness.Start(t, opt)}
+	w := &restored{cluster: harness.Start(t, opt)}
 	w.config = rest.CopyConfig(w.cluster.RESTConfig)
 	w.config.WarningHandler = rest.NoWarnings{}
 	if w.client, err = dynamic.NewForConfig(w.config); err != nil {
@@ -90,6 +90,14 @@ func restore(ctx context.Context, t *testing.T, clusters olm.Clusters, files []s
 		t.Fatal(err)
 	}
 	t.Logf("%d objects restored in %s", len(objects), time.Since(begun).Round(time.Millisecond))
+	w.imported(t, clusters, g)
+	return w
+}
+
+// imported makes a new workspace that has the cluster imported.
+func (w *restored) imported(t *testing.T, clusters olm.Clusters, g gitops) {
+	t.Helper()
+	w.quayside = newWorkspace(t, build(t), nil)
 	if err := clusters.WriteCatalogs(filepath.Join(w.dir, "catalogs")); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +112,6 @@ func restore(ctx context.Context, t *testing.T, clusters olm.Clusters, files []s
 	}
 	w.write(t, "quayside.yaml", string(settings)+"  kubernetesVersion: \"1.36\"\n"+g.settings())
 	w.mustOrDiffer(t, "adopt", "inspect", "--kubeconfig", w.cluster.Kubeconfig, "--offline", "--record")
-	return w
 }
 
 // mustOrDiffer runs a command that has to do its work, and may find something to tell.

@@ -18,6 +18,7 @@ import (
 // certificates together with the one that issues these: the first sync comes to
 // its end, and leaves nothing to do.
 func TestArgoCDCertificates(t *testing.T) {
+	t.Parallel() // it has servers of its own, and mostly waits
 	corpus := os.Getenv("QUAYSIDE_CORPUS")
 	if corpus == "" {
 		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to install")

@@ -214,16 +214,23 @@ type gitops struct {
 	kind     string // of Flux's source; "" is GitRepository
 	path     string // of the tree in the source; "" is rendered
 	clusters string // "{name: prod}, …"; "" is one called default
+	at       string // namespace of the tool's own objects; "" is flux-system
+
+	automated bool // Argo CD applies what changes by itself
 }
 
 // settings returns what quayside.yaml says of it.
 func (g gitops) settings() string {
+	policy := ""
+	if g.automated {
+		policy = ", syncPolicy: {automated: {prune: true, selfHeal: true}}"
+	}
 	return fmt.Sprintf(`
   profile: %s
   gitops:
-    {repoURL: %q, revision: main, path: %q, namespace: flux-system, project: default, sourceRef: {kind: %s, name: fleet}}
+    {repoURL: %q, revision: main, path: %q, namespace: %s, project: default, sourceRef: {kind: %s, name: fleet}%s}
   clusters: [%s]
-`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.kind, "GitRepository"), cmp.Or(g.clusters, "{name: default}"))
+`, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.at, "flux-system"), cmp.Or(g.kind, "GitRepository"), policy, cmp.Or(g.clusters, "{name: default}"))
 }
 
 // quickstart returns a copy of the example's workspace, to be rendered for a

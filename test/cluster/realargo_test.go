@@ -44,7 +44,13 @@ func startArgoCD(t *testing.T, cluster *harness.Cluster) hub {
 	if err := os.Symlink(filepath.Join(bin, "argocd"), filepath.Join(tools, "kustomize")); err != nil {
 		t.Fatal(err)
 	}
+	own, err := os.MkdirTemp("", "argocd-") // that of the test may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(own) })
 	env := []string{
+		"TMPDIR=" + own, "ARGOCD_ASK_PASS_SOCK=" + filepath.Join(own, "ask-pass.sock"),
 		"KUBECONFIG=" + cluster.Kubeconfig, "ARGOCD_FAKE_IN_CLUSTER=true", "ARGOCD_GPG_ENABLED=false", "ARGOCD_SYNC_WAVE_DELAY=0",
 		"ARGOCD_TLS_DATA_PATH=" + t.TempDir(), "ARGOCD_SSH_DATA_PATH=" + t.TempDir(), "PATH=" + tools + string(os.PathListSeparator) + os.Getenv("PATH"),
 	}

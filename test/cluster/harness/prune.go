@@ -42,19 +42,12 @@ func (a *Applier) ListGroup(ctx context.Context, group string) ([]*unstructured.
 // [Name]: of each its kind and its metadata alone, which is far less to read
 // where definitions of custom resources are large.
 func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
-	resources, err := a.resources()
-	if err != nil {
-		return nil, err
-	}
-	var found []*unstructured.Unstructured
-	for resource, kind := range resources {
+	return a.list(ctx, func(resource schema.GroupVersionResource, kind string) ([]*unstructured.Unstructured, error) {
 		of, err := a.metadata.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue
-		}
 		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+			return nil, err
 		}
+		var found []*unstructured.Unstructured
 		for i := range of.Items {
 			of.Items[i].SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&of.Items[i])
@@ -63,9 +56,46 @@ func (a *Applier) List(ctx context.Context, selector string) ([]*unstructured.Un
 			}
 			found = append(found, &unstructured.Unstructured{Object: fields})
 		}
+		return found, nil
+	})
+}
+
+// ListWhole returns every object of every kind with all that it says, sorted by
+// [Name].
+func (a *Applier) ListWhole(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	return a.list(ctx, func(resource schema.GroupVersionResource, _ string) ([]*unstructured.Unstructured, error) {
+		of, err := a.dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		var found []*unstructured.Unstructured
+		for i := range of.Items {
+			found = append(found, &of.Items[i])
+		}
+		return found, nil
+	})
+}
+
+// list returns what each resource has, sorted by [Name]. One that went since it was
+// discovered has nothing.
+func (a *Applier) list(ctx context.Context, of func(resource schema.GroupVersionResource, kind string) ([]*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
+	resources, err := a.resources()
+	if err != nil {
+		return nil, err
+	}
+	var found []*unstructured.Unstructured
+	for resource, kind := range resources {
+		some, err := of(resource, kind)
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+		}
+		found = append(found, some...)
 	}
 	sortByName(found)
-	return found, nil
+	return found, ctx.Err()
 }
 
 // resources returns the kind of every resource that can be listed and
