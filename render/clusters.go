@@ -1,6 +1,7 @@
 package render
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"path"
@@ -33,17 +34,31 @@ resources:
 // over one that is generated.
 func (t *tree) clusters(namespaces []string) error {
 	var names []string
+	seen, parts, held, text := map[string]bool{}, map[string][]file{}, texts{}, []byte(starter)
 	for _, c := range t.opt.Clusters {
-		if c.Name == "" || fileName(c.Name) != c.Name || slices.Contains(names, c.Name) {
+		if c.Name == "" || fileName(c.Name) != c.Name || seen[c.Name] {
 			return fmt.Errorf("clusters: %q is not a name of its own in lower-case letters, digits, \"-\" and \".\"", c.Name)
 		}
-		names = append(names, c.Name)
+		names, seen[c.Name] = append(names, c.Name), true
 		dir := path.Join("clusters", c.Name)
-		if err := t.files.AddStarter(path.Join(dir, kustomizationFile), []byte(starter)); err != nil {
+		if err := t.files.AddStarter(path.Join(dir, kustomizationFile), text); err != nil {
 			return err
 		}
-		if err := t.overlay(c, path.Join(dir, "generated"), namespaces); err != nil {
-			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+		part, known := parts[c.key()]
+		if !known {
+			var err error
+			if part, err = t.overlay(c, namespaces); err != nil {
+				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+			}
+			for i, f := range part {
+				part[i].data = held.once(f.data)
+			}
+			parts[c.key()] = part
+		}
+		for _, f := range part {
+			if err := t.files.Add(path.Join(dir, "generated", f.name), f.data); err != nil {
+				return err
+			}
 		}
 	}
 	if err := t.clusterCRDs(); err != nil {
@@ -58,42 +73,57 @@ func (t *tree) clusters(namespaces []string) error {
 	return t.kustomization("clusters", names)
 }
 
-// overlay writes the generated part of a cluster's overlay.
-func (t *tree) overlay(c Cluster, dir string, namespaces []string) error {
+// key returns what stands for all that the objects of a cluster depend on, the
+// base aside: clusters of which it is the same get the same.
+func (c Cluster) key() string {
+	return strings.Join(append([]string{string(c.Config)}, c.Operators...), "\x00")
+}
+
+// file is a file below some directory of the tree.
+type file struct {
+	name string
+	data []byte
+}
+
+// texts holds texts of which many are the same.
+type texts map[[sha256.Size]byte][]byte
+
+// once returns the text that is held already where there is the same, else data.
+func (t texts) once(data []byte) []byte {
+	sum := sha256.Sum256(data)
+	if _, held := t[sum]; !held {
+		t[sum] = data
+	}
+	return t[sum]
+}
+
+// overlay returns the generated part of a cluster's overlay.
+func (t *tree) overlay(c Cluster, namespaces []string) ([]file, error) {
 	cfg, err := parseConfig(c.Config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var resources []string
-	var patches []any
 	installs, err := t.chosen(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var operators []string
 	for _, in := range installs {
-		resources = append(resources, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
-		for _, o := range in.objects {
-			p, err := t.patch(dir, cfg, o)
-			if err != nil {
-				return err
-			}
-			patches = append(patches, p...)
-		}
+		operators = append(operators, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
 	}
-	own, err := t.clusterNamespaces(dir, namespaces, installs)
+	resources, files := t.clusterNamespaces(namespaces, installs)
+	for _, f := range t.adopt(cfg, installs) {
+		resources, files = append(resources, f.name), append(files, f)
+	}
+	fields := map[string]any{"resources": kobj.Values(append(resources, operators...)...)}
+	targets, patches, err := t.patches(cfg, installs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	more, err := t.adopt(dir, cfg, installs)
-	if err != nil {
-		return err
+	if len(targets) > 0 {
+		fields["patches"] = targets
 	}
-	own = append(own, more...)
-	fields := map[string]any{"resources": kobj.Values(append(own, resources...)...)}
-	if len(patches) > 0 {
-		fields["patches"] = patches
-	}
-	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(fields))
+	return append(append(files, patches...), file{kustomizationFile, kustomization(fields)}), nil
 }
 
 // gets returns whether a cluster gets a CRD of the tree: those that its operators
@@ -120,15 +150,24 @@ func (t *tree) gets(c Cluster) (func(crd Object) bool, error) {
 func (t *tree) clusterCRDs() error {
 	packages := map[string][]string{} // directory → files
 	lacking := map[string][]string{}  // cluster → files that it does not get
+	known := map[string][]string{}    // operators → files
 	for _, c := range t.opt.Clusters {
-		gets, err := t.gets(c)
-		if err != nil {
-			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
-		}
-		for _, r := range t.objects {
-			if kobj.IsCRD(r.Object) && !gets(r.Object) {
-				lacking[c.Name] = append(lacking[c.Name], r.Path)
+		operators := strings.Join(c.Operators, "\x00")
+		files, seen := known[operators]
+		if !seen {
+			gets, err := t.gets(c)
+			if err != nil {
+				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
+			for _, r := range t.objects {
+				if kobj.IsCRD(r.Object) && !gets(r.Object) {
+					files = append(files, r.Path)
+				}
+			}
+			known[operators] = files
+		}
+		if len(files) > 0 {
+			lacking[c.Name] = files
 		}
 	}
 	if t.ownCRDs = len(lacking) > 0; !t.ownCRDs {
@@ -174,18 +213,18 @@ func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []st
 	return t.kustomization(dir, slices.Concat(whole, some))
 }
 
-// adopt writes the objects that the installs of a cluster have in common with
-// one that the cluster does not get, in whose directory they lie. It returns
-// the files' names.
-func (t *tree) adopt(dir string, cfg config, installs []*opened) ([]string, error) {
+// adopt returns files with the objects that the installs of a cluster have in
+// common with one that the cluster does not get, in whose directory they lie, by
+// name.
+func (t *tree) adopt(cfg config, installs []*opened) []file {
 	objects := adopted(installs)
 	names := fileNames("", objects)
+	var out []file
 	for i, o := range objects {
-		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))); err != nil {
-			return nil, err
-		}
+		out = append(out, file{names[i], yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))})
 	}
-	return slices.Sorted(slices.Values(names)), nil
+	slices.SortFunc(out, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return out
 }
 
 // adopted returns what some of the installs ship and none of them renders,
@@ -243,7 +282,7 @@ func matches(globs []string, name string) (bool, error) {
 
 // inCluster returns o with the cluster's own config and mirrors.
 func (t *tree) inCluster(cfg config, o Object) Object {
-	if !o.Is("apps", "Deployment") || len(cfg) == 0 && len(t.opt.Mirrors) == 0 {
+	if !t.touches(cfg, o) {
 		return o
 	}
 	want := kobj.Copy(o)
@@ -252,30 +291,43 @@ func (t *tree) inCluster(cfg config, o Object) Object {
 	return want
 }
 
-// patch writes what the cluster changes of an object, where it changes
-// anything, and returns the kustomization's entries for it.
-func (t *tree) patch(dir string, cfg config, o Object) ([]any, error) {
-	want := t.inCluster(cfg, o)
-	if o.Is("apps", "Deployment") {
-		if err := cfg.mounted(diag.Pos{}, want); err != nil {
-			return nil, err
+// touches reports whether a cluster may change an object.
+func (t *tree) touches(cfg config, o Object) bool {
+	return o.Is("apps", "Deployment") && len(cfg)+len(t.opt.Mirrors) > 0
+}
+
+// patches returns what a cluster changes of the objects of its installs: a file
+// each, and the kustomization's entries for them.
+func (t *tree) patches(cfg config, installs []*opened) (targets []any, files []file, err error) {
+	for _, in := range installs {
+		for _, o := range in.objects {
+			if !t.touches(cfg, o) {
+				continue
+			}
+			want := t.inCluster(cfg, o)
+			if err := cfg.mounted(diag.Pos{}, want); err != nil {
+				return nil, nil, err
+			}
+			ops := difference(nil, "", map[string]any(o), map[string]any(want))
+			if len(ops) == 0 {
+				continue
+			}
+			f := file{"patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml", yamlnode.Encode(ops)}
+			files, targets = append(files, f), append(targets, map[string]any{"path": f.name, "target": target(o)})
 		}
 	}
-	ops := difference(nil, "", map[string]any(o), map[string]any(want))
-	if len(ops) == 0 {
-		return nil, nil
-	}
-	file := "patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml"
-	if err := t.files.Add(path.Join(dir, file), yamlnode.Encode(ops)); err != nil {
-		return nil, err
-	}
+	return targets, files, nil
+}
+
+// target returns what selects one object in a kustomization, and no other.
+func target(o Object) map[string]any {
 	_, version, _ := strings.Cut(o.APIVersion(), "/")
-	// A target's name is an expression, in which a dot is any character.
-	target := map[string]any{"group": o.Group(), "version": version, "kind": o.Kind(), "name": regexp.QuoteMeta(o.Name())}
+	// The name is an expression, in which a dot is any character.
+	out := map[string]any{"group": o.Group(), "version": version, "kind": o.Kind(), "name": regexp.QuoteMeta(o.Name())}
 	if o.Namespace() != "" {
-		target["namespace"] = o.Namespace()
+		out["namespace"] = o.Namespace()
 	}
-	return []any{map[string]any{"path": file, "target": target}}, nil
+	return out
 }
 
 // difference appends the JSON patch operations that turn a into b: objects
@@ -287,7 +339,7 @@ func difference(ops []any, at string, a, b any) []any {
 		if !ok {
 			break
 		}
-		for _, key := range slices.Sorted(maps.Keys(mergeMaps(x, y))) {
+		for _, key := range keysOf(x, y) {
 			here := at + "/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 			from, had := x[key]
 			to, has := y[key]
@@ -315,6 +367,18 @@ func difference(ops []any, at string, a, b any) []any {
 		return ops
 	}
 	return append(ops, map[string]any{"op": "replace", "path": at, "value": b})
+}
+
+// keysOf returns the keys of either object, sorted.
+func keysOf(a, b map[string]any) []string {
+	keys := slices.Collect(maps.Keys(a))
+	for key := range b {
+		if _, both := a[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // mirrorImages replaces the images of an object's pods by their mirrors: those

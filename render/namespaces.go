@@ -164,10 +164,10 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 
 // clusterNamespaces returns the resources that hold the Namespaces of a
 // cluster: the base's directory where those are all of them, else files of the
-// overlay's own. They are those of the operators that the cluster gets, and the
+// overlay's own, which it returns too. They are those of the operators that the cluster gets, and the
 // declared ones that these watch, that the reporter is in or that no operator is
 // in.
-func (t *tree) clusterNamespaces(dir string, all []string, chosen []*opened) ([]string, error) {
+func (t *tree) clusterNamespaces(all []string, chosen []*opened) (resources []string, own []file) {
 	need := slices.DeleteFunc(slices.Clone(all), func(ns string) bool {
 		_, declared := t.declared[ns]
 		here := func(in *opened) bool {
@@ -183,14 +183,10 @@ func (t *tree) clusterNamespaces(dir string, all []string, chosen []*opened) ([]
 	if len(need) == len(all) {
 		return []string{"../../../namespaces"}, nil
 	}
-	var files []string
 	for _, ns := range need {
-		file := fileName("namespace-"+ns) + ".yaml"
-		data, _ := t.files.Get(path.Join("namespaces", file))
-		if err := t.files.Add(path.Join(dir, file), data); err != nil {
-			return nil, err
-		}
-		files = append(files, file)
+		name := fileName("namespace-"+ns) + ".yaml"
+		data, _ := t.files.Get(path.Join("namespaces", name))
+		resources, own = append(resources, name), append(own, file{name, data})
 	}
-	return files, nil
+	return resources, own
 }

@@ -25,6 +25,9 @@ func Encode(v any) []byte {
 		v = map[string]any(o)
 	}
 	e.node(v, 0)
+	if len(e.out)+len(e.out)/4 < cap(e.out) { // many are kept
+		return slices.Clone(e.out)
+	}
 	return e.out
 }
 

@@ -1,0 +1,59 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestClustersAreRenderedAsIfAlone draws clusters, many of them equal: each gets
+// the very files that it would get if it were the only one.
+func TestClustersAreRenderedAsIfAlone(t *testing.T) {
+	lock, opt, open := goldenLock(t, path.Join("testdata", "lantern", "own-plain"))
+	opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
+	rapid.Check(t, func(t *rapid.T) {
+		opt.Clusters = nil
+		for i := range rapid.IntRange(1, 6).Draw(t, "clusters") {
+			c := Cluster{Name: fmt.Sprintf("c%d", i), Config: []byte(rapid.SampledFrom([]string{"", "{}", `{"nodeSelector":{"a":"b"}}`, `{"nodeSelector":{"a":"c"},"env":[{"name":"A","value":"b"}]}`}).Draw(t, "config"))}
+			c.Operators = rapid.SampledFrom([][]string{nil, {"*/*"}, {"my-lantern/*"}, {"other-lantern/*"}}).Draw(t, "operators")
+			opt.Clusters = append(opt.Clusters, c)
+		}
+		together := clusterFiles(t, lock, opt, open)
+		for _, c := range opt.Clusters {
+			one := opt
+			one.Clusters = []Cluster{c}
+			for name, want := range clusterFiles(t, lock, one, open) {
+				if d := cmp.Diff(want, together[name]); d != "" {
+					t.Fatalf("%s: -alone +together\n%s", name, d)
+				}
+				delete(together, name)
+			}
+		}
+		if len(together) > 0 {
+			t.Fatalf("these are rendered together, and alone not: %v", together)
+		}
+	})
+}
+
+// clusterFiles returns the generated files of all clusters, by path.
+func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) map[string]string {
+	t.Helper()
+	res, err := All(lock, opt, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for name, data := range res.Tree.All() {
+		if strings.HasPrefix(name, "clusters/") && strings.Contains(name, "/generated/") {
+			out[name] = string(data)
+		}
+	}
+	return out
+}
