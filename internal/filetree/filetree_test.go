@@ -227,3 +227,24 @@ func TestReadLeavesLinksOut(t *testing.T) {
 		t.Errorf("got %d files, %v", got.Len(), err)
 	}
 }
+
+// TestReadLike: whatever it is compared with, what is read is what is there, and
+// what is the same there is held once.
+func TestReadLike(t *testing.T) {
+	fsys := fstest.MapFS{"same": {Data: []byte("a")}, "other": {Data: []byte("b")}, "new": {Data: []byte("c")}, "empty": {}}
+	like := tree(t, map[string]string{"same": "a", "other": "x", "gone": "d", "empty": ""})
+	got, err := ReadLike(fsys, like)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Read(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want.files, got.files); d != "" {
+		t.Errorf("-as it is +as it was read:\n%s", d)
+	}
+	if &got.files["same"][0] != &like.files["same"][0] {
+		t.Error("what is the same is held twice")
+	}
+}

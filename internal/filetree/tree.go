@@ -9,6 +9,7 @@
 package filetree
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -91,18 +92,36 @@ func (t *Tree) Len() int { return len(t.files) }
 
 // Read returns the regular files of fsys, whatever they are. Symbolic links
 // and other special files are left out.
-func Read(fsys fs.FS) (*Tree, error) {
+func Read(fsys fs.FS) (*Tree, error) { return ReadLike(fsys, New()) }
+
+// ReadLike is Read for what hardly differs from like: what is the same there and
+// here is held once.
+func ReadLike(fsys fs.FS, like *Tree) (*Tree, error) {
 	t := New()
+	var buf bytes.Buffer
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		t.files[name] = data
-		return nil
+		t.files[name], err = readLike(fsys, name, like.files[name], &buf)
+		return err
 	})
 	return t, err
+}
+
+// readLike returns the content of a file: like itself where that is the same.
+func readLike(fsys fs.FS, name string, like []byte, buf *bytes.Buffer) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buf.Reset()
+	if _, err := buf.ReadFrom(f); err != nil {
+		return nil, err
+	}
+	if like != nil && bytes.Equal(buf.Bytes(), like) {
+		return like, nil
+	}
+	return append([]byte{}, buf.Bytes()...), nil
 }

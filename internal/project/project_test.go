@@ -150,7 +150,7 @@ func TestRoots(t *testing.T) {
 				}
 				rendered, err := p.Render(ctx, res.Lock)
 				check(t, err)
-				have, err := p.Rendered()
+				have, err := p.Rendered(filetree.New())
 				check(t, err)
 				if d := filetree.Diff(have, rendered.Tree); have.Len() < 10 || len(d) > 0 {
 					t.Errorf("of %d files in the tree there differ: %v", have.Len(), d)

@@ -53,11 +53,16 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 	return res, err
 }
 
-// Rendered reads the tree as it stands, empty where there is none.
-func (p *Project) Rendered() (*filetree.Tree, error) { return p.Tree(p.Settings.Output) }
+// Rendered reads the tree as it stands, empty where there is none. What is the
+// same in want is held once.
+func (p *Project) Rendered(want *filetree.Tree) (*filetree.Tree, error) {
+	return p.tree(p.Settings.Output, want)
+}
 
 // Tree reads a directory of the workspace, which may be absent.
-func (p *Project) Tree(name string) (*filetree.Tree, error) {
+func (p *Project) Tree(name string) (*filetree.Tree, error) { return p.tree(name, filetree.New()) }
+
+func (p *Project) tree(name string, like *filetree.Tree) (*filetree.Tree, error) {
 	dir, err := p.lookup(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return filetree.New(), nil
@@ -65,7 +70,7 @@ func (p *Project) Tree(name string) (*filetree.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return filetree.Read(dir.FS)
+	return filetree.ReadLike(dir.FS, like)
 }
 
 // renderOptions returns what quayside.yaml says about rendering.

@@ -121,7 +121,7 @@ func (o *renderOptions) compare(ctx context.Context, p *project.Project) (*rende
 	if err != nil {
 		return nil, err
 	}
-	have, err := p.Rendered()
+	have, err := p.Rendered(res.Tree)
 	if err != nil {
 		return nil, err
 	}
