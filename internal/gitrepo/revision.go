@@ -14,6 +14,7 @@ type Revision struct {
 	repo *Repo
 	name string
 	commit
+	recent *recent
 }
 
 // Name returns what the user called it: "main".
@@ -43,7 +44,7 @@ func (r *Repo) called(name, commit string) (*Revision, error) {
 	if err != nil {
 		return nil, fmt.Errorf("revision %q: %w%s", name, err, r.fetchHint())
 	}
-	return &Revision{r, name, found}, nil
+	return &Revision{r, name, found, &recent{trees: map[string][]entry{}}}, nil
 }
 
 // fetchHint says what may help where something is not found.

@@ -60,7 +60,7 @@ func (v *Revision) find(name string) (entry, error) {
 		if e.mode != filemode.Dir {
 			return e, fs.ErrNotExist
 		}
-		entries, err := v.repo.objects.tree(e.hash)
+		entries, err := v.dir(e.hash)
 		if err != nil {
 			return e, err
 		}
@@ -71,6 +71,34 @@ func (v *Revision) find(name string) (entry, error) {
 		e = entries[i]
 	}
 	return e, nil
+}
+
+// recent holds directories that were looked into: what is asked for in a row has
+// most of its path in common.
+type recent struct {
+	mu    sync.Mutex
+	trees map[string][]entry
+}
+
+// maxRecent bounds how many directories are held.
+const maxRecent = 64
+
+// dir returns the entries of a directory, which are not to be changed.
+func (v *Revision) dir(tree string) ([]entry, error) {
+	v.recent.mu.Lock()
+	defer v.recent.mu.Unlock()
+	if entries, held := v.recent.trees[tree]; held {
+		return entries, nil
+	}
+	entries, err := v.repo.objects.tree(tree)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.recent.trees) >= maxRecent {
+		clear(v.recent.trees)
+	}
+	v.recent.trees[tree] = entries
+	return entries, nil
 }
 
 // list adds the files below a tree, of which prefix is the path, to out.
