@@ -162,7 +162,12 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 // there is at least one.
 func Built(data []byte, pins []lockfile.Pin, sources []File) (Object, error) {
 	content, err := Content(data)
-	return Object{Operator: owner(content, pins), Path: sources[0].Path, Content: content, sources: sources}, err
+	return Made(content, pins, sources), err
+}
+
+// Made is Built of an object as Content has it.
+func Made(content map[string]any, pins []lockfile.Pin, sources []File) Object {
+	return Object{Operator: owner(content, pins), Path: sources[0].Path, Content: content, sources: sources}
 }
 
 // Content decodes one JSON object the way Object.Content wants it: integers

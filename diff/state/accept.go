@@ -31,12 +31,8 @@ func Accept(ctx context.Context, p *project.Project, lock *lockfile.File, all bo
 		return err
 	}
 	s.Name, s.lock = project.LockFile, lock
-	base, every, err := c.alone(s)
-	if err != nil {
-		return err
-	}
 	taken := func(operator string) bool { return operator != "" && (all || slices.Contains(keys, operator)) }
-	accepted, err := budgets(base, every)
+	accepted, err := c.budgets(s)
 	if err != nil {
 		return err
 	}
@@ -52,7 +48,11 @@ func Accept(ctx context.Context, p *project.Project, lock *lockfile.File, all bo
 
 // budgets returns what operators have as blocks of a lock: what they have before
 // any overlay, and how that differs in clusters, those with the same in one block.
-func budgets(base diff.State, every []gets) ([]lockfile.Accepted, error) {
+func (c *Comparison) budgets(s *Side) ([]lockfile.Accepted, error) {
+	base, err := s.base()
+	if err != nil {
+		return nil, err
+	}
 	plain, err := diff.Budget(base)
 	if err != nil {
 		return nil, err
@@ -61,18 +61,16 @@ func budgets(base diff.State, every []gets) ([]lockfile.Accepted, error) {
 	for _, b := range plain {
 		out = append(out, lockfile.Accepted{Operator: b.Operator, Permissions: b.Permissions, APIs: b.APIs})
 	}
-	for _, got := range every {
+	err = c.alone(s, base, func(got gets) error {
 		list, err := diff.Budget(got.state)
-		if err != nil {
-			return nil, err
-		}
 		for _, b := range list {
 			if !slices.Contains(got.state.Dropped, b.Operator) {
 				out = differing(out, plain, b, got.clusters)
 			}
 		}
-	}
-	return out, nil
+		return err
+	})
+	return out, err
 }
 
 // differing adds to blocks how what an operator has in some clusters differs from

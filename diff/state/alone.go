@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"slices"
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/project"
@@ -31,32 +30,41 @@ func standing(ctx context.Context, p *project.Project, lock *lockfile.File) (*Co
 	return c, s, c.render(ctx, s, lock, true)
 }
 
-// alone returns the base of a side, and what its clusters get: where several get
-// the same, once.
-func (c *Comparison) alone(s *Side) (diff.State, []gets, error) {
+// base returns the base of a side that is compared with nothing.
+func (s *Side) base() (diff.State, error) {
 	base := diff.State{Name: s.Name, Pins: s.pins()}
 	var err error
-	if base.Objects, err = diff.Objects(s.tree, base.Pins); err != nil {
-		return base, nil, err
-	}
+	base.Objects, err = diff.Objects(s.tree, base.Pins)
+	return base, err
+}
+
+// alone calls each with what the clusters of a side get: where several get the
+// same, once. One is held at a time, for there may be thousands.
+func (c *Comparison) alone(s *Side, base diff.State, each func(gets) error) error {
+	index := map[string]int{}
 	var shares []share
-	var out []gets
+	var clusters [][]string
 	for _, name := range s.clusters {
 		x, err := s.share(name)
 		if err != nil {
-			return base, nil, err
+			return err
 		}
-		i := slices.IndexFunc(shares, x.is)
-		if i < 0 {
+		key := x.key()
+		i, known := index[key]
+		if !known {
 			i = len(shares)
-			shares, out = append(shares, x), append(out, gets{})
+			index[key], shares, clusters = i, append(shares, x), append(clusters, nil)
 		}
-		out[i].clusters = append(out[i].clusters, name)
+		clusters[i] = append(clusters[i], name)
 	}
 	for i, x := range shares {
-		if out[i].state, err = c.state(s, base, x); err != nil {
-			return base, nil, err
+		got, err := c.state(s, base, x)
+		if err != nil {
+			return err
+		}
+		if err := each(gets{clusters[i], got}); err != nil {
+			return err
 		}
 	}
-	return base, out, nil
+	return nil
 }

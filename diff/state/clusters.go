@@ -26,10 +26,17 @@ type share struct {
 	version  string             // of Kubernetes there
 }
 
-// is reports whether two shares are equal, wherever they lie.
-func (x share) is(y share) bool {
-	return x.version == y.version && x.all == y.all && slices.EqualFunc(x.overlays, y.overlays, func(a, b *overlay.Overlay) bool { return a.Digest == b.Digest })
+// key returns what shares have in common that are equal, wherever they lie.
+func (x share) key() string {
+	key := fmt.Sprintf("%q %t", x.version, x.all)
+	for _, o := range x.overlays {
+		key += string(o.Digest[:])
+	}
+	return key
 }
+
+// is reports whether two shares are equal, wherever they lie.
+func (x share) is(y share) bool { return x.key() == y.key() }
 
 // group is clusters that get the same, before and after, and of whose operators
 // the same is accepted.
@@ -42,6 +49,7 @@ type group struct {
 // groups returns the clusters of the side after.
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
+	same := map[string][]int{} // by what the clusters get after
 	for _, name := range c.After.clusters {
 		g := group{names: []string{name}, budget: c.After.budget(name)}
 		var err error
@@ -52,12 +60,12 @@ func (c *Comparison) groups() ([]group, error) {
 			c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: it is compared without what its overlay changed", name, c.Before.named(err)))
 			g.before = share{version: g.after.version}
 		}
-		i := slices.IndexFunc(out, func(o group) bool {
-			return o.budget == g.budget && o.before.is(g.before) && o.after.is(g.after)
-		})
+		key := g.after.key()
+		i := slices.IndexFunc(same[key], func(i int) bool { return out[i].budget == g.budget && out[i].before.is(g.before) })
 		if i < 0 {
-			out = append(out, g)
+			same[key], out = append(same[key], len(out)), append(out, g)
 		} else {
+			i = same[key][i]
 			out[i].names = append(out[i].names, name)
 		}
 	}
@@ -206,13 +214,13 @@ func (c *Comparison) state(s *Side, whole diff.State, x share) (diff.State, erro
 	return out.Keep(func(operator string) bool { return here[operator] || !there[operator] }), nil
 }
 
-// objects returns what an overlay brings: what it lists where that is all, else
-// what kustomize builds. Installations, which say once more what is there, are
-// left out.
+// objects returns what an overlay brings: what it lists where that is all, what
+// its patches make of that where they are as easily told, else what kustomize
+// builds. Installations, which say once more what is there, are left out.
 func (c *Comparison) objects(s *Side, base map[string][]diff.Object, o *overlay.Overlay) ([]diff.Object, error) {
 	files := o.All()
 	var listed []diff.Object
-	simple, seen := o.Plain, map[kobj.Key]*diff.Object{}
+	simple, at := true, map[kobj.Key]int{}
 	for _, name := range o.Resources() {
 		shown := path.Join(s.as, name)
 		objects := base[shown]
@@ -224,27 +232,16 @@ func (c *Comparison) objects(s *Side, base map[string][]diff.Object, o *overlay.
 		}
 		simple = simple && len(objects) == 1 && objects[0].Simple()
 		for i := range objects {
-			simple = simple && seen[objects[i].Key()] == nil
-			seen[objects[i].Key()] = &objects[i]
+			key := objects[i].Key()
+			_, twice := at[key]
+			simple, at[key] = simple && !twice, len(listed)+i
 		}
 		listed = append(listed, objects...)
 	}
-	if !simple {
-		listed = nil
-		built, err := c.build(o)
-		if err != nil {
-			return nil, diag.Below(s.as, err)
-		}
-		sources := s.sources(o, files)
-		for _, data := range built {
-			object, err := diff.Built(data, s.pins(), sources)
-			if err != nil {
-				return nil, err
-			}
-			if twin := seen[object.Key()]; twin != nil && reflect.DeepEqual(twin.Content, object.Content) {
-				object = *twin
-			}
-			listed = append(listed, object)
+	if !simple || !s.edited(o, files, listed, at) {
+		var err error
+		if listed, err = c.asBuilt(s, o, files, listed, at); err != nil {
+			return nil, err
 		}
 	}
 	return slices.DeleteFunc(listed, func(o diff.Object) bool {
@@ -253,13 +250,67 @@ func (c *Comparison) objects(s *Side, base map[string][]diff.Object, o *overlay.
 	}), nil
 }
 
-// build builds an overlay, equal ones once.
+// edited puts in their place, which is at their key, what the patches of an overlay
+// make of the objects that it lists. It reports whether that is all that a build
+// does; where it is not, what is listed may be half done.
+func (s *Side) edited(o *overlay.Overlay, files map[string][]byte, listed []diff.Object, at map[kobj.Key]int) bool {
+	edits, plain := o.Edits()
+	if !plain || len(edits) == 0 {
+		return plain
+	}
+	sources := s.sources(o, files)
+	for _, e := range edits {
+		i, there := at[e.Key]
+		if !there {
+			continue
+		}
+		content, ok := e.Apply(listed[i].Content)
+		if !ok {
+			return false
+		}
+		if !reflect.DeepEqual(content, listed[i].Content) {
+			listed[i] = diff.Made(content, s.pins(), sources)
+		}
+	}
+	return true
+}
+
+// asBuilt returns what kustomize builds of an overlay: of what it leaves as it is,
+// the objects that are listed.
+func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, files map[string][]byte, listed []diff.Object, at map[kobj.Key]int) ([]diff.Object, error) {
+	built, err := c.build(o)
+	if err != nil {
+		return nil, diag.Below(s.as, err)
+	}
+	var out []diff.Object
+	sources := s.sources(o, files)
+	for _, data := range built {
+		object, err := diff.Built(data, s.pins(), sources)
+		if err != nil {
+			return nil, err
+		}
+		if i, there := at[object.Key()]; there && reflect.DeepEqual(listed[i].Content, object.Content) {
+			object = listed[i]
+		}
+		out = append(out, object)
+	}
+	return out, nil
+}
+
+// maxBuilt bounds how many builds are kept for whoever asks for the same again: of
+// a whole corpus of operators each takes ten MB.
+const maxBuilt = 8
+
+// build builds an overlay, equal ones once where they follow each other.
 func (c *Comparison) build(o *overlay.Overlay) ([][]byte, error) {
 	if built, ok := c.built[o.Digest]; ok {
 		return built, nil
 	}
 	built, err := o.Build()
 	if err == nil {
+		if len(c.built) >= maxBuilt {
+			clear(c.built)
+		}
 		c.built[o.Digest] = built
 	}
 	return built, err

@@ -23,7 +23,7 @@ func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mir
 	if err != nil {
 		return nil, err
 	}
-	base, all, err := c.alone(s)
+	base, err := s.base()
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mir
 		return nil, err
 	}
 	var shares []mirror.Share
-	for _, got := range all {
+	err = c.alone(s, base, func(got gets) error {
 		x := mirror.Share{Clusters: got.clusters}
 		for _, pin := range got.state.Pins {
 			x.Operators = append(x.Operators, pin.Key())
@@ -47,8 +47,9 @@ func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mir
 			}
 		}
 		shares = append(shares, x)
-	}
-	return mirror.Images(lock, shares), nil
+		return nil
+	})
+	return mirror.Images(lock, shares), err
 }
 
 // originals returns, by where clusters pull them from, the images that rendering

@@ -70,6 +70,13 @@ func drawOverlay(t *rapid.T, side string, files map[string]string) {
 		k.WriteString(pick(feature[0], feature[1:]...))
 	}
 	files["clusters/one/kustomization.yaml"] = k.String()
+	const target = "\npatches:\n- target: {group: apps, version: v1, kind: Deployment, name: d, namespace: ns}\n  patch: "
+	files["clusters/one/generated/kustomization.yaml"] += pick("config", "", "",
+		target+"'[{op: add, path: /spec/template/spec/nodeSelector, value: {a: b}}]'\n",
+		target+"'- {op: add, path: /spec/template/spec/nodeSelector, value: {a: c}}'\n",
+		target+"'- {op: add, path: /spec/template/spec/containers/0/env, value: [{name: A, value: \"1\"}]}'\n",
+		target+"'- {op: replace, path: /spec/replicas, value: 2}'\n",
+		target+"'- {op: add, path: /metadata/annotations, value: {a: b}}'\n")
 	for name, texts := range map[string][]string{
 		"clusters/one/extra.yaml":                {"k: a", "k: b"},
 		"clusters/one/settings.env":              {"a=1", "a=2"},

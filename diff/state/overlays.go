@@ -30,18 +30,19 @@ func Overlays(p *project.Project, res *render.Result) error {
 		return err
 	}
 	var faults diag.List
-	idle, live := map[diag.Pos]string{}, map[diag.Pos]bool{}
+	idle, live, seen := map[diag.Pos]string{}, map[diag.Pos]bool{}, map[[32]byte]bool{}
 	for _, name := range s.clusters {
 		x, err := s.share(name)
 		faults.Add(diag.Pos{}, err)
 		for _, o := range x.overlays {
-			if c.built[o.Digest] != nil || !s.changed(o) {
+			if seen[o.Digest] || !s.changed(o) {
 				continue
 			}
 			built, err := c.build(o)
 			if faults.Add(diag.Pos{File: o.File}, err); err != nil {
 				continue
 			}
+			seen[o.Digest] = true
 			patches, err := o.Patches(s.theirs)
 			if err != nil {
 				return err
@@ -76,13 +77,13 @@ func (c *Comparison) undefined(s *Side) error {
 	}) {
 		return nil
 	}
-	base, every, err := c.alone(s)
+	base, err := s.base()
 	if err != nil {
 		return err
 	}
 	all := defined(base)
 	clusters, kind := map[diag.Pos][]string{}, map[diag.Pos]kobj.Key{}
-	for _, got := range every {
+	err = c.alone(s, base, func(got gets) error {
 		here := defined(got.state)
 		for i := range got.state.Objects {
 			o := &got.state.Objects[i]
@@ -94,6 +95,10 @@ func (c *Comparison) undefined(s *Side) error {
 				clusters[pos], kind[pos] = append(clusters[pos], got.clusters...), k
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	var faults diag.List
 	for pos, names := range clusters {

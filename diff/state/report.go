@@ -164,10 +164,14 @@ func (c *Comparison) fleet() diff.Fleet {
 // source returns the files of a side, to be read. What clusters get by their
 // overlays is judged there, and is nobody's beside.
 func (s *Side) source(groups []group) diff.Source {
-	got := map[string]bool{}
+	got, seen := map[string]bool{}, map[*overlay.Overlay]bool{}
 	for _, g := range groups {
 		for _, o := range slices.Concat(g.before.overlays, g.after.overlays) {
 			for k := range o.Kustomizations() {
+				if seen[k] { // the base, in every cluster
+					continue
+				}
+				seen[k] = true
 				for _, name := range k.Files() {
 					got[name] = true
 				}
@@ -319,17 +323,17 @@ func (s *Side) overlaid() bool {
 // configured reports whether the settings of clusters changed, and what is
 // rendered for them did not.
 func (c *Comparison) configured() bool {
-	generated := func(s *Side) map[string]string {
-		out := map[string]string{}
+	generated := func(s *Side) map[string][]byte {
+		out := map[string][]byte{}
 		for name, data := range s.have {
 			if rest, inside := strings.CutPrefix(name, path.Join(s.out, "clusters")+"/"); inside && strings.Contains(rest, "/generated/") {
-				out[rest] = string(data)
+				out[rest] = data
 			}
 		}
 		return out
 	}
 	a, b := &c.Before, &c.After
-	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.Equal(generated(a), generated(b))
+	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(generated(a), generated(b), bytes.Equal)
 }
 
 // unpatched reports whether users add nothing of their own to the overlays of the

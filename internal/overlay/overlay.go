@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -48,8 +49,10 @@ type Files struct {
 	link   func(name string) (target string, is bool)
 	plain  map[string]bool // what is known to be no link
 	nodes  map[string]*Overlay
-	depth  int // of what is being opened
+	parsed map[string]*parsed // kustomizations, by their text
+	depth  int                // of what is being opened
 	remote *regexp.Regexp
+	types  *admit.Types
 }
 
 // New returns files that are read by their paths, slash-separated, without ".."
@@ -60,7 +63,7 @@ func New(read func(name string) ([]byte, error), link func(name string) (target 
 		link = func(string) (string, bool) { return "", false }
 	}
 	return &Files{
-		read: read, link: link, plain: map[string]bool{}, nodes: map[string]*Overlay{},
+		read: read, link: link, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsed{}, types: admit.NewTypes(),
 		// What kustomize takes for the address of a file or a repository.
 		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
 	}
@@ -73,15 +76,17 @@ type Overlay struct {
 	Digest [32]byte // of everything that a build depends on, wherever it lies
 	Plain  bool     // it lists files and directories, these too, and changes nothing
 
-	k      types.Kustomization
-	lists  bool              // it lists resources, and does nothing else
-	own    map[string][]byte // File and the files that it refers to, by path
-	links  map[string]string // where what it refers to leads, by path
-	list   []string          // the paths among resources that are files, in order
-	below  []*Overlay        // the directories that it refers to
-	fields diag.Fields
-	loaded int // bytes
-	depth  int // levels, this one too
+	k       types.Kustomization
+	lists   bool              // it lists resources, and does nothing else
+	own     map[string][]byte // File and the files that it refers to, by path
+	links   map[string]string // where what it refers to leads, by path
+	list    []string          // the paths among resources that are files, in order
+	below   []*Overlay        // the directories that it refers to
+	targets []Edit            // what its patches are for, where it lists and changes single objects, and does nothing else
+	files   int               // that are listed in it and below, each as often as it is
+	types   *admit.Types
+	loaded  int // bytes
+	depth   int // levels, this one too
 }
 
 // ErrNone is for a directory that is to be built and has no kustomization.
@@ -119,37 +124,75 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 }
 
 func (f *Files) open(dir string) (*Overlay, error) {
-	o := &Overlay{Dir: dir, own: map[string][]byte{}, links: map[string]string{}}
+	o := &Overlay{Dir: dir, types: f.types, own: map[string][]byte{}, links: map[string]string{}}
 	data, err := f.kustomization(o)
 	if err != nil {
 		return nil, err
 	}
-	docs, err := yamlnode.Documents(o.File, data, yamlnode.Limits{})
+	said, err := f.parse(o.File, data)
 	if err != nil {
 		return nil, err
 	}
-	if len(docs) == 1 {
-		o.fields = yamlnode.Positions(o.File, docs[0])
-	}
-	if err := o.k.Unmarshal(data); err != nil {
-		return nil, diag.Errorf(diag.Pos{File: o.File}, "%w", err)
-	}
-	o.lists = reflect.DeepEqual(o.k, types.Kustomization{TypeMeta: o.k.TypeMeta, Resources: o.k.Resources})
-	o.Plain = o.lists
-	o.k.FixKustomization()
+	o.k, o.lists, o.Plain, o.targets = said.k, said.lists, said.lists, said.targets
 	o.loaded, o.depth = perVisit+len(data), 1
 	var faults diag.List
-	for _, r := range references(o.k) {
-		faults.Add(o.fields.At(r.field, diag.Pos{File: o.File}), f.follow(o, r))
+	for _, r := range said.references {
+		if err := f.follow(o, r); err != nil {
+			faults.Add(o.at(r.field), err)
+		}
 	}
 	if len(o.k.HelmCharts) > 0 {
-		faults.Addf(o.fields.At("helmCharts", diag.Pos{File: o.File}), "Helm charts are not rendered here, for that runs a program: render them into a file and list that")
+		faults.Addf(o.at("helmCharts"), "Helm charts are not rendered here, for that runs a program: render them into a file and list that")
 	}
 	if o.loaded > maxLoaded {
 		faults.Addf(diag.Pos{File: o.File}, "a build of it loads more than %d MiB", maxLoaded>>20)
 	}
 	o.digest()
 	return o, faults.Err()
+}
+
+// parsed is what the text of a kustomization says. What shares one changes none
+// of it.
+type parsed struct {
+	k          types.Kustomization
+	lists      bool
+	references []reference
+	targets    []Edit // of its patches, where it lists and changes single objects, and does nothing else
+}
+
+// parse reads the text of a kustomization, equal ones once.
+func (f *Files) parse(file string, data []byte) (*parsed, error) {
+	if known, is := f.parsed[string(data)]; is {
+		return known, nil
+	}
+	if _, err := yamlnode.Documents(file, data, yamlnode.Limits{}); err != nil {
+		return nil, err
+	}
+	p := &parsed{}
+	if err := p.k.Unmarshal(data); err != nil {
+		return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
+	}
+	k := types.Kustomization{TypeMeta: p.k.TypeMeta, Resources: p.k.Resources}
+	p.lists = reflect.DeepEqual(p.k, k)
+	if k.Patches = p.k.Patches; reflect.DeepEqual(p.k, k) {
+		p.targets = targets(k.Patches)
+	}
+	p.k.FixKustomization()
+	p.references = references(p.k)
+	f.parsed[string(data)] = p
+	return p, nil
+}
+
+// at returns the place of a field of File, else of File.
+func (o *Overlay) at(field string) diag.Pos { return o.positions().At(field, diag.Pos{File: o.File}) }
+
+// positions returns the places of the fields of File.
+func (o *Overlay) positions() diag.Fields {
+	docs, err := yamlnode.Documents(o.File, o.own[o.File], yamlnode.Limits{})
+	if err != nil || len(docs) != 1 {
+		return nil
+	}
+	return yamlnode.Positions(o.File, docs[0])
 }
 
 // digest fills in the digest: of every file and directory and where it lies as
@@ -225,6 +268,7 @@ func (f *Files) follow(o *Overlay, r reference) error {
 		if subErr == nil {
 			o.below = append(o.below, sub)
 			o.Plain = o.Plain && sub.Plain
+			o.files = min(o.files+sub.files, maxLoaded)
 			o.loaded = min(o.loaded+sub.loaded, maxLoaded+1)
 			if o.depth = max(o.depth, sub.depth+1); o.depth > maxDepth {
 				return errDeep
@@ -254,7 +298,7 @@ func (o *Overlay) take(name string, data []byte, kind kind) error {
 	o.own[name] = data
 	o.loaded = min(o.loaded+len(data), maxLoaded+1)
 	if kind == resource {
-		o.list = append(o.list, name)
+		o.list, o.files = append(o.list, name), min(o.files+1, maxLoaded)
 	}
 	if kind == content || !slices.Contains(data, '&') {
 		return nil
@@ -350,7 +394,10 @@ func (o *Overlay) Resources() []string {
 // Build returns the objects that kustomize builds of o, in its order, as JSON. An
 // error has the place of the patch that it names, else of o.
 func (o *Overlay) Build() ([][]byte, error) {
-	built, err := o.build(o.All())
+	built, err := o.build(o.flat())
+	if err != nil { // told of the files as they are
+		built, err = o.build(o.All())
+	}
 	if err != nil {
 		return nil, diag.Errorf(o.place(err.Error()), "%w", err)
 	}

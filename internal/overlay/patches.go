@@ -26,7 +26,7 @@ type Patch struct {
 // a target selects depends on all that was done before, and is silent where it
 // selects nothing.
 func (o *Overlay) Patches(of func(file string) bool) ([]Patch, error) {
-	files := o.All()
+	files := o.flat()
 	var out []Patch
 	for _, k := range o.sorted() {
 		if !of(k.File) || !slices.ContainsFunc(k.k.Patches, func(p types.Patch) bool { return p.Target != nil }) {
@@ -38,7 +38,7 @@ func (o *Overlay) Patches(of func(file string) bool) ([]Patch, error) {
 			if p.Target != nil {
 				mark := fmt.Sprintf("{apiVersion: v1, kind: Any, metadata: {name: any, annotations: {%q: \"\"}}}", hit(len(out)))
 				marked.Patches = append(marked.Patches, types.Patch{Patch: mark, Target: p.Target})
-				out = append(out, Patch{Pos: k.fields.At(fmt.Sprintf("patches[%d].target", i), diag.Pos{File: k.File}), Target: *p.Target})
+				out = append(out, Patch{Pos: k.at(fmt.Sprintf("patches[%d].target", i)), Target: *p.Target})
 			}
 			if text := p.Patch + string(k.own[k.path(p.Path)]); !strings.Contains(text, "$patch") { // a mark goes with the object
 				marked.Patches = append(marked.Patches, p)
@@ -93,7 +93,7 @@ func (o *Overlay) place(said string) diag.Pos {
 					continue
 				}
 				if p.Path == "" {
-					return k.fields.At(fmt.Sprintf("patches[%d].patch", i), diag.Pos{File: k.File})
+					return k.at(fmt.Sprintf("patches[%d].patch", i))
 				}
 				return yamlnode.At(file, name)
 			}

@@ -74,7 +74,7 @@ func (t *Trace) Places(i int, n *yaml.Node) map[diag.Pos]diag.Pos {
 	}
 	_, namespace := yamlnode.Field(field(n, "metadata"), "namespace")
 	for _, k := range slices.Backward(t.order) {
-		if pos, said := k.fields["namespace"]; said && namespace != nil && k.k.Namespace == namespace.Value {
+		if pos, said := k.positions()["namespace"]; said && namespace != nil && k.k.Namespace == namespace.Value {
 			p.note(namespace, pos)
 		}
 	}
@@ -271,7 +271,7 @@ func readPatch(file string, text []byte, move func(diag.Pos) diag.Pos) patchText
 // inlined returns where a place in the text of a field stands in o's file: to the
 // character where the text is a literal block, else where the field begins.
 func (o *Overlay) inlined(field, text string) func(diag.Pos) diag.Pos {
-	whole := o.fields.At(field, diag.Pos{File: o.File})
+	whole := o.at(field)
 	lines := strings.Split(string(o.own[o.File]), "\n")
 	said := strings.Split(text, "\n")
 	return func(pos diag.Pos) diag.Pos {
