@@ -202,7 +202,7 @@ func (x *inspector) compareAll(live []*snapshot.Object) []compared {
 // fields returns in which fields a live object differs from the rendered one,
 // both as the API server stores them, without what it alone writes.
 func (c comparer) fields(live, ours kobj.Object) ([]Field, error) {
-	live, ours = c.alike(notRead(live), notRead(ours))
+	live, ours = alike(notRead(live), notRead(ours))
 	a, err := c.types.Stored(live)
 	if err != nil {
 		return nil, err
@@ -225,17 +225,26 @@ func notRead(o kobj.Object) kobj.Object {
 	return o
 }
 
-// alike returns both objects without the versions of a definition that are the
-// same: to read their schemas takes long.
-func (comparer) alike(live, ours kobj.Object) (a, b kobj.Object) {
-	if !kobj.IsCRD(ours) {
-		return live, ours
+// alike returns both objects without the fields at their top that are the same, and
+// the versions of a definition: to bring those into the form that is stored takes
+// long, and no other field's form depends on them.
+func alike(live, ours kobj.Object) (a, b kobj.Object) {
+	a, b = live, ours
+	if kobj.IsCRD(ours) {
+		x, y := kobj.List(live, "spec", "versions"), kobj.List(ours, "spec", "versions")
+		if slices.EqualFunc(x, y, kobj.Equal) {
+			a, b = kobj.Without(a, "spec", "versions"), kobj.Without(b, "spec", "versions")
+		}
 	}
-	x, y := kobj.List(live, "spec", "versions"), kobj.List(ours, "spec", "versions")
-	if !slices.EqualFunc(x, y, kobj.Equal) {
-		return live, ours
+	for field, v := range ours {
+		if slices.Contains([]string{"apiVersion", "kind", "metadata", "aggregationRule"}, field) {
+			continue // what tells of which type the object is, and what is the controllers'
+		}
+		if w, there := live[field]; there && kobj.Equal(v, w) {
+			a, b = kobj.Without(a, field), kobj.Without(b, field)
+		}
 	}
-	return kobj.Without(live, "spec", "versions"), kobj.Without(ours, "spec", "versions")
+	return a, b
 }
 
 // cleared returns an object without what the API server writes into it, as far as
