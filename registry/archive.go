@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
@@ -66,7 +65,7 @@ func (c *Client) openTar(ctx context.Context, name string) (*tarFiles, error) {
 func (c *Client) openFile(name string) (fs.File, error) {
 	open := func() (fs.File, error) { return os.Open(c.path(name)) }
 	if c.Files != nil {
-		open = func() (fs.File, error) { return c.Files.Open(path.Clean(filepath.ToSlash(name))) }
+		open = func() (fs.File, error) { return c.Files.Open(c.within(name)) }
 	}
 	f, err := open()
 	if err != nil {

@@ -34,7 +34,7 @@ type Client struct {
 	Vendored    string         // an OCI layout that is looked into after the store and before registries, as [Client.Vendor] makes it; may be absent
 	Offline     bool           // never open a socket: what the store does not hold is an [*OfflineError]
 	Files       fs.FS          // where layouts and archives lie, the vendored one too; nil: on disk
-	Dir         string         // what relative paths of layouts and archives are relative to; default: the current directory
+	Dir         string         // what relative paths of layouts and archives are relative to, in Files or on disk; default: the top, the current directory
 	Platform    string         // "linux/arm64": which image of a multi-platform index; default: see [Client.Open]
 	Credentials *Credentials   // nil: anonymous
 	Insecure    []string       // "registry.corp:5000": hosts that may speak HTTP or show any certificate; loopback may always speak HTTP

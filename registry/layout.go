@@ -40,6 +40,14 @@ func (c *Client) path(p string) string {
 	return filepath.Join(c.Dir, p)
 }
 
+// within returns a path as [Client.Files] has it.
+func (c *Client) within(p string) string {
+	if p = path.Clean(filepath.ToSlash(p)); path.IsAbs(p) {
+		return p
+	}
+	return path.Join(filepath.ToSlash(c.Dir), p)
+}
+
 // openDir opens a layout's directory, which no symbolic link leads out of.
 func (c *Client) openDir(name string) (files, error) {
 	if c.Files == nil {
@@ -49,7 +57,7 @@ func (c *Client) openDir(name string) (files, error) {
 		}
 		return dirFiles{root.FS(), root.Close}, nil
 	}
-	name = path.Clean(filepath.ToSlash(name))
+	name = c.within(name)
 	if _, err := fs.Stat(c.Files, name); err != nil {
 		return nil, fmt.Errorf("opening the layout: %w", err)
 	}

@@ -49,7 +49,7 @@ func workspace(t *testing.T, a *txtar.Archive) (*catalog.Index, *subscription.Se
 		t.Fatal(err)
 	}
 	delete(files, "want")
-	decl, err := subscription.LoadFS(files, subscription.LoadOptions{Paths: []string{"declarations"}})
+	decl, err := subscription.LoadFS(files, subscription.LoadOptions{Paths: []subscription.Path{{Path: "declarations"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

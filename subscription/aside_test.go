@@ -100,7 +100,7 @@ spec: {policy-templates: [{objectDefinition: {apiVersion: policy.open-cluster-ma
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, err := subscription.LoadFS(c.files, subscription.LoadOptions{Paths: []string{"s"}})
+			set, err := subscription.LoadFS(c.files, subscription.LoadOptions{Paths: paths("s")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ kind: Subscription
 metadata: {name: b, namespace: b}
 spec: {package: b}
 `)
-	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: []string{"s"}})
+	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: paths("s")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestCorpusIsPassedOver(t *testing.T) {
 	}
 	fsys := os.DirFS(dir)
 	for _, pkg := range []string{"bundles/etcd", "bundles/argocd-operator", "bundles/prometheus", "bundles/kuadrant-operator", "bundles/konflux"} {
-		set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: []string{pkg}})
+		set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: paths(pkg)})
 		if err != nil {
 			t.Errorf("%s: %v", pkg, err)
 			continue

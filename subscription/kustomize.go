@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -22,10 +23,8 @@ const (
 // regular reads a file for a kustomization. Links are not followed: kustomize
 // takes a directory that one leads to from where it really lies.
 func (l *loader) regular(name string) ([]byte, error) {
-	for at := name; at != "."; at = path.Dir(at) {
-		if info, err := fs.Lstat(l.fsys, at); err == nil && info.Mode().Type() == fs.ModeSymlink {
-			return nil, fmt.Errorf("%s is a symbolic link: put what it leads to in its place", l.shown(at))
-		}
+	if link := l.link(name); link != "" {
+		return nil, fmt.Errorf("%s is a symbolic link: put what it leads to in its place", l.shown(link))
 	}
 	info, err := fs.Stat(l.fsys, name)
 	switch {
@@ -92,7 +91,7 @@ func (l *loader) entry(i int) string {
 	if i >= len(l.opt.Paths) {
 		return path.Join(".", l.opt.Dir)
 	}
-	return path.Join(".", l.opt.Dir, l.opt.Paths[i])
+	return path.Join(".", l.opt.Dir, l.opt.Paths[i].Path)
 }
 
 func (l *loader) shownPos(p diag.Pos) diag.Pos {
@@ -165,21 +164,23 @@ func (r *reader) says() bool {
 
 // overridden returns the sets of all parts, without what others take the place of,
 // and without what two kustomizations build in one way. What they build
-// differently is a fault.
+// differently is a fault, and so is what two paths declare of which neither takes
+// the place of the other.
 func (l *loader) overridden() []*Set {
-	winner := map[identity]int{} // the last path by which a kustomization builds it
+	slices.SortStableFunc(l.parts, func(a, b part) int { return cmp.Compare(a.entry, b.entry) })
+	winner := map[identity]int{} // the last path by which one is declared that takes the place of others
 	builders := map[identity][]part{}
 	for _, p := range l.parts {
-		if p.built == nil {
+		if !l.overrides(p) {
 			continue
 		}
 		for _, d := range p.set.identities() {
 			key := d.key()
-			if _, known := winner[key]; !known || winner[key] < p.entry {
-				winner[key] = p.entry
+			if winner[key] != p.entry {
 				builders[key] = nil
 			}
-			if winner[key] == p.entry {
+			winner[key] = p.entry
+			if p.built != nil {
 				builders[key] = append(builders[key], p)
 			}
 		}
@@ -187,19 +188,49 @@ func (l *loader) overridden() []*Set {
 	var out []*Set
 	for _, p := range l.parts {
 		out = append(out, p.set.without(func(d identity) bool {
-			last, built := winner[d.key()]
-			return built && (p.entry < last || p.built != nil && p.entry == last && p.built != builders[d.key()][0].built)
+			last, overridden := winner[d.key()]
+			return overridden && (p.entry < last || p.built != nil && p.built != builders[d.key()][0].built)
 		}))
 	}
 	for key, parts := range builders {
 		l.ambiguous(key, parts)
 	}
-	return out
+	return l.apart(out)
+}
+
+// apart returns the sets of all parts without what a part of an earlier path
+// declares as well, which is a fault: one path alone is left to Merge.
+func (l *loader) apart(sets []*Set) []*Set {
+	type declared struct {
+		entry int
+		pos   diag.Pos
+	}
+	first := map[identity]declared{}
+	for i, p := range l.parts {
+		twice := map[identity]bool{}
+		for _, d := range sets[i].identities() {
+			before, known := first[d.key()]
+			switch {
+			case !known:
+				first[d.key()] = declared{p.entry, d.pos}
+			case before.entry != p.entry:
+				twice[d.key()] = true
+				l.errs.Addf(d.pos, "%s %q is declared twice, first at %s: to take its place, the later path of spec.declarations has to say overrides: true", d.kind, d.ID().String(), before.pos)
+			}
+		}
+		sets[i] = sets[i].without(func(d identity) bool { return twice[d.key()] })
+	}
+	return sets
+}
+
+// overrides reports whether a part takes the place of what an earlier path declares.
+func (l *loader) overrides(p part) bool {
+	return p.built != nil || l.overriding(p.entry)
 }
 
 // ambiguous adds a fault where kustomizations build one thing in several ways.
 func (l *loader) ambiguous(key identity, parts []part) {
-	if !slices.ContainsFunc(parts, func(p part) bool { return !bytes.Equal(p.raw, parts[0].raw) }) {
+	if len(parts) == 0 || !slices.ContainsFunc(parts, func(p part) bool { return !bytes.Equal(p.raw, parts[0].raw) }) {
 		return
 	}
 	var dirs []string

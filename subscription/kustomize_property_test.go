@@ -68,7 +68,7 @@ func repository(t *rapid.T) (fstest.MapFS, string) {
 func TestKustomizeIsStock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fsys, dir := repository(t)
-		got, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: []string{dir}})
+		got, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: paths(dir)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -164,7 +164,7 @@ kind: Subscription
 metadata: {name: kafka, namespace: kafka}
 spec: {name: kafka, channel: new, source: hub, sourceNamespace: olm}
 `,
-			want: `prod/kafka.yaml:1:1: subscription "kafka/kafka" is declared twice, first at flat/kafka.yaml:1:1`,
+			want: `flat/kafka.yaml:1:1: subscription "kafka/kafka" is declared twice, first at prod/kafka.yaml:1:1: to take its place, the later path of spec.declarations has to say overrides: true`,
 		},
 		"files beside a kustomization": {
 			paths: "mixed",
@@ -282,7 +282,7 @@ wrong/kustomization.yaml:10:14: spec.name: "A_b" is not a Kubernetes name (lower
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, err := subscription.LoadFS(files(catalogLayout+c.more), subscription.LoadOptions{Paths: strings.Fields(c.paths)})
+			set, err := subscription.LoadFS(files(catalogLayout+c.more), subscription.LoadOptions{Paths: paths(strings.Fields(c.paths)...)})
 			got := fmt.Sprint(err)
 			if err == nil {
 				got = declared(set)
@@ -301,7 +301,7 @@ func TestKustomizeAround(t *testing.T) {
 -- envs/prod/subscriptions/kustomization.yaml --
 resources: [../../../operators/etcd/overlays/alpha]
 `)
-	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Dir: "envs/prod", Paths: []string{"subscriptions"}})
+	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Dir: "envs/prod", Paths: paths("subscriptions")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,13 +344,13 @@ func TestKustomizeRefused(t *testing.T) {
 		"program":    {"-- d/kustomization.yaml --\ngenerators: [g.yaml]\n-- d/g.yaml --\napiVersion: policy.open-cluster-management.io/v1\nkind: PolicyGenerator\nmetadata: {name: x}\n", `d/kustomization.yaml:1:14: policy.open-cluster-management.io/v1 PolicyGenerator is a program`},
 		"template":   {"-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\nkind: {{ .Values.kind }}\n", "d/a.yaml:1"},
 	} {
-		_, err := subscription.LoadFS(files(c.more), subscription.LoadOptions{Paths: []string{"d"}})
+		_, err := subscription.LoadFS(files(c.more), subscription.LoadOptions{Paths: paths("d")})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, c.want)
 		}
 	}
 	fsys := linked{files("-- d/kustomization.yaml --\nresources: [a.yaml]\n-- d/a.yaml --\n{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n"), "d/a.yaml"}
-	_, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: []string{"d"}})
+	_, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: paths("d")})
 	if want := "d/kustomization.yaml:1:13: d/a.yaml is a symbolic link: put what it leads to in its place"; err == nil || err.Error() != want {
 		t.Errorf("a link:\ngot  %v\nwant %s", err, want)
 	}

@@ -21,9 +21,23 @@ import (
 // LoadOptions says what LoadFS reads.
 type LoadOptions struct {
 	Dir     string   // of the workspace in the file system: all other paths, and those of positions, are relative to it; empty: the top
-	Paths   []string // files or directories in the workspace; empty: all of it
+	Paths   []Path   // where to look, in the workspace or beside it; empty: all of it
 	Output  string   // quayside's own tree: passed over where a directory is walked; empty for none
 	Applied []string // directories that the GitOps tool applies: a declaration below one earns a warning
+}
+
+// Path is where to look for declarations: a file or a directory. It is written as a
+// string where it does not override.
+type Path struct {
+	Path      string `json:"path" yamlnode:"text" form:"required nonempty" doc:"File or directory, relative to this file. It may lie above the workspace, in the same Git repository."`
+	Overrides bool   `json:"overrides" default:"false" doc:"Whether what is declared there takes the place of what an earlier path declares."`
+}
+
+// In returns p relative to the file system, where dir is what it is relative to.
+// It is false where p leads out of the file system.
+func (p Path) In(dir string) (string, bool) {
+	in := path.Join(dir, p.Path)
+	return in, fs.ValidPath(in)
 }
 
 // Caps on what is read from one workspace.
@@ -40,10 +54,12 @@ const (
 // kustomization, that is built in place of reading its files, unless another one
 // builds on it.
 //
-// The sets of all are merged as by [Merge]. What a kustomization builds takes the
-// place of what an earlier path declares of the same dialect, namespace and name.
-// A path that does not exist is an error that wraps fs.ErrNotExist. All faults are
-// found; the error is a diag.List.
+// The sets of all are merged as by [Merge]. What a kustomization builds, or a path
+// that overrides holds, takes the place of what an earlier path declares of the same
+// dialect, namespace and name.
+// A path that does not exist is an error that wraps fs.ErrNotExist, and so is a link
+// that leads out of the file system an error. All faults are found; the error is a
+// diag.List.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
 	l.find()
@@ -124,21 +140,20 @@ func (l *loader) pos(file string) diag.Pos { return diag.Pos{File: l.shown(file)
 func (l *loader) find() {
 	paths := l.opt.Paths
 	if len(paths) == 0 {
-		paths = []string{"."}
+		paths = []Path{{Path: "."}}
 	}
-	for entry, name := range paths {
-		name = path.Clean(name)
-		if !fs.ValidPath(name) {
-			l.errs.Addf(diag.Pos{File: name}, "not a path inside the workspace")
+	for entry, named := range paths {
+		p, inside := named.In(l.opt.Dir)
+		if !inside {
+			l.errs.Addf(diag.Pos{File: path.Clean(named.Path)}, "lies outside of the repository")
 			continue
 		}
-		p := path.Join(l.opt.Dir, name)
 		info, err := fs.Stat(l.fsys, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			l.errs.Addf(l.pos(p), "no such file or directory: %w", fs.ErrNotExist)
 		case err != nil:
-			l.errs.Add(l.pos(p), err)
+			l.errs.Add(l.pos(p), l.unreadable(p, err))
 		case info.IsDir():
 			l.walk(found{p, entry, true})
 		case p == kustomization(l.fsys, path.Dir(p)):
@@ -147,6 +162,7 @@ func (l *loader) find() {
 			l.files = append(l.files, found{p, entry, true})
 		}
 	}
+	slices.SortStableFunc(l.files, func(a, b found) int { return cmp.Compare(l.precedence(b), l.precedence(a)) })
 	l.files, l.beside = once(l.files), once(l.beside)
 	last := func(d found) int { // a path that names it, else the last one that leads to it
 		if d.named {
@@ -156,6 +172,21 @@ func (l *loader) find() {
 	}
 	slices.SortFunc(l.dirs, func(a, b found) int { return cmp.Compare(last(b), last(a)) })
 	l.dirs = once(l.dirs)
+}
+
+// precedence is the larger the sooner a file counts as one of the path that led to
+// it, where several did: the last one that overrides, else the first one.
+func (l *loader) precedence(f found) int {
+	if l.overriding(f.entry) {
+		return f.entry + 1
+	}
+	return 0
+}
+
+// overriding reports whether the path in LoadOptions with that index takes the
+// place of others.
+func (l *loader) overriding(entry int) bool {
+	return entry < len(l.opt.Paths) && l.opt.Paths[entry].Overrides
 }
 
 // once sorts by path and leaves each there once, as it stands first.
@@ -190,7 +221,14 @@ func (l *loader) walk(root found) {
 		case hidden || !isManifest(p):
 			return nil
 		}
-		if info, err := fs.Stat(l.fsys, p); err != nil || !info.Mode().IsRegular() { // follows a link; a dangling one is no declaration
+		info, err := fs.Stat(l.fsys, p) // follows a link; a dangling one is no declaration
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			l.errs.Add(l.pos(p), l.unreadable(p, err))
+			return nil
+		case !info.Mode().IsRegular():
 			return nil
 		}
 		if err := inert.Name(p); err != nil {
@@ -208,6 +246,27 @@ func (l *loader) walk(root found) {
 		return nil
 	})
 	l.errs.Add(l.pos(root.path), err)
+}
+
+// unreadable says what is wrong with a path that cannot be read: a link on the way
+// to it that leads out of the repository is refused by the file system.
+func (l *loader) unreadable(name string, err error) error {
+	if link := l.link(name); link != "" {
+		return fmt.Errorf("%s is a symbolic link that cannot be followed inside the repository: put what it leads to in its place", l.shown(link))
+	}
+	return err
+}
+
+// link returns the first symbolic link on the way to a path, "" where there is none.
+func (l *loader) link(name string) string {
+	steps := strings.Split(name, "/")
+	for i := range steps {
+		at := path.Join(steps[:i+1]...)
+		if info, err := fs.Lstat(l.fsys, at); err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return at
+		}
+	}
+	return ""
 }
 
 func isManifest(name string) bool {

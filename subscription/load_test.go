@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,6 +19,14 @@ func own(name string) *fstest.MapFile {
 }
 
 func text(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+
+func paths(names ...string) []subscription.Path {
+	var out []subscription.Path
+	for _, name := range names {
+		out = append(out, subscription.Path{Path: name})
+	}
+	return out
+}
 
 func names(set *subscription.Set) []string {
 	var out []string
@@ -41,7 +50,7 @@ func TestLoadFS(t *testing.T) {
 		"env/elsewhere/ignored/never.yaml": own("never"),
 	}
 	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{
-		Dir: "env", Paths: []string{"subscriptions/", "elsewhere/declared", "./subscriptions/b.yaml"}, Output: "subscriptions/out",
+		Dir: "env", Paths: paths("subscriptions/", "elsewhere/declared", "./subscriptions/b.yaml"), Output: "subscriptions/out",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,8 +71,8 @@ func TestLoadFSErrors(t *testing.T) {
 		"a/zero.yaml":   text("kind: [\n"),
 		"a/fine.yaml":   own("z"),
 		"a/\u202e.yaml": own("y"),
-	}, subscription.LoadOptions{Paths: []string{"missing", "a", "../b"}})
-	want := "../b: not a path inside the workspace\n" +
+	}, subscription.LoadOptions{Paths: paths("missing", "a", "../b")})
+	want := "../b: lies outside of the repository\n" +
 		"a/two.yaml:1:1: subscription \"ns/x\" is declared twice, first at a/one.yaml:1:1\n" +
 		"a/zero.yaml:2: malformed YAML: did not find expected node content\n" +
 		"a/\\u202e.yaml: file name \"a/\\u202e.yaml\" holds the character U+202E, which no name may hold\n" +
@@ -96,14 +105,14 @@ func TestDeclarationWhereItIsApplied(t *testing.T) {
 			want: `this declaration lies in "apps", which the GitOps tool applies to the cluster: move it or exclude it there`,
 		},
 		"named output": {
-			fsys: fstest.MapFS{"rendered/a.yaml": own("a")}, opt: subscription.LoadOptions{Paths: []string{"rendered/a.yaml"}, Output: "rendered", Applied: []string{"rendered"}},
+			fsys: fstest.MapFS{"rendered/a.yaml": own("a")}, opt: subscription.LoadOptions{Paths: paths("rendered/a.yaml"), Output: "rendered", Applied: []string{"rendered"}},
 			want: `this declaration lies in "rendered", which the GitOps tool applies to the cluster: move it or exclude it there`,
 		},
 	} {
 		if len(c.opt.Paths) == 0 { // a file is read as it is, whatever lies beside it
-			c.opt.Paths, _ = fs.Glob(c.fsys, "*/a.yaml")
+			here, _ := fs.Glob(c.fsys, "*/a.yaml")
 			below, _ := fs.Glob(c.fsys, "*/*/a.yaml")
-			c.opt.Paths = append(c.opt.Paths, below...)
+			c.opt.Paths = paths(slices.Concat(here, below)...)
 		}
 		set, err := subscription.LoadFS(c.fsys, c.opt)
 		if err != nil {

@@ -134,7 +134,7 @@ func TestPolicyIsOverridden(t *testing.T) {
 		"-- prod/kustomization.yaml --\nresources: [../base]\npatches:\n- target: {kind: OperatorPolicy}\n  patch: |\n    - {op: add, path: /spec/operatorGroup/targetNamespaces, value: [x]}\n" +
 		"-- other/kustomization.yaml --\nresources: [p.yaml]\n-- other/p.yaml --\n" + policyHead + "spec:\n  remediationAction: enforce\n  complianceType: musthave\n  upgradeApproval: None\n" +
 		"  operatorGroup: {name: og, targetNamespaces: [x]}\n  subscription: {name: b, namespace: ops}\n")
-	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: []string{"base", "prod", "other"}})
+	set, err := subscription.LoadFS(fsys, subscription.LoadOptions{Paths: paths("base", "prod", "other")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,9 @@ func (w *Workspace) fill() {
 	}
 	w.fillPromotion()
 	for i := range w.Declarations {
-		w.Declarations[i] = path.Clean(w.Declarations[i])
+		if d := &w.Declarations[i]; d.Path != "" {
+			d.Path = path.Clean(d.Path)
+		}
 	}
 	if len(w.Clusters) == 0 {
 		w.Clusters = Default().Clusters
@@ -185,10 +187,17 @@ func (v validator) version(field, got string) {
 // the workspace, and apart.
 func (v validator) paths() {
 	w := v.w
-	for i, p := range w.Declarations {
-		v.inside(index("spec.declarations", i), p)
-		if p == w.Output {
-			v.Addf(index("spec.declarations", i), "%q is spec.output too: declarations and rendered files need places of their own", p)
+	for i, d := range w.Declarations {
+		field := index("spec.declarations", i)
+		if _, mapping := w.Fields[field+".path"]; mapping {
+			field += ".path"
+		}
+		if !v.Given(field, d.Path) {
+			continue
+		}
+		v.relative(field, d.Path)
+		if d.Path == w.Output {
+			v.Addf(field, "%q is spec.output too: declarations and rendered files need places of their own", d.Path)
 		}
 	}
 	for i, p := range w.Mirrors {

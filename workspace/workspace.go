@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/render/certificates"
 	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/report/gate"
+	"github.com/quayside/quayside/subscription"
 )
 
 // FileName is the name that a workspace is found by.
@@ -30,34 +31,34 @@ const (
 
 // Workspace is the spec of quayside.yaml with its defaults filled in.
 type Workspace struct {
-	Declarations       []string          `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, relative to this file. A directory with a kustomization is built; any other one is walked. What a kustomization builds takes the place of what an earlier path declares. Namespaces there give their labels and annotations; other kinds are counted and passed over, with a warning or an error where one looks misspelt."`
-	Catalogs           []Catalog         `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
-	KubernetesVersion  string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
-	OpenShiftVersion   string            `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\": what the platform brings itself is not rendered. Where unset, checks that need it are left out."`
-	Requirements       string            `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
-	SharedDependencies bool              `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
-	AllowOverlap       bool              `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
-	AllowNames         []string          `json:"allowNames" form:"nonempty" doc:"Names of the cluster's own under which bundles may bring objects all the same, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
-	Output             string            `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
-	Profile            profile.Name      `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
-	Certificates       certificates.Name `json:"certificates" default:"\"cert-manager\"" doc:"Who issues the certificates of webhooks."`
-	CertificateSecret  CertificateSecret `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
-	Proxy              Proxy             `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
-	Mirrors            []string          `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
-	Trust              []Trust           `json:"trust" doc:"Whose signature images of registries need. The first entry that matches an image's repository decides; an image that none matches needs no signature."`
-	ImagePullSecrets   []string          `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
-	CSVAnnotations     bool              `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
-	AggregatedRoles    bool              `json:"aggregatedRoles" default:"true" doc:"Whether everybody who is bound to the cluster's roles admin, edit and view gets the operators' APIs with them, as under OLM: four ClusterRoles for each CustomResourceDefinition, three for each OperatorGroup."`
-	HealthChecks       bool              `json:"healthChecks" default:"false" doc:"Whether to configure the GitOps tool to judge the health of the operators' custom resources."`
-	GitOps             *profile.GitOps   `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
-	Clusters           []Cluster         `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
-	Reporter           Reporter          `json:"reporter" doc:"The in-cluster reporter."`
-	Policy             Policy            `json:"policy" doc:"Which findings of a diff are refused."`
-	Follows            string            `json:"follows" form:"nonempty" doc:"The environment that this one follows: its name (metadata.name, else that of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' takes the versions from there."`
-	Promotion          *Promotion        `json:"promotion" doc:"What must have been seen of an operator in the environment that this one follows before 'quayside promote' takes its version from there. Without it, nothing need be seen."`
-	Name               string            `json:"-"` // metadata.name
-	File               string            `json:"-"` // as given to Parse; empty for Default
-	Fields             diag.Fields       `json:"-"` // "spec.catalogs[0].source" → where its value stands
+	Declarations       []subscription.Path `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; any other one is walked. What a kustomization builds, or what a path that overrides holds, takes the place of what an earlier path declares. Namespaces there give their labels and annotations; other kinds are counted and passed over, with a warning or an error where one looks misspelt."`
+	Catalogs           []Catalog           `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
+	KubernetesVersion  string              `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
+	OpenShiftVersion   string              `json:"openshiftVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of OpenShift, such as \"4.20\": what the platform brings itself is not rendered. Where unset, checks that need it are left out."`
+	Requirements       string              `json:"requirements" default:"\"enforce\"" form:"enum=enforce|warn" doc:"Whether install modes, minKubeVersion and maxOpenShiftVersion decide what can be installed, or are only reported."`
+	SharedDependencies bool                `json:"sharedDependencies" default:"true" doc:"Whether a dependency may be met by an install in another namespace that watches this one."`
+	AllowOverlap       bool                `json:"allowOverlap" default:"false" doc:"Whether two installs that provide the same API may watch the same namespace."`
+	AllowNames         []string            `json:"allowNames" form:"nonempty" doc:"Names of the cluster's own under which bundles may bring objects all the same, each as Kind/name, such as ClusterRole/cluster-admin or Namespace/openshift-logging."`
+	Output             string              `json:"output" default:"\"rendered\"" form:"nonempty" doc:"Directory of the rendered tree, relative to this file."`
+	Profile            profile.Name        `json:"profile" default:"\"argocd\"" doc:"The tool that applies the tree."`
+	Certificates       certificates.Name   `json:"certificates" default:"\"cert-manager\"" doc:"Who issues the certificates of webhooks."`
+	CertificateSecret  CertificateSecret   `json:"certificateSecret" doc:"The user's own certificates, for spec.certificates: secret."`
+	Proxy              Proxy               `json:"proxy" doc:"Proxy settings that operators get as environment variables."`
+	Mirrors            []string            `json:"mirrors" form:"nonempty" doc:"Files with mirrors, relative to this file: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy."`
+	Trust              []Trust             `json:"trust" doc:"Whose signature images of registries need. The first entry that matches an image's repository decides; an image that none matches needs no signature."`
+	ImagePullSecrets   []string            `json:"imagePullSecrets" form:"nonempty" doc:"Secrets that every ServiceAccount gets as imagePullSecrets."`
+	CSVAnnotations     bool                `json:"csvAnnotations" default:"false" doc:"Whether pod templates get every annotation of the ClusterServiceVersion, as under OLM, or only those that a container reads."`
+	AggregatedRoles    bool                `json:"aggregatedRoles" default:"true" doc:"Whether everybody who is bound to the cluster's roles admin, edit and view gets the operators' APIs with them, as under OLM: four ClusterRoles for each CustomResourceDefinition, three for each OperatorGroup."`
+	HealthChecks       bool                `json:"healthChecks" default:"false" doc:"Whether to configure the GitOps tool to judge the health of the operators' custom resources."`
+	GitOps             *profile.GitOps     `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
+	Clusters           []Cluster           `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
+	Reporter           Reporter            `json:"reporter" doc:"The in-cluster reporter."`
+	Policy             Policy              `json:"policy" doc:"Which findings of a diff are refused."`
+	Follows            string              `json:"follows" form:"nonempty" doc:"The environment that this one follows: its name (metadata.name, else that of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' takes the versions from there."`
+	Promotion          *Promotion          `json:"promotion" doc:"What must have been seen of an operator in the environment that this one follows before 'quayside promote' takes its version from there. Without it, nothing need be seen."`
+	Name               string              `json:"-"` // metadata.name
+	File               string              `json:"-"` // as given to Parse; empty for Default
+	Fields             diag.Fields         `json:"-"` // "spec.catalogs[0].source" → where its value stands
 }
 
 // Catalog is one catalog of the workspace's own.
@@ -167,7 +168,7 @@ type Waiver struct {
 // caller may modify it.
 func Default() *Workspace {
 	return &Workspace{
-		Declarations: []string{"subscriptions"}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
+		Declarations: []subscription.Path{{Path: "subscriptions"}}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
 		Profile: "argocd", Certificates: "cert-manager", Clusters: []Cluster{{Name: "default", Operators: []string{"*"}}},
 		Reporter: Reporter{Namespace: "quayside-system"}, Policy: Policy{FailOn: "high"},
 	}

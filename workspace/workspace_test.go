@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/report/gate"
+	"github.com/quayside/quayside/subscription"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -56,7 +57,7 @@ func TestDefaults(t *testing.T) {
 const full = `apiVersion: quayside.dev/v1alpha1
 kind: Workspace
 spec:
-  declarations: [subscriptions/, more.yaml]
+  declarations: [subscriptions/, ../operators, {path: more, overrides: true}]
   catalogs:
   - {name: operatorhubio, namespace: olm, source: "oci:catalogs/operatorhubio", priority: 3}
   - {name: own, source: "bundles:../corpus/bundles"}
@@ -92,7 +93,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &workspace.Workspace{
-		Declarations: []string{"subscriptions", "more.yaml"},
+		Declarations: []subscription.Path{{Path: "subscriptions"}, {Path: "../operators"}, {Path: "more", Overrides: true}},
 		Catalogs: []workspace.Catalog{
 			{Name: "operatorhubio", Namespace: "olm", Source: "oci:catalogs/operatorhubio", Priority: 3},
 			{Name: "own", Source: "bundles:../corpus/bundles"},
@@ -166,7 +167,8 @@ func TestErrors(t *testing.T) {
 		"names":          {head + "  allowNames: [ClusterRole/cluster-admin, ClusterRole/mine, cluster-admin, Role/view, \"\"]\n", "quayside.yaml:4:43: spec.allowNames[1]: \"ClusterRole/mine\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave\nquayside.yaml:4:61: spec.allowNames[2]: \"cluster-admin\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave\nquayside.yaml:4:76: spec.allowNames[3]: \"Role/view\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave\nquayside.yaml:4:87: spec.allowNames[4]: \"\" is not Kind/name of an object that belongs to the cluster, such as ClusterRole/cluster-admin: other names need no leave"},
 		"versions":       {head + "  kubernetesVersion: v1.30\n  openshiftVersion: \"4\"\n", "quayside.yaml:4:22: spec.kubernetesVersion: \"v1.30\" is not a version such as \"1.34\" or \"1.34.2\"\nquayside.yaml:5:21: spec.openshiftVersion: \"4\" is not a version such as \"1.34\" or \"1.34.2\""},
 		"enums":          {head + "  profile: argo\n  certificates: certmanager\n  requirements: enforced\n  policy: {failOn: High}\n", "quayside.yaml:4:12: spec.profile: \"argo\" is not one of argocd, flux, plain\nquayside.yaml:5:17: spec.certificates: \"certmanager\" is not one of cert-manager, openshift-service-ca, secret (did you mean \"cert-manager\"?)\nquayside.yaml:6:17: spec.requirements: \"enforced\" is not one of enforce, warn (did you mean \"enforce\"?)\nquayside.yaml:7:20: spec.policy.failOn: \"High\" is not one of off, info, low, medium, high, critical (did you mean \"high\"?)"},
-		"paths":          {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:24: spec.declarations[1]: \"../x\" lies outside the workspace\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
+		"paths":          {head + "  declarations: [/etc, ../x, rendered]\n  output: rendered/\n", "quayside.yaml:4:18: spec.declarations[0]: \"/etc\" is not a relative path with forward slashes\nquayside.yaml:4:30: spec.declarations[2]: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
+		"overriding":     {head + "  declarations: [{overrides: true}, '', {path: x, override: true}, 5, {path: 6}, {path: rendered}]\n", "quayside.yaml:4:18: spec.declarations[0]: missing\nquayside.yaml:4:37: spec.declarations[1]: missing\nquayside.yaml:4:51: unknown field \"override\" in spec.declarations[2] (did you mean \"overrides\"?)\nquayside.yaml:4:68: spec.declarations[3]: want a string or a mapping, got the number 5\nquayside.yaml:4:78: spec.declarations[4].path: want a string, got the number 6 (put it in quotes)\nquayside.yaml:4:89: spec.declarations[5].path: \"rendered\" is spec.output too: declarations and rendered files need places of their own"},
 		"output":         {head + "  output: .\n", `quayside.yaml:4:11: spec.output: the workspace itself cannot be the output: name a directory in it`},
 		"output git":     {head + "  output: .git\n", `quayside.yaml:4:11: spec.output: ".git" is part of Git's own files: name a directory beside them`},
 		"output hooks":   {head + "  output: a/.GIT/hooks\n", `quayside.yaml:4:11: spec.output: "a/.GIT/hooks" is part of Git's own files: name a directory beside them`},

@@ -423,7 +423,7 @@ func TestBundles(t *testing.T) {
 	accepted := 0
 	for _, s := range source.Schemes() {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: lamp, namespace: lamps}\nspec: {bundle: \"" + s.Name + ":x\"}\n"
-		_, err := subscription.LoadFS(mapped("subscriptions/", map[string]string{"lamp.yaml": text}), subscription.LoadOptions{Paths: []string{"subscriptions"}})
+		_, err := subscription.LoadFS(mapped("subscriptions/", map[string]string{"lamp.yaml": text}), subscription.LoadOptions{Paths: []subscription.Path{{Path: "subscriptions"}}})
 		if err == nil {
 			accepted++
 		}

@@ -235,6 +235,9 @@ func (f revisionFS) Open(name string) (fs.File, error) {
 	return dir, openErr
 }
 
+// Sub returns the files of a directory, of which no others are listed.
+func (f revisionFS) Sub(dir string) (fs.FS, error) { return f.rev.FS(path.Join(f.dir, dir)), nil }
+
 // fault names the revision and the file that something is wrong with.
 func (v *Revision) fault(name string, err error) error {
 	if errors.Is(err, plumbing.ErrObjectNotFound) {

@@ -85,6 +85,9 @@ func (m *maker) object(t reflect.Type) map[string]any {
 		}
 	}
 	out := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if _, short := yamlnode.ShortForm(t); short && !m.output {
+		out["type"] = []string{"string", "object"}
+	}
 	if required != nil {
 		out["required"] = required
 	}

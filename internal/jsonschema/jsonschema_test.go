@@ -12,9 +12,13 @@ func TestOf(t *testing.T) {
 	type part struct {
 		Name string `json:"name" form:"required nonempty" doc:"A name."`
 	}
+	type short struct {
+		Path string `json:"path" yamlnode:"text"`
+	}
 	type whole struct {
 		Mode  string         `json:"mode" default:"\"a\"" form:"enum=a|b"`
 		Parts []part         `json:"parts" yamlnode:"open"`
+		Short []short        `json:"short" form:"nonempty"`
 		Count map[string]int `json:"count"`
 		Skip  string         `json:"-"`
 	}
@@ -51,6 +55,22 @@ func TestOf(t *testing.T) {
           "name"
         ],
         "type": "object"
+      },
+      "type": "array"
+    },
+    "short": {
+      "items": {
+        "additionalProperties": false,
+        "minLength": 1,
+        "properties": {
+          "path": {
+            "type": "string"
+          }
+        },
+        "type": [
+          "string",
+          "object"
+        ]
       },
       "type": "array"
     }

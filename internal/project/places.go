@@ -8,16 +8,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/subscription"
 	"github.com/quayside/quayside/workspace"
 )
 
 // NewDeclarations returns where declarations are added: the first directory of
 // spec.declarations that no kustomization builds, which need not exist, else the
-// first file.
+// first file. What lies outside of the workspace is others' too, and left alone.
 func (p *Project) NewDeclarations() (name string, file bool, err error) {
-	for _, entry := range p.Settings.Declarations {
+	for _, declared := range p.Settings.Declarations {
+		entry := declared.Path
 		info, err := fs.Stat(p.FS(), entry)
 		switch {
+		case !fs.ValidPath(entry):
 		case errors.Is(err, fs.ErrNotExist):
 			return entry, false, nil
 		case err != nil:
@@ -37,14 +40,16 @@ func (p *Project) NewDeclarations() (name string, file bool, err error) {
 // Built reports whether a file of the declarations is not read as it is, but built
 // by a kustomization.
 func (p *Project) Built(name string) bool {
-	return slices.ContainsFunc(p.Settings.Declarations, func(dir string) bool {
+	return slices.ContainsFunc(p.Settings.Declarations, func(declared subscription.Path) bool {
+		dir := declared.Path
 		return (dir == "." || name == dir || strings.HasPrefix(name, dir+"/")) && p.kustomized(dir)
 	})
 }
 
 func (p *Project) kustomized(dir string) bool {
+	files, in := p.Repository()
 	return slices.ContainsFunc([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, func(name string) bool {
-		_, err := fs.Stat(p.FS(), path.Join(dir, name))
+		_, err := fs.Stat(files, path.Join(in, dir, name))
 		return err == nil
 	})
 }

@@ -151,11 +151,11 @@ var ErrNoDeclarations = errors.New("no declarations here")
 
 func (p *Project) declarations() (*subscription.Set, error) {
 	w := p.Settings
-	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0]) {
+	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) {
 		if err := p.Absent(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoDeclarations, err)
 		}
-		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or name their place in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0], workspace.FileName)
+		return nil, fmt.Errorf("%w: put Subscriptions into %s/, or name their place in %s (spec.declarations)", ErrNoDeclarations, w.Declarations[0].Path, workspace.FileName)
 	}
 	opt := subscription.LoadOptions{Paths: w.Declarations, Output: w.Output, Applied: []string{w.Output}}
 	if g := w.GitOps; g != nil && g.Path != "" {
@@ -164,7 +164,16 @@ func (p *Project) declarations() (*subscription.Set, error) {
 		}
 	}
 	var files fs.FS
-	files, opt.Dir = p.repository()
+	files, opt.Dir = p.Repository()
+	var outside diag.List
+	for i, d := range w.Declarations {
+		if _, inside := d.In(opt.Dir); !inside {
+			outside.Addf(w.At(fmt.Sprintf("spec.declarations[%d].path", i)), "%q lies outside of the Git repository around the workspace, or of the workspace where there is none", d.Path)
+		}
+	}
+	if err := outside.Err(); err != nil {
+		return nil, err
+	}
 	return subscription.LoadFS(files, opt)
 }
 
@@ -175,7 +184,7 @@ func (p *Project) Configured() bool { return p.exists(workspace.FileName) }
 // it holds none itself, neither settings nor a lock nor declarations; nil where
 // it does, and where there are none below either.
 func (p *Project) Absent() error {
-	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0]) {
+	if p.Configured() || p.exists(LockFile) || p.exists(p.Settings.Declarations[0].Path) {
 		return nil
 	}
 	below := p.Below()
@@ -273,7 +282,8 @@ func (p *Project) NewClient(offline bool) (*registry.Client, error) {
 		Progress:    p.Talk.Pull,
 	}
 	if p.dir == "" {
-		c.Files, c.Vendored = p.files, VendorDir
+		c.Files, c.Dir = p.Repository()
+		c.Vendored = VendorDir
 		return c, nil
 	}
 	c.Vendored, err = filepath.Abs(cmp.Or(p.Layout, p.Path(VendorDir)))

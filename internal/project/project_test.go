@@ -228,7 +228,7 @@ func TestOutside(t *testing.T) {
 	files["quayside.yaml"] = &fstest.MapFile{Data: []byte(settings)}
 	p, err := project.Open(project.Files(files, "map:", "."), project.Env{Talk: silent{t}})
 	check(t, err)
-	want := "map:quayside.yaml:10:13: ../mirrors.yaml lies outside the workspace"
+	want := "map:quayside.yaml:10:13: ../mirrors.yaml lies outside the repository"
 	if _, err := p.Mirrors(); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -27,7 +27,7 @@ type Root struct {
 	dir    string        // on disk, as the user would name it; empty for files that are not there
 	name   string        // put before the names of the settings and the lock: "main:ops/"
 	repo   func() string // the path of the workspace in its repository: "."
-	around func() fs.FS  // the files of that repository; nil where these are all there is
+	around func() fs.FS  // the files of that repository
 }
 
 // Dir returns the directory dir, as the user would name it. Files that
@@ -36,8 +36,22 @@ func Dir(dir string) Root {
 	return Root{
 		files: os.DirFS(dir), lookup: source.Below(dir), dir: dir,
 		repo:   func() string { return InRepository(dir) },
-		around: func() fs.FS { return os.DirFS(filepath.Join(dir, up(InRepository(dir)))) },
+		around: func() fs.FS { return repositoryAround(dir) },
 	}
+}
+
+// repositoryAround returns the files of the repository around dir, out of which no
+// link leads; those of dir where there is none.
+func repositoryAround(dir string) fs.FS {
+	top := filepath.Join(dir, up(InRepository(dir)))
+	if _, err := os.Stat(filepath.Join(top, ".git")); err != nil {
+		return os.DirFS(dir)
+	}
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return os.DirFS(top) // which says what is wrong with it
+	}
+	return root.FS()
 }
 
 // up returns the way from a directory of a repository, by its path there, to the
@@ -49,25 +63,32 @@ func up(in string) string {
 	return strings.Repeat("../", strings.Count(in, "/")) + ".."
 }
 
-// Files returns a file system that no name leads out of. name distinguishes it
-// from all others and stands before the names of the settings and of the lock in
-// positions; in is the path of the workspace in its repository.
+// Files returns the directory in of a file system that no name leads out of. name
+// distinguishes it from all others and stands before the names of the settings and
+// of the lock in positions.
 func Files(fsys fs.FS, name, in string) Root {
-	r := Root{files: fsys, name: name, repo: func() string { return in }}
+	files, err := fs.Sub(fsys, in)
+	if err != nil {
+		files = fsys // nothing is found by that name in it either
+	}
+	r := Root{files: files, name: name, repo: func() string { return in }, around: func() fs.FS { return fsys }}
 	r.lookup = func(name string) (source.File, error) {
 		f := source.File{Path: r.name + path.Clean(filepath.ToSlash(name)), Shown: name}
-		at := path.Clean(filepath.ToSlash(name))
-		if !fs.ValidPath(at) {
-			return f, fmt.Errorf("%s lies outside the workspace", name)
+		from, at := files, path.Clean(filepath.ToSlash(name))
+		if !fs.ValidPath(at) && !path.IsAbs(at) {
+			from, at = fsys, path.Join(in, at)
 		}
-		info, err := fs.Stat(fsys, at)
+		if !fs.ValidPath(at) {
+			return f, fmt.Errorf("%s lies outside the repository", name)
+		}
+		info, err := fs.Stat(from, at)
 		if err != nil {
 			return f, err
 		}
 		if !info.IsDir() {
 			at, f.Name = path.Dir(at), path.Base(at)
 		}
-		f.FS, err = fs.Sub(fsys, at)
+		f.FS, err = fs.Sub(from, at)
 		return f, err
 	}
 	return r
@@ -75,9 +96,7 @@ func Files(fsys fs.FS, name, in string) Root {
 
 // Revision returns the directory dir of a revision.
 func Revision(rev *gitrepo.Revision, dir string) Root {
-	r := Files(rev.FS(dir), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
-	r.around = func() fs.FS { return rev.FS(".") }
-	return r
+	return Files(rev.FS("."), rev.Name()+":"+strings.TrimPrefix(dir+"/", "./"), dir)
 }
 
 // Find returns the directory of the workspace that the current directory is
@@ -187,15 +206,10 @@ func (p *Project) Environment() string {
 	return cmp.Or(p.Settings.Name, dir)
 }
 
-// repository returns the files of the repository that the workspace lies in, as far
-// as they can be read, and the path of the workspace among them.
-func (r Root) repository() (fs.FS, string) {
-	in := r.repo()
-	if r.around == nil || in == "." {
-		return r.files, "."
-	}
-	return r.around(), in
-}
+// Repository returns the files of the repository that the workspace lies in, as far
+// as they can be read, and the path of the workspace among them. Where there is no
+// repository they are those of the workspace.
+func (r Root) Repository() (fs.FS, string) { return r.around(), r.repo() }
 
 // Read reads a regular file of at most maxFile bytes.
 func (r Root) Read(name string) ([]byte, error) {

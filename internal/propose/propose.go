@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -106,11 +107,14 @@ func (b *Base) inRepo(name string) string { return path.Join(b.prefix, name) }
 // clean refuses a work tree in which something that the lock depends on is not
 // committed: the branch would hold a lock that does not answer it.
 func (b *Base) clean(ctx context.Context) error {
-	entries, err := b.head.List(b.prefix)
+	watched := []string{workspace.FileName, project.LockFile, b.project.Settings.Output}
+	for _, d := range b.project.Settings.Declarations {
+		watched = append(watched, d.Path)
+	}
+	entries, err := b.listed(watched)
 	if err != nil {
 		return err
 	}
-	watched := append([]string{workspace.FileName, project.LockFile, b.project.Settings.Output}, b.project.Settings.Declarations...)
 	inside := func(name string) bool {
 		return slices.ContainsFunc(watched, func(w string) bool {
 			full := b.inRepo(w)
@@ -124,11 +128,18 @@ func (b *Base) clean(ctx context.Context) error {
 		}
 	}
 	var differ []string
+	files, in := b.project.Repository()
 	for _, w := range watched {
-		err := fs.WalkDir(b.project.FS(), path.Clean(w), func(name string, d fs.DirEntry, err error) error {
+		top := path.Join(in, w)
+		err := fs.WalkDir(files, top, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
+			below, err := filepath.Rel(top, name)
+			if err != nil {
+				return err
+			}
+			name = path.Join(w, filepath.ToSlash(below))
 			data, err := b.project.Read(name)
 			if err != nil {
 				return err
@@ -148,6 +159,26 @@ func (b *Base) clean(ctx context.Context) error {
 		watched[i] = b.inRepo(w)
 	}
 	return b.differ(ctx, watched, differ, slices.Collect(maps.Keys(committed)))
+}
+
+// listed returns the files of HEAD in the workspace, and in the directories of what
+// is watched beside it.
+func (b *Base) listed(watched []string) ([]gitrepo.Entry, error) {
+	dirs := []string{b.prefix}
+	for _, w := range watched {
+		if !fs.ValidPath(path.Clean(w)) {
+			dirs = append(dirs, path.Dir(b.inRepo(w)))
+		}
+	}
+	var all []gitrepo.Entry
+	for _, dir := range dirs {
+		entries, err := b.head.List(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	return all, nil
 }
 
 // differ is the error that names files in and below watched: those of other

@@ -19,8 +19,8 @@ import (
 // struct does not know, or a value of the wrong type, is a fault; all are
 // found, and the error is a diag.List. Null leaves a field as it is. A
 // json.RawMessage takes any value as canonical JSON, a *yaml.Node takes the
-// node, an encoding.TextUnmarshaler a string. Inside a field tagged
-// `yamlnode:"open"` unknown fields are passed over.
+// node, an encoding.TextUnmarshaler a string, a struct with a [ShortForm] a string
+// too. Inside a field tagged `yamlnode:"open"` unknown fields are passed over.
 func Decode(file string, n *yaml.Node, into any) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -81,7 +81,16 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, open bool) {
 }
 
 func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) {
-	if n.Kind != yaml.MappingNode {
+	short, isShort := ShortForm(v.Type())
+	text, isText := Text(n)
+	switch {
+	case isShort && isText:
+		v.FieldByIndex(short.Index).SetString(text)
+		return
+	case isShort && n.Kind != yaml.MappingNode:
+		d.wrong(n, path, "a string or a mapping")
+		return
+	case n.Kind != yaml.MappingNode:
 		d.wrong(n, path, "a mapping")
 		return
 	}
@@ -194,6 +203,18 @@ func within(path string) string {
 // name, in order. Those of an embedded struct, or of a field tagged
 // `json:",inline"`, are among them.
 func Fields(t reflect.Type) []reflect.StructField { return fields(t, nil) }
+
+// ShortForm returns the field of a struct that a string in place of a mapping
+// stands for: a string that is tagged `yamlnode:"text"`. It is false where there is
+// none.
+func ShortForm(t reflect.Type) (reflect.StructField, bool) {
+	all := Fields(t)
+	i := slices.IndexFunc(all, func(f reflect.StructField) bool { return f.Tag.Get("yamlnode") == "text" })
+	if i < 0 {
+		return reflect.StructField{}, false
+	}
+	return all[i], true
+}
 
 // Required reports whether a field is tagged as one that must be there.
 func Required(f reflect.StructField) bool {
