@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/quayside/quayside/diff"
@@ -164,7 +165,7 @@ func TestBuildIsKustomizes(t *testing.T) {
 			must(t, fsys.WriteFile("/"+name, []byte(text)))
 		}
 		var want [][]byte
-		stock, stockErr := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/top/c")
+		stock, stockErr := stockBuild(fsys)
 		if stockErr == nil {
 			for _, r := range stock.Resources() {
 				data, err := r.MarshalJSON()
@@ -179,4 +180,32 @@ func TestBuildIsKustomizes(t *testing.T) {
 			t.Fatalf("kustomize builds (-), and what is built here (+):\n%s", d)
 		}
 	})
+}
+
+// stockBuild builds top/c as kustomize's own program does. Where that panics there is
+// an error.
+func stockBuild(fsys filesys.FileSystem) (built resmap.ResMap, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/top/c")
+}
+
+// TestBuildSurvivesKustomize takes the name from an object and then asks for it again,
+// at which kustomize panics.
+func TestBuildSurvivesKustomize(t *testing.T) {
+	tree := edited()
+	tree["top/c/generated/kustomization.yaml"] = "resources: [../../../base]\npatches:\n" +
+		entry(`{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, "- {op: add, path: /metadata/name, value: null}") +
+		entry(`{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`, "- {op: replace, path: /spec/replicas, value: 2}")
+	tree["base/a.yaml"] = object
+	o, err := files(tree).Open("top/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Build(); err == nil || !strings.Contains(err.Error(), "top/c/kustomization.yaml: kustomize cannot build this") {
+		t.Errorf("got %v, want an error that names the kustomization", err)
+	}
 }

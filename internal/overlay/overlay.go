@@ -427,7 +427,14 @@ func (o *Overlay) build(files map[string][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-func (o *Overlay) run(files map[string][]byte) (resmap.ResMap, error) {
+// run has kustomize build o. Some patches that it does not expect, such as those
+// that take the name from an object, have it panic: that is an error as any other.
+func (o *Overlay) run(files map[string][]byte) (objects resmap.ResMap, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			objects, err = nil, fmt.Errorf("kustomize cannot build this and panics: %v", r)
+		}
+	}()
 	fsys := linked{filesys.MakeFsInMemory(), map[string]string{}}
 	for k := range o.Kustomizations() {
 		maps.Copy(fsys.links, k.links)
