@@ -39,8 +39,9 @@ func (c *cluster) fromOLM(op *operator) bool {
 	})
 }
 
-// ours reports whether quayside rendered an object.
-func ours(o *snapshot.Object) bool { return o.Labels["app.kubernetes.io/managed-by"] == "quayside" }
+// ours reports whether quayside rendered an object. A bundle may say itself by whom
+// it is managed, but not this.
+func ours(o *snapshot.Object) bool { return o.Labels["quayside.dev/package"] != "" }
 
 // authorities returns the certificates of the CAs that OLM made for an operator:
 // those of its Secrets, and those by which its webhooks and APIs are called. One

@@ -156,7 +156,7 @@ func TestState(t *testing.T) {
 	plan["spec"], plan["status"] = map[string]any{"clusterServiceVersionNames": []any{"x.v1"}}, map[string]any{"phase": "Installing"}
 	next := object(olm+"/v1alpha1", "ClusterServiceVersion", "ns", "x.v2", map[string]string{olm + "/x.ns": ""})
 	next["status"] = map[string]any{"phase": "Pending"}
-	ours := kobj.Label(kobj.Without(deployment("ns", "i", "x.v1"), "metadata", "labels"), map[string]string{"app.kubernetes.io/managed-by": "quayside"})
+	ours := kobj.Label(kobj.Without(deployment("ns", "i", "x.v1"), "metadata", "labels"), map[string]string{"app.kubernetes.io/managed-by": "olm", "olm.owner": "x.v1", "quayside.dev/package": "x"})
 	odd := object("x.example/v1", "Odd", "ns", "odd", map[string]string{"olm.owner": "x.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ns"})
 	other := pin("ns")
 	other.Bundle = "x.v0"
