@@ -336,6 +336,9 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 		out = append(out, c.within(o.Namespace)...)
 	case "OperatorCondition":
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
+		if ours(o) { // of an earlier version, perhaps, when it had that one's name
+			out = append(out, c.byKey[o.Labels["quayside.dev/install-namespace"]+"/"+o.Labels["quayside.dev/package"]])
+		}
 	case "Subscription":
 		for _, op := range c.within(o.Namespace) {
 			if op.subscription != nil && op.subscription.Name == o.Name || slices.Contains(op.rivals, o.Name) {

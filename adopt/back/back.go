@@ -86,6 +86,8 @@ type place struct {
 	stopped bool
 	detach  []plan.Action // all that makes OLM forget the operators; nil where none of it was begun
 	cleaned int           // objects that were deleted afterwards
+
+	forgotten bool // OLM had forgotten the operators before the plan was made
 }
 
 func (at *place) begun() bool {
@@ -100,12 +102,18 @@ func (m *maker) places() []*place {
 		s := &m.Plan.Steps[i]
 		at := by[s.Namespace]
 		if at == nil {
-			at = &place{namespace: s.Namespace}
+			at = &place{namespace: s.Namespace, forgotten: m.forgotten(s.Namespace)}
 			by[s.Namespace], out = at, append(out, at)
 		}
 		m.look(at, s)
 	}
 	return out
+}
+
+// forgotten reports whether OLM had forgotten all operators of a namespace before the
+// plan was made.
+func (m *maker) forgotten(namespace string) bool {
+	return namespace != "" && !slices.ContainsFunc(m.Plan.Operators, func(op plan.Operator) bool { return op.Namespace == namespace && !op.Forgotten })
 }
 
 // look notes what was done of a step.
@@ -155,6 +163,11 @@ func (m *maker) applied(at *place, a *plan.Action, d Deed) {
 
 // refused says why a namespace does not go back.
 func (m *maker) refused(at *place) plan.Left {
+	if at.forgotten {
+		return plan.Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
+			"%s of what OLM left deleted already, which nothing needs. OLM had forgotten these operators before: to have the pods of before back, take back the commit that finished the adoption, and apply the tree of that",
+			diag.Count(at.cleaned, "object"))}}
+	}
 	var csvs []string
 	for _, op := range m.Plan.Operators {
 		if op.Namespace == at.namespace {
@@ -172,7 +185,7 @@ func (m *maker) steps(back []*place) {
 	if !slices.ContainsFunc(back, (*place).begun) {
 		return
 	}
-	m.add(plan.Step{Name: plan.Suspend, Title: "Keep GitOps tools from applying the tree", Manual: m.suspend()})
+	m.add(plan.Step{Name: plan.Suspend, Title: "Keep GitOps tools from applying the tree", Manual: m.suspend(back)})
 	each := func(do func(*place)) {
 		for _, at := range back {
 			do(at)
@@ -198,7 +211,11 @@ func (m *maker) add(s plan.Step) {
 	m.way.Plan.Steps = append(m.way.Plan.Steps, s)
 }
 
-func (m *maker) suspend() string {
+func (m *maker) suspend(back []*place) string {
+	if !slices.ContainsFunc(back, func(at *place) bool { return !at.forgotten }) {
+		return "If a GitOps tool applies the tree of this plan already (its field manager is " + m.Plan.Manager + "), suspend it, and take back the commit that brought that tree." +
+			" Otherwise it would undo what follows. Let it go on when all steps are done."
+	}
 	return "If a GitOps tool applies the tree already (its field manager is " + m.Plan.Manager + "), suspend it, and take the commit back that put the tree in the place of the Subscriptions." +
 		" Otherwise it would undo what follows, and delete the Subscriptions. Let it go on when all steps are done."
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -92,6 +93,18 @@ func Manage(live, before kobj.Object, managers ...string) bool {
 	return slices.ContainsFunc(kobj.Items(live, "metadata", "managedFields"), func(entry map[string]any) bool {
 		w := writerOf(entry)
 		return slices.Contains(managers, w.manager) && !had[w]
+	})
+}
+
+// TakenFromOLM reports whether OLM had fields of an object before, and has none of
+// those now.
+func TakenFromOLM(live, before kobj.Object) bool {
+	has := map[writer]bool{}
+	for _, entry := range kobj.Items(live, "metadata", "managedFields") {
+		has[writerOf(entry)] = true
+	}
+	return slices.ContainsFunc(kobj.Items(before, "metadata", "managedFields"), func(entry map[string]any) bool {
+		return plan.ByOLM(entry) && !has[writerOf(entry)]
 	})
 }
 

@@ -33,11 +33,7 @@ func (m *maker) choose() error {
 			m.taken[name(op)] = false
 			m.plan.Left = append(m.plan.Left, Left{Namespace: op.Namespace, Package: op.Package, Reasons: why})
 		case m.taken[name(op)]:
-			b := m.block(op.Namespace)
-			if b == nil {
-				b = &block{namespace: op.Namespace}
-				m.blocks = append(m.blocks, b)
-			}
+			b := m.block(op)
 			b.operators = append(b.operators, op)
 			m.plan.Operators = append(m.plan.Operators, m.operator(op))
 		}
@@ -45,6 +41,7 @@ func (m *maker) choose() error {
 	for _, b := range m.blocks {
 		b.operators = m.dependentsFirst(b.operators)
 	}
+	slices.SortStableFunc(m.blocks, func(x, y *block) int { return compareBool(x.sheds, y.sheds) })
 	return nil
 }
 
@@ -59,14 +56,15 @@ func (m *maker) known() error {
 }
 
 // adoptable reports whether OLM has something of an operator: the operator itself,
-// or what it left of one that was taken over.
+// or what it left of one that was taken over, beside it or in its objects.
 func (m *maker) adoptable(op *adopt.Operator) bool {
 	switch op.State {
 	case adopt.Adoptable, adopt.WithRestart, adopt.Blocked:
 		return true
 	case adopt.AlreadyAdopted:
-		return slices.ContainsFunc(op.Objects, func(o adopt.Object) bool { return m.cleaned(m.item(o)) })
+		return m.sheds(op) || slices.ContainsFunc(op.Objects, func(o adopt.Object) bool { return m.cleaned(m.item(o)) })
 	case adopt.NotOLM:
+		return m.sheds(op)
 	}
 	return false
 }
@@ -79,6 +77,9 @@ func (m *maker) refusals(op *adopt.Operator) []string {
 		for _, r := range op.Reasons {
 			out = append(out, r.Message)
 		}
+	}
+	if m.sheds(op) {
+		return m.unserved(op)
 	}
 	for _, ref := range m.distrusted(op) {
 		out = append(out, ref.String()+" does not have the CA of the certificate that OLM issued, so that what calls the operator would be refused: run quayside adopt inspect --record, which reads the CA from the cluster, and quayside render")
@@ -177,7 +178,7 @@ func (m *maker) dependentsFirst(ops []*adopt.Operator) []*adopt.Operator {
 
 // operator returns what a plan says of an operator.
 func (m *maker) operator(op *adopt.Operator) Operator {
-	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: op.CSV}
+	out := Operator{Namespace: op.Namespace, Package: op.Package, CSV: op.CSV, Forgotten: m.sheds(op)}
 	if out.CSV == "" {
 		out.CSV = op.Pinned
 	}
@@ -186,6 +187,9 @@ func (m *maker) operator(op *adopt.Operator) Operator {
 			if r.Code == "restart" && r.Object == o.Key().String() {
 				out.Restarts = append(out.Restarts, o.Name)
 			}
+		}
+		if out.Forgotten && m.restarts(m.item(o)) {
+			out.Restarts = append(out.Restarts, o.Name)
 		}
 		if m.plan.Mode == Live && lostLive(o) {
 			out.Losses = append(out.Losses, o.Key().String())

@@ -59,9 +59,11 @@ func turnOf(o *snapshot.Object) int {
 }
 
 // cleaned reports whether an object is one that OLM left, and that goes: nothing
-// that the tree has, or that quayside made.
+// that the tree has, or that quayside made, but for an OperatorCondition that OLM
+// made and the tree no longer has.
 func (m *maker) cleaned(i item) bool {
-	return i.Goes == adopt.AtCleanUp && i.live != nil && i.ours == nil && i.live.Labels["app.kubernetes.io/managed-by"] != "quayside"
+	made := i.live != nil && i.live.Labels["app.kubernetes.io/managed-by"] == "quayside" && !i.Is(snapshot.OLM, "OperatorCondition")
+	return i.Goes == adopt.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
 
 // isRole reports whether an item is a role, which goes after what binds to it.
@@ -75,7 +77,7 @@ func (m *maker) cleanUp(b *block) {
 	})
 	s := Step{
 		Name: CleanUp, Namespace: b.namespace, Title: "Delete what OLM left in " + b.namespace,
-		Before: append([]Check{{Check: Gone, Objects: refs(b.detached())}, {Check: Prepared}}, same()...),
+		Before: append([]Check{{Check: Gone, Objects: refs(b.detached())}, {Check: Prepared}}, m.same(b)...),
 	}
 	if len(b.detached()) == 0 {
 		s.Before = s.Before[1:]
@@ -89,7 +91,7 @@ func (m *maker) cleanUp(b *block) {
 	}
 	s.Actions = append(s.Actions, labels...)
 	if len(items) > 0 {
-		s.After = append([]Check{{Check: Gone, Objects: refs(items)}}, same()...)
+		s.After = append([]Check{{Check: Gone, Objects: refs(items)}}, m.same(b)...)
 	}
 	m.step(s)
 }

@@ -37,7 +37,7 @@ const (
 // taken over is in Left, with the reasons. The error says what is missing of the
 // snapshot; nothing is modified.
 func Make(in Input) (*Plan, error) {
-	m := &maker{Input: in, tree: map[kobj.Key]kobj.Object{}, refused: map[kobj.Key]string{}, whose: map[string]*adopt.Operator{}, taken: map[string]bool{}}
+	m := &maker{Input: in, tree: map[kobj.Key]kobj.Object{}, refused: map[kobj.Key]string{}, whose: map[string]*adopt.Operator{}, taken: map[string]bool{}, shedding: map[string]bool{}}
 	m.plan = &Plan{
 		APIVersion: APIVersion, Kind: Kind, Cluster: in.Cluster, Mode: cmp.Or(in.Mode, Stopped), Manager: in.Manager,
 		Lock: LockDigest(in.Lock), Tree: TreeDigest(in.Rendered), OLM: []Workload{}, Operators: []Operator{}, Left: []Left{}, Steps: []Step{},
@@ -83,18 +83,21 @@ func readWhole(s *snapshot.Snapshot) error {
 // maker makes one plan.
 type maker struct {
 	Input
-	plan    *Plan
-	tree    map[kobj.Key]kobj.Object
-	refused map[kobj.Key]string        // why the cluster will not take it
-	whose   map[string]*adopt.Operator // by namespace/package
-	taken   map[string]bool            // likewise: those that the plan takes over
-	blocks  []*block                   // by namespace
-	unnamed *Ref                       // an object without a UID, if there is one
+	plan     *Plan
+	tree     map[kobj.Key]kobj.Object
+	refused  map[kobj.Key]string        // why the cluster will not take it
+	whose    map[string]*adopt.Operator // by namespace/package
+	taken    map[string]bool            // likewise: those that the plan takes over
+	blocks   []*block                   // by namespace, those that leave OLM first
+	shedding map[string]bool            // likewise: what sheds found
+	unnamed  *Ref                       // an object without a UID, if there is one
 }
 
-// block is what becomes of the operators of one namespace.
+// block is what becomes of the operators of one namespace: of those that leave OLM,
+// or of those that left it and shed what they have of it.
 type block struct {
 	namespace string
+	sheds     bool
 	operators []*adopt.Operator // those that need others first
 	items     []item            // what is theirs, and of what is shared the namespace's part
 	others    []item            // what they share with operators that stay with OLM
@@ -126,17 +129,18 @@ func name(op *adopt.Operator) string { return op.Namespace + "/" + op.Package }
 // disturbs nobody; what is there already waits for the last, and for good where
 // one of them stays with OLM.
 func (m *maker) share() {
-	for _, op := range m.blocksOperators() {
-		b := m.block(op.Namespace)
-		for _, o := range op.Objects {
-			b.items = append(b.items, m.item(o))
+	for _, b := range m.blocks {
+		for _, op := range b.operators {
+			for _, o := range op.Objects {
+				b.items = append(b.items, m.item(o))
+			}
 		}
 	}
 	for _, o := range m.Report.Shared {
 		var blocks []*block
 		stays := false
 		for _, b := range m.blocks {
-			if slices.ContainsFunc(o.Operators, func(name string) bool { return m.taken[name] && b.namespace == namespaceOf(name) }) {
+			if slices.ContainsFunc(b.operators, func(op *adopt.Operator) bool { return slices.Contains(o.Operators, name(op)) }) {
 				blocks = append(blocks, b)
 			}
 		}
@@ -170,21 +174,15 @@ func namespaceOf(operator string) string {
 	return namespace
 }
 
-// blocksOperators returns the operators that are taken over, by namespace.
-func (m *maker) blocksOperators() []*adopt.Operator {
-	var out []*adopt.Operator
+// block returns the block of an operator, made where it is the first of that.
+func (m *maker) block(op *adopt.Operator) *block {
+	sheds := m.sheds(op)
 	for _, b := range m.blocks {
-		out = append(out, b.operators...)
-	}
-	return out
-}
-
-// block returns the block of a namespace, nil where nothing of it is taken over.
-func (m *maker) block(namespace string) *block {
-	for _, b := range m.blocks {
-		if b.namespace == namespace {
+		if b.namespace == op.Namespace && b.sheds == sheds {
 			return b
 		}
 	}
-	return nil
+	b := &block{namespace: op.Namespace, sheds: sheds}
+	m.blocks = append(m.blocks, b)
+	return b
 }

@@ -61,7 +61,7 @@ func (m *maker) stop(b *block) {
 
 // start starts OLM's controllers again.
 func (m *maker) start(b *block) {
-	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: same()}
+	s := Step{Name: Start, Namespace: b.namespace, Title: "Start OLM's controllers again", After: m.same(b)}
 	if len(m.plan.OLM) == 0 {
 		s.Manual = "Start OLM's controllers again, with the replicas that they had."
 	} else {
@@ -115,7 +115,7 @@ func (m *maker) manageAgain() {
 // uninstall tells what to do about OLM when nothing of it is in use any more. On
 // OpenShift it is part of the platform and stays.
 func (m *maker) uninstall() {
-	if len(m.blocks) == 0 || m.openShift() {
+	if !slices.ContainsFunc(m.blocks, func(b *block) bool { return !b.sheds }) || m.openShift() {
 		return
 	}
 	for _, csv := range m.Snapshot.CSVs() {

@@ -46,7 +46,8 @@ type Workload struct {
 type Operator struct {
 	Namespace    string   `json:"namespace"`
 	Package      string   `json:"package"`
-	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion."`
+	CSV          string   `json:"csv" doc:"Its ClusterServiceVersion; of one that OLM has forgotten, its bundle."`
+	Forgotten    bool     `json:"forgotten,omitempty" doc:"OLM has forgotten it, and the lock keeps nothing of OLM's: what its objects still have of OLM's goes."`
 	Restarts     []string `json:"restarts,omitempty" doc:"Deployments whose pods restart, which the tree changes."`
 	Losses       []string `json:"losses,omitempty" doc:"What is lost, where OLM's controllers run."`
 	Certificates string   `json:"certificates,omitempty" doc:"The day on which OLM's certificates end (2028-07-01), which nobody renews."`

@@ -20,13 +20,17 @@ const rbacGroup = "rbac.authorization.k8s.io"
 func (m *maker) steps() {
 	m.plan.OLM = m.controllers()
 	m.unmanage()
-	for _, b := range m.blocks {
+	leaving := slices.DeleteFunc(slices.Clone(m.blocks), func(b *block) bool { return b.sheds })
+	for _, b := range leaving {
 		m.leave(b)
 	}
 	m.manageAgain()
-	for _, b := range m.blocks {
+	for _, b := range leaving {
 		m.takeOver(b)
 		m.cleanUp(b)
+	}
+	for _, b := range m.blocks[len(leaving):] {
+		m.shed(b)
 	}
 	for _, b := range m.blocks {
 		m.certificates(b)
@@ -46,7 +50,7 @@ func (m *maker) step(s Step) {
 // leave makes the steps by which the operators of a namespace leave OLM.
 func (m *maker) leave(b *block) {
 	m.guard(b)
-	m.prepare(b)
+	m.prepare(b, append(b.added(true), b.added(false)...))
 	detached := b.detached()
 	stopped := m.plan.Mode == Stopped && len(detached) > 0
 	if stopped {
@@ -226,18 +230,22 @@ func refs(items []item) []Ref {
 	return out
 }
 
-// prepare applies what has a name that OLM does not use, but for what the cluster
+// prepare applies what is new of the tree, but for what the cluster
 // would refuse, which OLM could not bring either. Webhooks are among it: they trust OLM's certificates, so that requests are admitted twice until OLM's own
 // webhooks go, and never refused in between.
-func (m *maker) prepare(b *block) {
-	added := b.where(func(i item) bool { return i.Class == adopt.Added && i.ours != nil && m.refused[i.Key()] == "" })
+func (m *maker) prepare(b *block, added []item) {
 	title := "Bring what the tree has under names of its own into " + b.namespace
-	for _, i := range b.where(func(i item) bool { return i.Class == adopt.Added && m.refused[i.Key()] != "" }) {
-		title += "; not " + i.Key().String() + ", which the cluster would refuse: " + m.refused[i.Key()]
+	var applied []item
+	for _, i := range added {
+		if why := m.refused[i.Key()]; why != "" {
+			title += "; not " + i.Key().String() + ", which the cluster would refuse: " + why
+			continue
+		}
+		applied = append(applied, i)
 	}
 	m.step(Step{
 		Name: Prepare, Namespace: b.namespace, Title: title,
-		Before: m.healthy(b), Actions: m.each(Apply, inOrder(added)), After: []Check{{Check: Prepared}},
+		Before: m.healthy(b), Actions: m.each(Apply, inOrder(applied)), After: []Check{{Check: Prepared}},
 	})
 }
 
@@ -252,7 +260,7 @@ func inOrder(items []item) []item {
 func (m *maker) detach(b *block, detached []item) {
 	s := Step{
 		Name: Detach, Namespace: b.namespace, Title: "Make OLM forget the operators of " + b.namespace + ": " + b.packages(),
-		Before: m.healthy(b), After: append([]Check{{Check: Gone, Objects: refs(detached)}}, same()...),
+		Before: m.healthy(b), After: append([]Check{{Check: Gone, Objects: refs(detached)}}, m.same(b)...),
 	}
 	if m.plan.Mode == Stopped && len(m.plan.OLM) > 0 {
 		s.Before = append(s.Before, Check{Check: IsStopped, Objects: m.workloads()})
@@ -289,25 +297,30 @@ func (b *block) packages() string {
 	return strings.Join(out, ", ")
 }
 
-// same returns the checks that what runs is as it was.
-func same() []Check {
+// same returns the checks that what runs is as it was. Another version may do more
+// and less, and convert otherwise.
+func (m *maker) same(b *block) []Check {
+	if b.sheds && slices.ContainsFunc(b.items, upgraded) {
+		return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Available}, {Check: NoRestart}}
+	}
 	return []Check{{Check: SameUID}, {Check: NoOwner}, {Check: Conversion}, {Check: Available}, {Check: Rights}, {Check: NoRestart}}
 }
 
 // apply applies what the tree has under OLM's names.
 func (m *maker) apply(b *block) {
-	s := Step{
+	m.step(Step{
 		Name: Tree, Namespace: b.namespace, Title: "Apply the rest of the tree to " + b.namespace,
-		Actions: m.overwrite(b.live()), After: same(),
-	}
-	if ready := refs(b.deployments()); len(ready) > 0 {
-		s.After = append([]Check{{Check: IsReady, Objects: ready}}, s.After...)
-	}
-	m.step(s)
+		Actions: m.overwrite(b.live()), After: m.ready(b),
+	})
 }
 
-func (b *block) deployments() []item {
-	return b.where(func(i item) bool { return i.Is("apps", "Deployment") && i.live != nil && i.ours != nil })
+// ready returns the checks that what runs is as it was, with all its pods.
+func (m *maker) ready(b *block) []Check {
+	deployments := refs(b.where(func(i item) bool { return i.Is("apps", "Deployment") && i.live != nil && i.ours != nil }))
+	if len(deployments) == 0 {
+		return m.same(b)
+	}
+	return append([]Check{{Check: IsReady, Objects: deployments}}, m.same(b)...)
 }
 
 // overwrite returns what applies objects that are there already.
@@ -364,7 +377,7 @@ func (m *maker) takeOver(b *block) {
 	}
 	s := Step{
 		Name: Fields, Namespace: b.namespace, Title: "Take over the fields that OLM wrote in " + b.namespace + ", of operators that restarted: " + strings.Join(slices.Sorted(maps.Keys(restarts)), ", "),
-		After: same(),
+		After: m.same(b),
 	}
 	for _, i := range inOrder(items) {
 		if m.plan.Mode == Live && lostLive(i.Object) {

@@ -119,7 +119,8 @@ func create(ctx context.Context, a *action, _ kobj.Object) (kobj.Object, error) 
 	return a.Cluster.Create(ctx, a.rendered[a.Object.Key()], a.DryRun)
 }
 
-// restored is so where nothing of the plan's manager is left in an object. One that
+// restored is so where nothing of the plan's manager is left in an object, and OLM has
+// the fields again that it had. One that
 // is gone is left to OLM, which makes it again.
 func restored(a *action, live kobj.Object) (bool, error) {
 	before := a.rendered[a.Object.Key()]
@@ -129,7 +130,8 @@ func restored(a *action, live kobj.Object) (bool, error) {
 	case before == nil:
 		return false, a.changedf("was never written to a file: compare it with its bundle")
 	}
-	return kobj.Equal(a.asBefore(live), live) && !back.Manage(live, before, a.writers()...), a.mine(live)
+	handed := kobj.Equal(a.asBefore(live), live) && !back.Manage(live, before, a.writers()...) && !back.TakenFromOLM(live, before)
+	return handed, a.mine(live)
 }
 
 // writers are the field managers that give up what they wrote.

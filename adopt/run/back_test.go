@@ -144,3 +144,39 @@ func TestBackFromAnywhere(t *testing.T) {
 		}
 	})
 }
+
+// TestBackGivesFieldsUp stops between the take-over of fields and the apply, of an
+// object that the tool which applies the tree had applied before: OLM has its fields
+// back afterwards.
+func TestBackGivesFieldsUp(t *testing.T) {
+	s := newBackScene(t)
+	deploy := ref("apps/v1", "Deployment", "ops", "etcd")
+	if _, err := s.cluster.Apply(context.Background(), s.rendered[3], s.plan.Manager, true, false); err != nil {
+		t.Fatal(err)
+	}
+	s.plan.Operators[0].Forgotten = true
+	s.plan.Steps = []plan.Step{
+		{Number: 1, Name: plan.Backup, Namespace: "ops", Title: "back up", Actions: []plan.Action{{Do: plan.Keep, Object: deploy, UID: "u-deploy"}}},
+		{Number: 2, Name: plan.Fields, Namespace: "ops", Title: "fields", Actions: []plan.Action{{Do: plan.TakeOver, Object: deploy, UID: "u-deploy"}}},
+	}
+	managers := func() (out []string) {
+		for _, e := range kobj.Items(s.cluster.Object(deploy), "metadata", "managedFields") {
+			out = append(out, kobj.Text(e, "manager"))
+		}
+		slices.Sort(out)
+		return out
+	}
+	before := managers()
+	if _, err := s.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(managers(), "olm") {
+		t.Error("OLM still manages fields")
+	}
+	if _, err := s.back(t); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, managers()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -5,11 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/kobj"
 )
-
-// olmManagers are the field managers of OLM's controllers.
-func olmManagers() []string { return []string{"olm", "catalog", "olm.install"} }
 
 // takenOver reports whether OLM manages no field of an object any more. Definitions
 // and APIServices are left to it: what trusts their servers is OLM's field.
@@ -20,13 +18,7 @@ func takenOver(a *action, live kobj.Object) (bool, error) {
 	if err := a.mine(live); err != nil {
 		return false, err
 	}
-	return !slices.ContainsFunc(kobj.Items(live, "metadata", "managedFields"), olmManages), nil
-}
-
-// olmManages reports whether an entry of managedFields is one of OLM's. What it
-// wrote to the status stays its own.
-func olmManages(e map[string]any) bool {
-	return slices.Contains(olmManagers(), kobj.Text(e, "manager")) && kobj.Text(e, "subresource") == ""
+	return !slices.ContainsFunc(kobj.Items(live, "metadata", "managedFields"), plan.ByOLM), nil
 }
 
 // takeOver gives the fields that OLM manages to the plan's manager, as if that had
@@ -47,7 +39,7 @@ func handedOver(entries []any, manager, apiVersion string) []any {
 	for _, v := range entries {
 		e, _ := v.(map[string]any)
 		own := kobj.Text(e, "manager") == manager && kobj.Text(e, "operation") == "Apply" && kobj.Text(e, "subresource") == ""
-		if !own && !olmManages(e) {
+		if !own && !plan.ByOLM(e) {
 			out = append(out, v)
 			continue
 		}

@@ -96,7 +96,7 @@ func (b *builder) list(ctx context.Context, c *live.Cluster, kinds []wanted) err
 	var opts []live.ListOptions
 	for _, w := range kinds {
 		if !b.passes(kobj.Group(w.apiVersion), w.kind) {
-			opts = append(opts, live.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, Whole: true})
+			opts = append(opts, live.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, Whole: true, ManagedFields: b.opt.ManagedFields})
 		}
 	}
 	found, err := c.Lists(ctx, opts)

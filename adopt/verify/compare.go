@@ -102,15 +102,10 @@ func sameUID(c *comparison, was Object, is *Object) []Finding {
 	return nil
 }
 
-// number returns that of a namespace's step, one beyond the last where there is
-// none.
-func (c *comparison) number(namespace string, name plan.Name) int {
-	for _, s := range c.plan.Steps {
-		if s.Namespace == namespace && s.Name == name {
-			return s.Number
-		}
-	}
-	return len(c.plan.Steps) + 1
+// forgotten reports whether the step is about operators that OLM had forgotten before
+// the plan was made, whose certificates others issue from then on.
+func (c *comparison) forgotten() bool {
+	return slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { return s.Number == c.step && forgotten(c.plan, s.Namespace) })
 }
 
 func noOwner(c *comparison, _ Object, is *Object) []Finding {
@@ -125,7 +120,7 @@ func noOwner(c *comparison, _ Object, is *Object) []Finding {
 	return nil
 }
 
-func converts(_ *comparison, was Object, is *Object) []Finding {
+func converts(c *comparison, was Object, is *Object) []Finding {
 	if is == nil || was.Conversion == nil || is.Conversion == nil {
 		return nil
 	}
@@ -133,7 +128,7 @@ func converts(_ *comparison, was Object, is *Object) []Finding {
 	switch {
 	case a.Strategy != b.Strategy:
 		return found(Converts, was.Ref, "converted by %s, and now by %s", a.Strategy, b.Strategy)
-	case !a.works():
+	case !a.works() || c.forgotten():
 		return nil
 	case a.Target != b.Target:
 		return found(Converts, was.Ref, "was converted by %q, and now by %q", a.Target, b.Target)
@@ -167,9 +162,12 @@ func noRestart(c *comparison, was Object, is *Object) []Finding {
 	return append(out, podsLeft(was, is)...)
 }
 
-// mayRestart reports whether pods restart as planned: only the tree changes them.
+// mayRestart reports whether pods restart as planned: only the tree changes them,
+// and only once it is applied.
 func (c *comparison) mayRestart(ref plan.Ref) bool {
-	return restarts(c.plan, ref) && c.step >= c.number(ref.Namespace, plan.Tree)
+	return restarts(c.plan, ref) && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool {
+		return s.Number <= c.step && slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Apply && a.Object.Key() == ref.Key() })
+	})
 }
 
 // podsLeft tells of pods that went or restarted by themselves.

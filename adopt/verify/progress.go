@@ -107,9 +107,7 @@ func outcome(p *plan.Plan, a plan.Action, o kobj.Object) seen {
 // changed reports whether an object is as an action makes it.
 func changed(a plan.Action, o kobj.Object) bool {
 	if a.Do == plan.TakeOver {
-		return !slices.ContainsFunc(kobj.Items(o, "metadata", "managedFields"), func(m map[string]any) bool {
-			return slices.Contains([]string{"olm", "catalog", "olm.install"}, kobj.Text(m, "manager"))
-		})
+		return !slices.ContainsFunc(kobj.Items(o, "metadata", "managedFields"), plan.ByOLM)
 	}
 	if a.Do == plan.Unfinalize {
 		return !slices.Contains(kobj.Texts(o, "metadata", "finalizers"), a.Finalizer)

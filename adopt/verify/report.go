@@ -140,7 +140,8 @@ func due(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 	}
 	begins := func(name plan.Name) bool { return passed(name) || last.Name == name }
 	var out []plan.Check
-	if !begins(plan.Detach) {
+	has := func(is func(plan.Step) bool) bool { return slices.ContainsFunc(stepsOf(p, last.Namespace), is) }
+	if has(func(s plan.Step) bool { return s.Name == plan.Detach }) && !begins(plan.Detach) {
 		out = append(out, plan.Check{Check: plan.Succeeded}, plan.Check{Check: plan.NoPlan})
 	}
 	out = append(out, plan.Check{Check: plan.SameUID})
@@ -148,7 +149,10 @@ func due(p *plan.Plan, last plan.Step, begun bool) []plan.Check {
 		out = append(out, plan.Check{Check: plan.NoOwner})
 	}
 	for _, c := range []plan.Condition{plan.Conversion, plan.Available, plan.Rights, plan.NoRestart} {
-		out = append(out, plan.Check{Check: c})
+		asks := func(asked plan.Check) bool { return asked.Check == c }
+		if !forgotten(p, last.Namespace) || has(func(s plan.Step) bool { return slices.ContainsFunc(s.After, asks) }) {
+			out = append(out, plan.Check{Check: c})
+		}
 	}
 	if passed(plan.Prepare) && !begins(plan.CleanUp) {
 		out = append(out, plan.Check{Check: plan.Prepared})

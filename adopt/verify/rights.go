@@ -142,7 +142,8 @@ func (g going) excused(have rbac.Grant) bool {
 	case have.Group == "" && have.Resource == "secrets":
 		return strings.HasSuffix(have.Name, "-service-cert")
 	case have.Group == snapshot.OLM && strings.HasPrefix(have.Resource, "operatorconditions"):
-		return g.live[have.Namespace] || g.keys[kobj.Key{Group: snapshot.OLM, Kind: "OperatorCondition", Namespace: have.Namespace, Name: have.Name}]
+		condition := kobj.Key{Group: snapshot.OLM, Kind: "OperatorCondition", Namespace: have.Namespace, Name: have.Name}
+		return g.live[have.Namespace] || g.keys[condition] || g.later[condition]
 	}
 	return false
 }

@@ -58,16 +58,22 @@ func tracked(p *plan.Plan, namespace string) []held {
 // they own goes with them.
 type going struct {
 	keys  map[kobj.Key]bool
-	owned map[string]bool // by the owner's UID: goes with it
-	csvs  map[string]bool // UIDs of ClusterServiceVersions that OLM forgets
-	live  map[string]bool // namespaces in which OLM runs while it forgets: it writes the owner of OperatorConditions again, which goes
+	owned map[string]bool   // by the owner's UID: goes with it
+	csvs  map[string]bool   // UIDs of ClusterServiceVersions that OLM forgets
+	later map[kobj.Key]bool // what steps behind make go of operators that OLM had forgotten
+	live  map[string]bool   // namespaces in which OLM runs while it forgets: it writes the owner of OperatorConditions again, which goes
 }
 
 // gone returns what a plan makes go with the steps up to a number.
 func gone(p *plan.Plan, number int) going {
-	g := going{map[kobj.Key]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	g := going{map[kobj.Key]bool{}, map[string]bool{}, map[string]bool{}, map[kobj.Key]bool{}, map[string]bool{}}
 	for _, s := range p.Steps {
 		if s.Number > number {
+			for _, a := range s.Actions {
+				if a.Do == plan.Delete && forgotten(p, s.Namespace) {
+					g.later[a.Object.Key()] = true
+				}
+			}
 			continue
 		}
 		if s.Name == plan.Detach && p.Mode == plan.Live {
@@ -106,4 +112,10 @@ func restarts(p *plan.Plan, ref plan.Ref) bool {
 	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool {
 		return op.Namespace == ref.Namespace && slices.Contains(op.Restarts, ref.Name)
 	})
+}
+
+// forgotten reports whether OLM had forgotten operators of a namespace before the plan
+// was made.
+func forgotten(p *plan.Plan, namespace string) bool {
+	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool { return op.Forgotten && op.Namespace == namespace })
 }

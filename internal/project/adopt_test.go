@@ -173,7 +173,7 @@ func dumps(all fs.FS) []string {
 func TestDumps(t *testing.T) {
 	all := clusters(t)
 	checks := []func(*testing.T, fstest.MapFS) inspection{
-		podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold, plansRun, plansLeadBack, plansKeep, needs, finishes,
+		podsAreTheSame, states, everyObjectIsAccountedFor, differences, plansHold, plansRun, plansLeadBack, plansKeep, needs, finishes, shed,
 	}
 	e := env(t)
 	e.Talk = quiet{}

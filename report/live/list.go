@@ -49,7 +49,9 @@ func (k *kind) dressed(o map[string]any) map[string]any {
 		delete(o, "stringData")
 		delete(o, "binaryData")
 	}
-	delete(kobj.Map(o, "metadata"), "managedFields")
+	if !k.managed {
+		delete(kobj.Map(o, "metadata"), "managedFields")
+	}
 	delete(kobj.Map(o, "metadata", "annotations"), "kubectl.kubernetes.io/last-applied-configuration")
 	if k.name == "CustomResourceDefinition" && !k.whole {
 		for _, v := range kobj.Items(o, "spec", "versions") {
@@ -136,11 +138,12 @@ type ListOptions struct {
 	Labels           string // selector: "app=etcd"
 	Most             int    // objects; 0: all
 	Whole            bool   // with what Secrets and ConfigMaps hold, and the schemas of definitions
+	ManagedFields    bool   // with who manages which field
 }
 
 // List lists objects of one kind. The error is as that of Read.
 func (c *Cluster) List(ctx context.Context, opt ListOptions) (Found, error) {
-	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.Whole}
+	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.Whole, managed: opt.ManagedFields}
 	var found Found
 	r, err := c.resource(ctx, opt.APIVersion, opt.Kind)
 	if err == nil {

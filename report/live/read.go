@@ -25,6 +25,7 @@ const ownLabel = "quayside.dev/package"
 type kind struct {
 	apiVersion, name string
 	whole            bool // with contents
+	managed          bool // with managedFields
 	refs             []v1alpha1.ObjectReference
 	got              map[string]v1alpha1.Observed // by namespace/name
 }

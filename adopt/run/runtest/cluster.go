@@ -275,7 +275,7 @@ func (c *Cluster) List(ctx context.Context, apiVersion, kind, namespace, selecto
 			}
 			o := c.objects[k]
 			if wanted.Matches(labels.Set(kobj.TextMap(o, "metadata", "labels"))) {
-				out = append(out, kobj.Without(head(o), "metadata", "managedFields"))
+				out = append(out, head(o))
 			}
 		}
 		return nil

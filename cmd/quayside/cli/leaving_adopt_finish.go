@@ -39,6 +39,9 @@ func newAdoptFinish(a *app) *cobra.Command {
 			applied, and what they are called for is refused until it has issued its own. An
 			operator's next version does the same by itself. Render the tree after that.
 
+			What is OLM's in the objects of the cluster, no tool takes away that applies the
+			tree: 'quayside adopt plan' and 'quayside adopt run' do, before the tree is merged.
+
 			Exit codes: 0 done; 1 with --check, something would be written; 2 an error.`),
 		Example: examples(`
 			# what would change

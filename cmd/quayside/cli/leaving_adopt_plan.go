@@ -52,6 +52,10 @@ func newAdoptPlan(a *app) *cobra.Command {
 			Where they cannot be, --mode live does without, and loses the OperatorConditions,
 			which are made again.
 
+			Of an operator that OLM has forgotten, once the lock keeps nothing of OLM's for it
+			('quayside adopt finish', or its next version), the plan has what is left of OLM's in
+			its objects go, with one rollout.
+
 			Begin with one namespace that matters little: --namespace. An operator that cannot
 			be taken over is left to OLM with those that are tied to it, and named with the
 			reason.
@@ -107,7 +111,7 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := o.snapshot(ctx, args, o.login, snapshot.Options{})
+	seen, err := o.snapshot(ctx, args, o.login, snapshot.Options{ManagedFields: true})
 	if err != nil {
 		return err
 	}
@@ -205,6 +209,9 @@ func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 // notesOn returns what is worth knowing of an operator that is taken over.
 func notesOn(op plan.Operator) []string {
 	var out []string
+	if op.Forgotten {
+		out = append(out, "OLM has forgotten it: what its objects still have of OLM's goes")
+	}
 	if len(op.Restarts) > 0 {
 		out = append(out, "the pods of "+strings.Join(op.Restarts, ", ")+" restart")
 	}
