@@ -222,7 +222,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := run.Run(ctx, run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}})
+	res, err := run.Run(ctx, run.Input{CleanUp: true, Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}})
 	if err == nil || !strings.Contains(err.Error(), "step 5 (detach, ops): interrupted") || len(res.Stopped) != 2 {
 		t.Fatal(err)
 	}

@@ -22,9 +22,10 @@ type Input struct {
 	Clock    Clock
 	Say      Say
 
-	Only   int   // the one step to do, again where it is done already; 0: all
-	Done   []int // steps that a person says they did by hand
-	DryRun bool  // have the API server try everything and store nothing; the journal stays as it is
+	Only    int   // the one step to do, again where it is done already; 0: all
+	CleanUp bool  // of all, those from the first clean-up on too, from which nothing leads back
+	Done    []int // steps that a person says they did by hand
+	DryRun  bool  // have the API server try everything and store nothing; the journal stays as it is
 }
 
 // Clock is the time. Sleep returns early, with an error, when ctx ends.
@@ -83,7 +84,8 @@ type ActionResult struct {
 	Changes []adopt.Field `json:"changes,omitempty" doc:"Where it is only tried: the fields that would change."`
 }
 
-// Run does a plan's steps, in order, from the first that is not done. It stops
+// Run does a plan's steps, in order, from the first that is not done. Before a
+// clean-up that was not asked for it ends, with that step waiting. It stops
 // before anything that does not hold, and returns what was done until then: a
 // *StepError says which step stopped it and why. Whether OLM's controllers are stopped
 // by then is in the result.
@@ -136,6 +138,9 @@ func (r *runner) run(ctx context.Context) error {
 			return fmt.Errorf("step %d cannot be done before step %d (%s), which is not done yet", r.Only, s.Number, s.Title)
 		case r.Only != 0:
 			continue
+		case s.Name == plan.CleanUp && !r.CleanUp && !r.DryRun:
+			r.result.Steps[i].State = Waiting
+			return nil
 		}
 		if err := r.step(ctx, s, &r.result.Steps[i]); err != nil {
 			return err

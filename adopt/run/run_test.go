@@ -77,3 +77,22 @@ func TestGuardIsApplied(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestCleanUpIsAskedFor ends a run before the clean-up, of which nothing is done until
+// somebody says so.
+func TestCleanUpIsAskedFor(t *testing.T) {
+	s := newScene(t)
+	for _, asked := range []bool{false, false, true} {
+		res, err := s.run(t, func(in *run.Input) { in.CleanUp = asked })
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]run.State{false: run.Waiting, true: run.Done}[asked]
+		if got := res.Steps[8].State; got != want || res.Steps[8].Name != plan.CleanUp {
+			t.Errorf("asked: %v; %s is %s, want %s", asked, res.Steps[8].Name, got, want)
+		}
+		if there := s.cluster.Object(ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster")) != nil; there == asked {
+			t.Errorf("asked: %v; what OLM left is there: %v", asked, there)
+		}
+	}
+}

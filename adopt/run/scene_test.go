@@ -228,7 +228,7 @@ func (s *scene) run(t testing.TB, change func(*run.Input)) (*run.Result, error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}}
+	in := run.Input{Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: s.clock, Say: &quiet{}, CleanUp: true}
 	if change != nil {
 		change(&in)
 	}

@@ -126,7 +126,7 @@ func (s *stage) until(n int) (err error) {
 		return err
 	}
 	_, err = run.Run(context.Background(), run.Input{
-		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Say: s.say,
+		Plan: s.plan, Rendered: s.rendered, Cluster: s.cluster, Journal: j, Clock: &runtest.Clock{Cluster: s.cluster}, Say: s.say, CleanUp: true,
 	})
 	return err
 }

@@ -241,7 +241,7 @@ func (w *restored) kill(ctx context.Context, t *testing.T, said string, after ti
 }
 
 func (w *restored) running() []string {
-	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.runner, "--offline", "--yes"}
+	return []string{"adopt", "run", "adopt-plan.yaml", "--kubeconfig", w.runner, "--offline", "--yes", "--clean-up"}
 }
 
 // runs goes on with the plan to its end.

@@ -27,12 +27,13 @@ import (
 
 type adoptRunOptions struct {
 	*app
-	login  loginFlags
-	step   int
-	done   []int
-	yes    bool
-	dryRun string
-	hand   bool // --kubectl
+	login   loginFlags
+	step    int
+	cleanUp bool
+	done    []int
+	yes     bool
+	dryRun  string
+	hand    bool // --kubectl
 }
 
 func newAdoptRun(a *app) *cobra.Command {
@@ -50,6 +51,9 @@ func newAdoptRun(a *app) *cobra.Command {
 			A step that a person has to do is never done by --yes: do it, and say so when you
 			are asked or with --done.
 
+			From a clean-up nothing leads back. A run ends before the first one, until
+			--clean-up says that what runs is trusted.
+
 			What is done is noted in a journal beside the plan (PLAN.journal), with the
 			objects as they were. A run that was interrupted, or killed, goes on from there
 			when the command is given again. Ctrl-C ends after what is under way. While OLM is
@@ -65,7 +69,10 @@ func newAdoptRun(a *app) *cobra.Command {
 			quayside adopt run adopt-plan.yaml --context prod --yes
 
 			# after the first step that a person does, go on from there
-			quayside adopt run adopt-plan.yaml --context prod --yes --done 3`),
+			quayside adopt run adopt-plan.yaml --context prod --yes --done 3
+
+			# when the pull request is merged
+			quayside adopt run adopt-plan.yaml --context prod --yes --clean-up`),
 		Args:              wantArgs("PLAN"),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE:              o.writing(o.run),
@@ -73,6 +80,7 @@ func newAdoptRun(a *app) *cobra.Command {
 	f := cmd.Flags()
 	o.flags(cmd)
 	f.IntVar(&o.step, "step", 0, "do the step of this `NUMBER` alone, again if it is done already")
+	f.BoolVar(&o.cleanUp, "clean-up", false, "do the steps from the first clean-up on too, from which nothing leads back")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
 	addOutput(cmd, a, nil, run.Result{})
 	return cmd
@@ -121,10 +129,23 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	res, err := run.Run(ctx, *in)
 	o.talk.Done()
 	o.stopped(res, fmt.Sprintf("go on with 'quayside adopt run %s', or go back with 'quayside adopt revert %s'", file, file))
+	if s := cleanUpLeft(res); s != nil && err == nil {
+		o.talk.Note("step %d (clean-up, %s) is left: once the pull request is merged and what runs is trusted, go on with 'quayside adopt run %s --clean-up'; nothing leads back from there", s.Number, inert.Line(s.Namespace), inert.Line(file))
+	}
 	if err := o.print(res, func(w io.Writer) { fmt.Fprintln(w, summary(res)) }); err != nil {
 		return err
 	}
 	return verdictOfRun(err)
+}
+
+// cleanUpLeft returns the clean-up before which a run ended; nil where it did not.
+func cleanUpLeft(res *run.Result) *run.StepResult {
+	for i := range res.Steps {
+		if s := &res.Steps[i]; s.Name == plan.CleanUp && s.State == run.Waiting {
+			return s
+		}
+	}
+	return nil
 }
 
 // input brings together what a run works with.
@@ -158,7 +179,7 @@ func (o *adoptRunOptions) with(p *plan.Plan, journal *run.Journal, cluster run.C
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
 		Say:  &stepwise{app: o.app, yes: o.yes || o.dryRun != "", hand: o.hand, plan: p},
-		Only: o.step, Done: o.done, DryRun: o.dryRun != "",
+		Only: o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.dryRun != "",
 	}
 }
 
