@@ -252,7 +252,7 @@ func adopted(installs []*opened) []Object {
 func (t *tree) chosen(c Cluster) ([]*opened, error) {
 	var out []*opened
 	for i := range t.installs {
-		ok, err := matches(c.Operators, t.installs[i].name())
+		ok, err := c.Gets(t.installs[i].name())
 		if err != nil {
 			return nil, err
 		}
@@ -263,15 +263,15 @@ func (t *tree) chosen(c Cluster) ([]*opened, error) {
 	return out, nil
 }
 
-// matches reports whether one of the globs names the operator. No globs name
+// Gets reports whether one of the cluster's globs names an operator. No globs name
 // all.
-func matches(globs []string, name string) (bool, error) {
-	if len(globs) == 0 {
+func (c Cluster) Gets(operator string) (bool, error) {
+	if len(c.Operators) == 0 {
 		return true, nil
 	}
 	found := false
-	for _, glob := range globs {
-		ok, err := path.Match(glob, name)
+	for _, glob := range c.Operators {
+		ok, err := path.Match(glob, operator)
 		if err != nil {
 			return false, fmt.Errorf("operators: %q: %w", glob, err)
 		}

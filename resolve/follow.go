@@ -32,36 +32,49 @@ func (w *world) follows(s *want) *lockfile.Pin {
 	return nil
 }
 
-// notFollowed returns the end of a sentence: why s stays where it is, and not at
-// what the lock to follow pins.
-func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) string {
+// reportStay says why s stays where it is, and not at what the lock to follow pins.
+// lock is where the user goes on from.
+func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockfile.File) {
 	w := r.b.w
-	text := ": the lock to follow pins " + pin.Bundle
+	by, why := r.notFollowed(s, pin, opts)
+	w.stays = append(w.stays, Stay{Namespace: s.ns, Package: s.pkg, By: by, Text: pin.Bundle + why})
+	if by == lockfile.HeldByVersions && w.downTakes(s, pin, lock) {
+		why += "; --allow-downgrade takes it"
+	}
+	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the lock to follow pins "+pin.Bundle+why)
+}
+
+// notFollowed returns what keeps s from what the lock to follow pins, and the end
+// of a sentence.
+func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (lockfile.HeldBack, string) {
 	switch {
 	case s.hold != "":
-		return text + ", and its declaration holds it: " + s.hold
+		return lockfile.HeldByHold, ", and its declaration holds it: " + s.hold
 	case opts.stay != "":
-		return text + ", and " + opts.stay
+		return lockfile.HeldByCatalog, ", and " + opts.stay
 	case len(opts.down) > 0:
-		text += ", which is older"
-		at := Target{Namespace: s.ns, Package: s.pkg}
-		down := *w
-		down.opt.KeepGoing = true
-		if (trial{w: &down, prev: lock}).takes(at, remedy{apply: func(in *inputs) { in.opt.AllowDowngrade = true }}) == pin.Bundle {
-			text += "; --allow-downgrade takes it"
-		}
-		return text
+		return lockfile.HeldByVersions, ", which is older"
 	case slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
-		if h := r.against(s); h.why != nil {
-			return text + ", but " + h.why()
+		h := r.against(s)
+		if h.why != nil {
+			return h.by, ", but " + h.why()
 		}
-		return text
+		return lockfile.HeldByConflict, ""
 	}
-	return text + ", " + w.unoffered(s, pin.Bundle)
+	by, why := r.b.w.unoffered(s, pin.Bundle)
+	return by, ", " + why
+}
+
+// downTakes reports whether s goes down to a pin where that is allowed.
+func (w *world) downTakes(s *want, pin *lockfile.Pin, lock *lockfile.File) bool {
+	at := Target{Namespace: s.ns, Package: s.pkg}
+	down := *w
+	down.opt.KeepGoing = true
+	return (trial{w: &down, prev: lock}).takes(at, remedy{apply: func(in *inputs) { in.opt.AllowDowngrade = true }}) == pin.Bundle
 }
 
 // unoffered returns why no entry of that bundle answers s.
-func (w *world) unoffered(s *want, bundle string) string {
+func (w *world) unoffered(s *want, bundle string) (lockfile.HeldBack, string) {
 	pkgs, _ := w.packages(s)
 	var in []string
 	for _, p := range pkgs {
@@ -71,15 +84,15 @@ func (w *world) unoffered(s *want, bundle string) string {
 		}
 		for _, e := range b.Entries() {
 			if len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name()) {
-				return "which is not " + s.allowed()
+				return lockfile.HeldByRange, "which is not " + s.allowed()
 			}
 			in = append(in, e.Channel().Name())
 		}
 	}
 	if len(in) > 0 {
-		return fmt.Sprintf("which is not in channel %s but in %s", strings.Join(s.channels, ", "), strings.Join(slices.Compact(in), ", "))
+		return lockfile.HeldByRange, fmt.Sprintf("which is not in channel %s but in %s", strings.Join(s.channels, ", "), strings.Join(slices.Compact(in), ", "))
 	}
-	return "which no catalog that it may come from has"
+	return lockfile.HeldByCatalog, "which no catalog that it may come from has"
 }
 
 // followed returns the entries of a pin's bundle among those that answer s: where

@@ -97,7 +97,7 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 		return
 	}
 	if pin := w.follows(s); pin != nil {
-		w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+r.notFollowed(s, pin, root.opts, lock))
+		r.reportStay(s, pin, root.opts, lock)
 		return
 	}
 	h, code := w.held(s, root.opts, func() *round { return r }), "held"

@@ -50,12 +50,20 @@ type Move struct {
 	Why       string `json:"why"`            // "subscription my-etcd/etcd", "required by my-app/app: the API …"
 }
 
+// Stay is an operator that does not follow Options.From.
+type Stay struct {
+	Namespace, Package string
+	By                 lockfile.HeldBack
+	Text               string // what is followed, and why not: "kafka.v1.0.0, which is older"
+}
+
 // Result is what Resolve found.
 type Result struct {
 	Lock      *lockfile.File // nil where there are conflicts and Options.KeepGoing is not set
 	Partial   *lockfile.File // what could be resolved beside the conflicts; equal to Lock where there are none
 	Warnings  []diag.Warning // sorted
 	Conflicts []*Conflict    // sorted by namespace, then subscription
+	Stays     []Stay         // in the order of the declarations
 	Moves     []Move         // sorted by namespace, then package
 	Rounds    [][]Move       // by hop: what each changed
 }

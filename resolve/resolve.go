@@ -110,7 +110,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 		w.holdBack(res.Partial, prev)
 		w.reportEnd(last, st, res)
 	}
-	res.Warnings = diag.SortWarnings(w.warnings)
+	res.Warnings, res.Stays = diag.SortWarnings(w.warnings), w.stays
 	if len(res.Conflicts) == 0 || opt.KeepGoing {
 		res.Lock = res.Partial
 	}

@@ -23,6 +23,7 @@ type world struct {
 	entries  map[entriesKey][]*catalog.Entry
 	current  map[catalog.ID]bool // catalogs that the next lock names as they are now
 	warnings []diag.Warning
+	stays    []Stay
 	force    map[*want][]*catalog.Entry // what alone may answer a subscription, whatever its edges: for questions
 	quiet    bool                       // a trial: nothing is suggested
 }

@@ -65,7 +65,7 @@ func table() map[string]rule {
 
 		"catalog":              {level: 1},
 		"report/v1alpha1":      {level: 1},
-		"report/gate":          {level: 1, outside: []string{"time"}},
+		"report/gate":          {level: 2, outside: []string{"time"}},
 		"report/kube":          {level: 2, outside: []string{"context", "net/http", "time"}},
 		"report/live":          {level: 2, outside: []string{"context", "net/http", "syscall", "time"}},
 		"report/live/livetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
@@ -90,6 +90,7 @@ func table() map[string]rule {
 		"internal/project":         {level: 5, outside: []string{"os", "context"}},
 		"diff/state":               {level: 6, outside: []string{"os", "context", "time"}},
 		"internal/edit":            {level: 7, outside: []string{"os", "context"}},
+		"internal/promote":         {level: 6, outside: []string{"context", "time"}},
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"registry/trust":           {level: 2, outside: []string{"context", "time"}},

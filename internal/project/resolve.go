@@ -90,6 +90,7 @@ type Resolution struct {
 	Failed    error          // the conflicts, or the catalogs that are waited for; nil where all could be resolved
 	Pins      int            // that could be resolved
 	Changes   []Change       // to them, whether there is a lock or not
+	Stays     []resolve.Stay // operators that do not follow Options.From
 	Warnings  []diag.Warning // of the resolution; those of the declarations are theirs
 }
 
@@ -106,7 +107,7 @@ func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
 // resolution ties what resolving found to its content.
 func (in *Inputs) resolution(ctx context.Context, res *resolve.Result) (*Resolution, error) {
 	var err error
-	out := &Resolution{Conflicts: res.Conflicts, Warnings: res.Warnings}
+	out := &Resolution{Conflicts: res.Conflicts, Stays: res.Stays, Warnings: res.Warnings}
 	if len(res.Conflicts) > 0 {
 		out.Failed = in.blame(resolve.Conflicts(res.Conflicts))
 	}

@@ -15,6 +15,7 @@ type Upgrade struct {
 	*Resolution
 	Operators []string // namespace/package of those that were to move: see resolve.Part
 	Bonds     []resolve.Bond
+	Seen      []string // what was seen of them elsewhere, a line each
 }
 
 // Split returns what is to move in parts, each with a lock of its own over the one

@@ -54,6 +54,9 @@ func (b *Base) below(name string) string {
 	return path.Join(name, refPart(b.Environment))
 }
 
+// Branch returns the name of the branch below name for the environment.
+func (b *Base) Branch(name string) string { return b.below(name) }
+
 // BranchFor returns the name of the branch below name for an upgrade of an
 // operator, namespace/package, in the environment.
 func (b *Base) BranchFor(name, operator string) string {

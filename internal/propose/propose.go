@@ -285,6 +285,12 @@ func (b *Proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 		}
 		text.WriteString("\n")
 	}
+	if len(b.upgrade.Seen) > 0 {
+		text.WriteString("\nWhat was seen of it:\n\n")
+	}
+	for _, line := range b.upgrade.Seen {
+		text.WriteString("- " + inert.Markdown(line) + "\n")
+	}
 	if len(b.upgrade.Bonds) > 0 {
 		text.WriteString("\nWhat moves together, and why:\n\n")
 	}

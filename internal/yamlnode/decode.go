@@ -21,13 +21,18 @@ import (
 // json.RawMessage takes any value as canonical JSON, a *yaml.Node takes the
 // node, an encoding.TextUnmarshaler a string, a struct with a [ShortForm] a string
 // too. Inside a field tagged `yamlnode:"open"` unknown fields are passed over.
-func Decode(file string, n *yaml.Node, into any) error {
+func Decode(file string, n *yaml.Node, into any) error { return decode(file, n, into, false) }
+
+// DecodeOpen is Decode for what others write: unknown fields are passed over.
+func DecodeOpen(file string, n *yaml.Node, into any) error { return decode(file, n, into, true) }
+
+func decode(file string, n *yaml.Node, into any, open bool) error {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		panic(fmt.Sprintf("yamlnode: Decode into %T", into))
 	}
 	d := decoder{file: file}
-	d.value(n, v.Elem(), "", false)
+	d.value(n, v.Elem(), "", open)
 	if len(d.errs) > MaxFaults {
 		d.errs = d.errs[:MaxFaults]
 		d.errs.Addf(At(file, n), "more than %d faults: the rest is left out", MaxFaults)

@@ -34,10 +34,9 @@ type proposal struct {
 func (p *proposal) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.branch, "branch", "", "with --commit, put the lock and the rendered tree on a new branch `NAME`; the work tree stays as it is")
-	f.BoolVar(&p.split, "split", false, "with --branch, a branch for each operator, or for those that move together: NAME/ENVIRONMENT/NAMESPACE/PACKAGE")
 	f.BoolVar(&p.commit, "commit", false, "with --branch, commit what moved, with a message that says why")
 	f.StringVar(&p.push, "push", "", "push the branch to `REMOTE`, a name or a URL; GIT_TOKEN holds the password for https")
-	f.StringVar(&p.body, "pr-body", "", "write the text for the pull request to `FILE`; with --split, the texts to a directory")
+	f.StringVar(&p.body, "pr-body", "", "write the text for the pull request to `FILE`; the texts for several to a directory")
 	f.BoolVar(&p.force, "force", false, "with --branch, replace existing branches")
 }
 
@@ -46,8 +45,10 @@ func (p *proposal) check(cmd *cobra.Command) error {
 	switch {
 	case p.commit != (p.branch != ""):
 		return usagef(cmd, "--branch NAME and --commit go together")
-	case p.branch == "" && (p.push != "" || p.body != "" || p.force || p.split):
-		return usagef(cmd, "--push, --pr-body, --force and --split need --branch NAME --commit")
+	case p.branch == "" && p.split:
+		return usagef(cmd, "--split needs --branch NAME --commit")
+	case p.branch == "" && (p.push != "" || p.body != "" || p.force):
+		return usagef(cmd, "--push, --pr-body and --force need --branch NAME --commit")
 	default:
 		return nil
 	}

@@ -130,6 +130,7 @@ func newResolve(a *app) *cobra.Command {
 	f.Var(&o.accept, "accept", "record as accepted what operators may do in each cluster and which APIs they bring, of all or one: `NAMESPACE/PACKAGE`")
 	f.Lookup("accept").NoOptDefVal = allOperators
 	o.proposal.flags(cmd)
+	f.BoolVar(&o.proposal.split, "split", false, "with --branch, a branch for each operator, or for those that move together: NAME/ENVIRONMENT/NAMESPACE/PACKAGE")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
 	f.Var(&o.upgrade, "upgrade", "move all, or one: `NAMESPACE/PACKAGE[@VERSION]`; may be given several times")
 	f.Lookup("upgrade").NoOptDefVal = allOperators

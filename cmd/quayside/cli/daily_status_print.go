@@ -32,7 +32,7 @@ type operatorView struct {
 	Version         string                  `json:"version,omitempty"` // in the lock
 	Pin             string                  `json:"pin,omitempty"`     // its checksum there
 	BundleDigest    string                  `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
-	Applied         []string                `json:"applied"`           // versions in the cluster
+	Applied         []string                `json:"applied"` // versions in the cluster
 	State           report.State            `json:"state"`
 	Message         string                  `json:"message,omitempty"`
 	Upgradeable     string                  `json:"upgradeable,omitempty"` // True, False, Unknown; absent: the operator says nothing

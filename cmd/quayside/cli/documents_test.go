@@ -44,6 +44,7 @@ func documented() map[string][]string {
 		"init":             {"init more", "init more --profile nothing"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --dry-run", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
 		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
+		"promote":          {"promote", "promote . ./a", "promote a b --observed absent"},
 		"remove":           {"remove vault/vault --check", "remove nothing"},
 		"render":           {"render", "render --check", "render --overlay a"},
 		"resolve":          {"resolve", "resolve --check", "resolve --upgrade", "resolve --upgrade=vault/nothing", "resolve --from absent"},

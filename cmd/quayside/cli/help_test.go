@@ -49,6 +49,9 @@ func TestHelpExamples(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if strings.Contains(cmd.Example, "quayside promote") {
+				ringed(t, dir)
+			}
 			if strings.Contains(cmd.Example, "adopt-plan.yaml") || strings.Contains(cmd.Example, "adopt run") {
 				planned(t, dir)
 			}
@@ -73,6 +76,32 @@ func TestHelpExamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// ringed puts two environments into dir, of which one follows the other, and what
+// was seen of the first.
+func ringed(t *testing.T, dir string) {
+	t.Helper()
+	seen := `{"environment": "dev", "cluster": "default", "observedAt": "2026-11-22T12:00:00Z", "operators": []}`
+	for _, name := range []string{"dev", "stage"} {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS("../../../examples/quickstart")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings, err := os.ReadFile(filepath.Join(dir, "stage", "quayside.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "observed"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"stage/quayside.yaml": strings.Replace(string(settings), "spec:\n", "spec:\n  follows: dev\n", 1), "observed/dev-1.json": seen, "dev-1.json": seen,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func groups() []commandGroup {
 	type list = []func(*app) *cobra.Command
 	return []commandGroup{
 		{"starting", "Begin:", list{newInit, newAdd, newRemove}},
-		{"daily", "From declarations to manifests:", list{newResolve, newRender, newUpgrade, newDiff, newVerify, newStatus}},
+		{"daily", "From declarations to manifests:", list{newResolve, newRender, newUpgrade, newDiff, newVerify, newStatus, newPromote}},
 		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
 		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},

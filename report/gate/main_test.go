@@ -1,0 +1,17 @@
+package gate_test
+
+import (
+	"flag"
+	"testing"
+)
+
+// TestMain fixes the seed of the property tests; -rapid.seed=0 takes a fresh one.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.seed", "1"); err != nil {
+		panic(err)
+	}
+	if err := flag.Set("rapid.checks", "200"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
