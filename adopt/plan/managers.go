@@ -39,12 +39,13 @@ func writersOf(o kobj.Object, manager string) writers {
 func written(into map[string]bool, at string, fields map[string]any) {
 	for key, v := range fields {
 		below, _ := v.(map[string]any)
-		here := at
+		here := ""
 		if name, ok := strings.CutPrefix(key, "f:"); ok {
 			here = strings.TrimPrefix(at+"."+name, ".")
 		} else if name := itemName(key); name != "" {
 			here = at + "[" + name + "]"
-		} else {
+		}
+		if here == "" {
 			continue
 		}
 		into[here] = true
