@@ -131,13 +131,8 @@ func (a *adder) add(ctx context.Context, text string) error {
 
 // fits reports whether a declaration of the workspace's dialect can name a catalog.
 func (a *adder) fits(id catalog.ID) bool {
-	switch a.dialect {
-	case subscription.V0:
-		return id.Namespace != ""
-	case subscription.V1:
-		return id.Namespace == ""
-	}
-	return true
+	namespaced := id.Namespace != ""
+	return a.dialect == subscription.Quayside || namespaced == (a.dialect == subscription.V0)
 }
 
 // pick returns the package of that name.

@@ -26,7 +26,7 @@ func NewKey(text []byte, password string) (*Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cryptoutils.ValidatePubKey(key.Public()); err != nil {
+	if err := cryptoutils.ValidatePubKey(key.Public()); err != nil { //nolint:staticcheck // it asks for the size and the curve alone, as cosign does; what it names instead is a certificate authority's
 		return nil, fmt.Errorf("a key that is too weak, or of a kind that cosign does not take: %w", err)
 	}
 	public, err := cryptoutils.MarshalPublicKeyToPEM(key.Public())
