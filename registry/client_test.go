@@ -414,3 +414,35 @@ func TestConcurrentFetch(t *testing.T) {
 		t.Errorf("the layer was fetched %d times", n)
 	}
 }
+
+// TestSend sends nothing that the registry holds, whatever it is called there.
+func TestSend(t *testing.T) {
+	srv, p := registrytest.New(t), example(t)
+	send := func(tag string) (Uploaded, []string) {
+		t.Helper()
+		before := len(srv.Requests())
+		got, err := newClient(t).Send(t.Context(), srv.Host+"/org/catalog"+tag, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, slices.DeleteFunc(srv.Requests()[before:], func(line string) bool {
+			return strings.HasPrefix(line, "GET ") || strings.HasPrefix(line, "HEAD ")
+		})
+	}
+	first, _ := send(":v1")
+	if want := (Uploaded{Digest: p.digest, Sent: 2, Bytes: int64(len(p.config) + len(p.layer))}); first != want {
+		t.Errorf("got %+v, want %+v", first, want)
+	}
+	again, changed := send(":v1")
+	if !again.Present || !again.Held || again.Sent != 0 || len(changed) != 0 {
+		t.Errorf("again: %+v, %v", again, changed)
+	}
+	other, changed := send(":v2")
+	if other.Present || !other.Held || other.Sent != 0 || len(changed) != 1 || changed[0] != "PUT /v2/org/catalog/manifests/v2" {
+		t.Errorf("by another tag: %+v, %v", other, changed)
+	}
+	named, changed := send("@" + p.digest)
+	if !named.Present || len(changed) != 0 {
+		t.Errorf("by digest: %+v, %v", named, changed)
+	}
+}

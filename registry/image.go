@@ -23,6 +23,7 @@ type Image struct {
 	digest   string
 	manifest string
 	labels   map[string]string
+	notes    map[string]string
 	layers   []Layer
 	fetch    func(context.Context) error // brings all layers near; nil where they are
 	closers  []io.Closer
@@ -43,6 +44,9 @@ func (im *Image) ManifestDigest() string { return im.manifest }
 
 // Labels returns a copy of the configuration's labels.
 func (im *Image) Labels() map[string]string { return maps.Clone(im.labels) }
+
+// Annotations returns a copy of the manifest's annotations.
+func (im *Image) Annotations() map[string]string { return maps.Clone(im.notes) }
 
 // Layers returns the layers, the lowest first.
 func (im *Image) Layers() []Layer { return slices.Clone(im.layers) }
@@ -227,6 +231,7 @@ func (c *Client) loadManifest(ctx context.Context, im *Image, from origin, diges
 	if err != nil {
 		return fmt.Errorf("configuration %s: %w", m.Config.Digest, err)
 	}
+	im.notes = m.Annotations
 	for _, d := range m.Layers {
 		im.layers = append(im.layers, Layer{
 			Digest: d.Digest.String(), Size: d.Size, image: im.name,

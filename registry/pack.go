@@ -27,8 +27,8 @@ type PackOptions struct {
 	Platform    string            // "linux/amd64", the default
 }
 
-// Packed is an image made of one directory: a manifest, a configuration and
-// one layer. It is held in memory, compressed.
+// Packed is an image or an artifact with one layer: a manifest, a configuration
+// and that layer. It is held in memory, compressed.
 type Packed struct {
 	manifest, config, layer       []byte
 	digest, configDigest, layerID string
@@ -49,13 +49,11 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 // assemble makes an image of one gzip layer; diff is the digest of its
 // uncompressed bytes.
 func assemble(layer []byte, diff, platform string, config map[string]any, annotations map[string]string) (*Packed, error) {
-	p := &Packed{layer: layer, layerID: store.DigestOf(layer)}
 	system, arch, _ := strings.Cut(platform, "/")
 	if platform == "" {
 		system, arch = "linux", "amd64"
 	}
-	var err error
-	p.config, err = json.Marshal(map[string]any{
+	text, err := json.Marshal(map[string]any{
 		"architecture": arch, "os": system,
 		"config":  config,
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{diff}},
@@ -64,16 +62,37 @@ func assemble(layer []byte, diff, platform string, config map[string]any, annota
 	if err != nil {
 		return nil, fmt.Errorf("packing the image: %w", err)
 	}
-	p.configDigest = store.DigestOf(p.config)
+	return Artifact{
+		ConfigType: string(types.OCIConfigJSON), Config: text,
+		LayerType: string(types.OCILayer), Layer: layer, Annotations: annotations,
+	}.Pack()
+}
+
+// Artifact says what an artifact is made of that holds one blob and is no image.
+type Artifact struct {
+	ConfigType  string
+	Config      []byte
+	LayerType   string
+	Layer       []byte
+	Annotations map[string]string // of its manifest
+}
+
+// Pack makes the artifact: the same bytes of the same parts.
+func (a Artifact) Pack() (*Packed, error) {
+	p := &Packed{
+		config: a.Config, configDigest: store.DigestOf(a.Config),
+		layer: a.Layer, layerID: store.DigestOf(a.Layer),
+	}
 	manifest := map[string]any{
 		"schemaVersion": 2,
 		"mediaType":     types.OCIManifestSchema1,
-		"config":        descriptor(types.OCIConfigJSON, p.config, p.configDigest),
-		"layers":        []any{descriptor(types.OCILayer, p.layer, p.layerID)},
+		"config":        descriptor(a.ConfigType, p.config, p.configDigest),
+		"layers":        []any{descriptor(a.LayerType, p.layer, p.layerID)},
 	}
-	if len(annotations) > 0 {
-		manifest["annotations"] = annotations
+	if len(a.Annotations) > 0 {
+		manifest["annotations"] = a.Annotations
 	}
+	var err error
 	if p.manifest, err = json.Marshal(manifest); err != nil {
 		return nil, fmt.Errorf("packing the image: %w", err)
 	}
@@ -84,8 +103,17 @@ func assemble(layer []byte, diff, platform string, config map[string]any, annota
 // Digest returns the digest of the manifest.
 func (p *Packed) Digest() string { return p.digest }
 
-func descriptor(t types.MediaType, data []byte, digest string) map[string]any {
-	return map[string]any{"mediaType": t, "digest": digest, "size": len(data)}
+// Size returns the bytes of the manifest, the configuration and the layer.
+func (p *Packed) Size() int64 { return int64(len(p.manifest) + len(p.config) + len(p.layer)) }
+
+// PackLayer returns a layer of what fsys holds, and the digest of its
+// uncompressed bytes; [Pack] says how.
+func PackLayer(fsys fs.FS) (layer []byte, diff string, err error) {
+	return packLayer(func(tw *tar.Writer) error { return packFiles(tw, fsys, "") })
+}
+
+func descriptor(mediaType string, data []byte, digest string) map[string]any {
+	return map[string]any{"mediaType": mediaType, "digest": digest, "size": len(data)}
 }
 
 // packLayer returns a layer of what write writes, and the digest of its

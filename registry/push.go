@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,39 +16,35 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
-	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/quayside/quayside/internal/store"
 )
 
 // Push sends p to the registry that target names, below its tag, or below its
-// digest alone where target has no tag but p's digest.
+// digest alone where target has no tag but p's digest. What is there already is
+// not sent.
 func (c *Client) Push(ctx context.Context, target string, p *Packed) error {
-	to, err := c.pushTarget(target)
-	if err != nil {
-		return err
-	}
-	if to.src.Digest != "" && to.src.Digest != p.digest {
-		return wrap(to.src.String(), fmt.Errorf("the image to push is %s", p.digest))
-	}
-	img, err := partial.CompressedToImage(packedImage{p})
-	if err != nil {
-		return wrap(to.src.String(), err)
-	}
-	err = to.pusher.Push(ctx, to.reference(), img)
-	return wrap(to.src.String(), clean(err, to.repo.RegistryStr(), to.login))
+	_, err := c.Send(ctx, target, p)
+	return err
 }
 
-// packedImage shows a Packed to go-containerregistry.
-type packedImage struct{ p *Packed }
+// Send is Push, and says what it took.
+func (c *Client) Send(ctx context.Context, target string, p *Packed) (Uploaded, error) {
+	to, err := c.pushTarget(target)
+	if err != nil {
+		return Uploaded{}, err
+	}
+	return to.receive(ctx, "the image to push", held(p.blobs()), p.digest, p.manifest)
+}
 
-func (i packedImage) RawConfigFile() ([]byte, error)      { return i.p.config, nil }
-func (i packedImage) RawManifest() ([]byte, error)        { return i.p.manifest, nil }
-func (i packedImage) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
-func (i packedImage) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) {
-	return static.NewLayer(i.p.layer, types.OCILayer), nil // there is only one
+// held is the origin of an image whose parts are in memory, by digest.
+type held map[string][]byte
+
+func (h held) manifest(_ context.Context, digest string) ([]byte, error) { return h[digest], nil }
+
+func (h held) blob(_ context.Context, digest string, size int64) (*store.Verifier, error) {
+	return store.NewVerifier(io.NopCloser(bytes.NewReader(h[digest])), digest, size), nil
 }
 
 // WriteLayout adds p to the OCI layout in dir, which is made where it is not

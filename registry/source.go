@@ -34,6 +34,7 @@ type Source struct {
 //	image:quay.io/org/name:tag           a registry, by tag (default: latest);
 //	image:quay.io/org/name@sha256:…      by digest, which a tag before it does not change;
 //	quay.io/org/name@sha256:…            the same;
+//	oci://quay.io/org/name:tag           a registry, as Flux and Helm write it;
 //	oci:path[:tag | @sha256:…]           an OCI layout directory;
 //	oci-archive:path[:tag | @sha256:…]   a tar file of one;
 //	docker-archive:path[:name:tag]       what docker save writes.
@@ -45,6 +46,8 @@ func ParseSource(s string) (Source, error) {
 	}
 	kind, rest, ok := strings.Cut(s, ":")
 	switch k := Kind(kind); {
+	case ok && k == Layout && strings.HasPrefix(rest, "//") && !strings.HasPrefix(rest, "///"):
+		return parseRemote(s, rest[len("//"):])
 	case ok && (k == Layout || k == LayoutArchive):
 		return parsePath(s, k, rest)
 	case ok && k == DockerArchive:

@@ -20,6 +20,9 @@ func TestParseSource(t *testing.T) {
 		{"docker://quay.io/x/y:v1", "quay.io/x/y:v1", Source{Remote, "quay.io/x/y", "v1", ""}},
 		{"localhost:5000/xy", "localhost:5000/xy:latest", Source{Remote, "localhost:5000/xy", "latest", ""}},
 		{"busybox", "docker.io/library/busybox:latest", Source{Remote, "docker.io/library/busybox", "latest", ""}},
+		{"oci://quay.io/x/y:v1", "quay.io/x/y:v1", Source{Remote, "quay.io/x/y", "v1", ""}},
+		{"oci://localhost:5000/xy@" + d, "localhost:5000/xy@" + d, Source{Remote, "localhost:5000/xy", "", d}},
+		{"oci:///srv/x", "", Source{Layout, "///srv/x", "", ""}},
 		{"oci:catalogs/x", "", Source{Layout, "catalogs/x", "", ""}},
 		{"oci:catalogs/x:v1", "", Source{Layout, "catalogs/x", "v1", ""}},
 		{"oci:a:b/c", "", Source{Layout, "a:b/c", "", ""}},
@@ -45,7 +48,7 @@ func TestParseSource(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "image:", "oci:", "oci::v1", "docker-archive:", "oci:x@sha256:12", "quay.io/x@sha256:zz", "quay.io/X", "https://quay.io/x",
+		"", "image:", "oci:", "oci::v1", "docker-archive:", "oci:x@sha256:12", "quay.io/x@sha256:zz", "quay.io/X", "https://quay.io/x", "oci://", "oci://https://quay.io/x",
 		"quay.io/x y", "quay.io/x@sha512:" + strings.Repeat("ab", 64), strings.Repeat("x", 5000),
 	} {
 		if got, err := ParseSource(in); err == nil {

@@ -20,6 +20,7 @@ type Uploaded struct {
 	Sent    int    // blobs that the target did not hold
 	Bytes   int64  // of these
 	Present bool   // the target named this image already; nothing was sent
+	Held    bool   // the repository held this image already; at most the name was set
 }
 
 // Upload copies the image that source names, with all its platforms and byte
@@ -43,19 +44,33 @@ func (c *Client) Upload(ctx context.Context, source, target string) (Uploaded, e
 	if closer != nil {
 		defer closer.Close()
 	}
-	if to.src.Digest != "" && to.src.Digest != digest {
-		return Uploaded{}, wrap(to.src.String(), fmt.Errorf("the image to push is %s", digest))
-	}
+	return to.receive(ctx, src.String(), from, digest, data)
+}
+
+// receive sends what digest names, of which data is the text, and the target does
+// not hold; source is what errors call it.
+func (t *target) receive(ctx context.Context, source string, from origin, digest string, data []byte) (Uploaded, error) {
 	out := Uploaded{Digest: digest}
-	if out.Present, err = to.names(ctx, digest); err != nil || out.Present {
-		return out, wrap(to.src.String(), err)
+	if t.src.Digest != "" && t.src.Digest != digest {
+		return out, wrap(t.src.String(), fmt.Errorf("the image to push is %s", digest))
 	}
-	parts, err := c.parts(ctx, from, digest, data, false)
+	var err error
+	if out.Present, err = t.names(ctx, t.reference(), digest); err == nil && !out.Present && t.src.Digest == "" {
+		out.Held, err = t.names(ctx, t.repo.Digest(digest), digest)
+	}
+	out.Held = out.Held || out.Present
+	if err != nil || out.Present {
+		return out, wrap(t.src.String(), err)
+	}
+	parts, err := t.client.parts(ctx, from, digest, data, false)
 	if err != nil {
-		return out, wrap(src.String(), err)
+		return out, wrap(source, err)
+	}
+	if out.Held {
+		parts = parts[len(parts)-1:]
 	}
 	for _, p := range parts {
-		if err := to.send(ctx, from, p, p.digest == digest, &out); err != nil {
+		if err := t.send(ctx, from, p, p.digest == digest, &out); err != nil {
 			return out, err
 		}
 	}
@@ -110,9 +125,9 @@ func (t *target) reference() name.Reference {
 	return t.repo.Tag(t.src.Tag)
 }
 
-// names reports whether the target names that digest already.
-func (t *target) names(ctx context.Context, digest string) (bool, error) {
-	d, err := remote.Head(t.reference(), append(t.opts, remote.WithContext(ctx))...)
+// names reports whether the registry has that digest by a reference already.
+func (t *target) names(ctx context.Context, ref name.Reference, digest string) (bool, error) {
+	d, err := remote.Head(ref, append(t.opts, remote.WithContext(ctx))...)
 	err = clean(err, t.repo.RegistryStr(), t.login)
 	var status *statusError
 	if errors.As(err, &status) && status.status != 401 && status.status != 403 && status.status < 500 {

@@ -118,6 +118,7 @@ func (c *Comparison) Files(ctx context.Context) ([]ChangedFile, error) {
 	if err != nil {
 		return nil, c.After.named(err)
 	}
+	a = moved(a, path.Join(c.Before.as, c.Before.out), path.Join(c.After.as, c.After.out))
 	var out []ChangedFile
 	for name, data := range b {
 		if old := a[name]; old != data {
@@ -131,6 +132,21 @@ func (c *Comparison) Files(ctx context.Context) ([]ChangedFile, error) {
 	}
 	slices.SortFunc(out, func(x, y ChangedFile) int { return strings.Compare(x.Path, y.Path) })
 	return out, nil
+}
+
+// moved returns files with those below one directory below another.
+func moved(files map[string]string, from, to string) map[string]string {
+	if from == to {
+		return files
+	}
+	out := map[string]string{}
+	for name, data := range files {
+		if rest, inside := strings.CutPrefix(name, strings.TrimPrefix(from+"/", "./")); inside {
+			name = path.Join(to, rest)
+		}
+		out[name] = data
+	}
+	return out
 }
 
 // everything returns the files of a side by path, as far as the error leaves.

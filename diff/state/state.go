@@ -29,6 +29,7 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/registry/artifact"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -297,22 +298,101 @@ func Trees(p *project.Project, before, after string) (*Comparison, error) {
 		name string
 		to   *Side
 	}{{before, &c.Before}, {after, &c.After}} {
-		name := side.name
-		info, err := os.Stat(name)
-		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a directory", name)
-		}
-		if err != nil {
+		var err error
+		if *side.to, err = c.directory(side.name); err != nil {
 			return nil, err
 		}
-		s := Side{Name: name, project: p, read: true, as: path.Clean(filepath.ToSlash(name))}
-		s.beside(c, ".", os.DirFS(name))
-		if err := c.manifests(os.DirFS(name), &s); err != nil {
-			return nil, err
-		}
-		*side.to = s
 	}
 	return c, nil
+}
+
+// directory returns what a directory of manifests holds.
+func (c *Comparison) directory(name string) (Side, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", name)
+	}
+	if err != nil {
+		return Side{}, err
+	}
+	s := Side{Name: name, project: c.project, read: true, as: path.Clean(filepath.ToSlash(name))}
+	s.beside(c, ".", os.DirFS(name))
+	return s, c.manifests(os.DirFS(name), &s)
+}
+
+// Artifacts compares two sides of which at least one is an artifact ("oci://…"):
+// with another, with a revision of the repository, with a directory of manifests
+// where trees says so, or with the work tree, which is "". What each holds is what
+// is compared, whatever a lock says.
+func Artifacts(ctx context.Context, p *project.Project, before, after string, trees bool) (*Comparison, error) {
+	c, err := newComparison(p, Tree)
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.ownFiles()
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range []struct {
+		name string
+		to   *Side
+	}{{before, &c.Before}, {after, &c.After}} {
+		if *side.to, err = c.called(ctx, side.name, trees); err != nil {
+			return nil, err
+		}
+		side.to.project, side.to.read, side.to.lock, side.to.own = p, true, nil, own
+	}
+	return c, nil
+}
+
+// IsArtifact reports whether a side is called as an artifact is.
+func IsArtifact(name string) bool { return strings.HasPrefix(name, "oci:") }
+
+// called returns the side that a name stands for, as [Artifacts] says.
+func (c *Comparison) called(ctx context.Context, name string, trees bool) (Side, error) {
+	switch {
+	case IsArtifact(name):
+		return c.artifact(ctx, name)
+	case trees:
+		return c.directory(name)
+	case c.repo == nil:
+		return Side{}, fmt.Errorf("%s is in no Git repository: compare with another artifact, or with a directory by --trees", c.project.Name())
+	case name == "":
+		return c.workTree()
+	}
+	rev, err := c.repo.Revision(name)
+	if err != nil {
+		return Side{}, err
+	}
+	return c.revision(rev)
+}
+
+// artifact returns what an artifact holds.
+func (c *Comparison) artifact(ctx context.Context, ref string) (Side, error) {
+	client, err := c.project.Client()
+	if err != nil {
+		return Side{}, err
+	}
+	a, err := artifact.Open(ctx, client, ref)
+	if err != nil {
+		return Side{}, err
+	}
+	s := Side{Name: a.Name}
+	s.out, _ = a.Tree()
+	s.below = func(name string) ([]byte, error) {
+		if data, ok := a.Files.Get(name); ok {
+			return data, nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	var files []diff.File
+	for name, data := range a.Files.All() {
+		if manifest(name) && (s.out == "." || strings.HasPrefix(name, s.out+"/")) {
+			files = append(files, diff.File{Path: name, Data: c.pool.add(data)})
+		}
+	}
+	s.lies(files)
+	return s, nil
 }
 
 // Locks compares two locks, both rendered with the settings of the workspace.

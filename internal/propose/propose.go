@@ -104,6 +104,12 @@ func (b *Proposal) Push(ctx context.Context, remote, branch, token string, force
 
 func (b *Base) inRepo(name string) string { return path.Join(b.prefix, name) }
 
+// Clean refuses a work tree in which something that the lock of a workspace depends
+// on is not as head has it; prefix is where the workspace lies in the repository.
+func Clean(ctx context.Context, p *project.Project, repo *gitrepo.Repo, head *gitrepo.Revision, prefix string) error {
+	return (&Base{project: p, repo: repo, head: head, prefix: prefix}).clean(ctx)
+}
+
 // clean refuses a work tree in which something that the lock depends on is not
 // committed: the branch would hold a lock that does not answer it.
 func (b *Base) clean(ctx context.Context) error {

@@ -37,7 +37,7 @@ type diffOptions struct {
 func newDiff(a *app) *cobra.Command {
 	o := &diffOptions{app: a, upgrade: operatorFlag{versions: true}}
 	cmd := &cobra.Command{
-		Use:   "diff [REV | REV..REV | REV...REV]",
+		Use:   "diff [REV | REV..REV | REV...REV | ARTIFACT [REV | ARTIFACT]]",
 		Short: "Show what an upgrade really changes, by operator and by risk",
 		Long: doc(`
 			Compare two states of the workspace and report what really changes between them:
@@ -49,7 +49,9 @@ func newDiff(a *app) *cobra.Command {
 			default branch. REV compares the work tree with a revision, A..B one revision
 			with another, A...B the merge base of both with B. --locks and --trees compare
 			two files or directories, --upgrade compares the lock with what 'quayside
-			resolve --upgrade' would make of it. Nothing is ever modified.
+			resolve --upgrade' would make of it. An artifact (oci://registry/repository:tag,
+			as 'quayside push' makes it) is compared with the work tree, or with a revision or
+			an artifact that is named before or after it. Nothing is ever modified.
 
 			Each side is read from its committed tree if that is what its lock says, else
 			rendered from its lock. The policy in quayside.yaml decides what is refused;
@@ -63,6 +65,9 @@ func newDiff(a *app) *cobra.Command {
 
 			# what would an upgrade bring, as a comment for a pull request
 			quayside diff --upgrade --offline -o markdown --exit-zero
+
+			# what would a promotion of artifacts change?
+			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/stage:main
 
 			# the lines, not the risks
 			quayside diff --upgrade --offline --text --exit-zero`),
@@ -117,6 +122,9 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	case o.upgrade.any():
 		want = 0
 	}
+	if slices.ContainsFunc(args, state.IsArtifact) && want == 1 {
+		want = 2
+	}
 	if len(args) > want {
 		return usagef(cmd, "unexpected argument %q", args[want])
 	}
@@ -153,6 +161,8 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 func (o *diffOptions) sides(ctx context.Context, p *project.Project, cmd *cobra.Command, args []string) (*state.Comparison, error) {
 	from := state.From(o.rendered)
 	switch {
+	case slices.ContainsFunc(args, state.IsArtifact) && !o.locks:
+		return state.Artifacts(ctx, p, args[0], strings.Join(args[1:], ""), o.trees)
 	case o.trees:
 		return state.Trees(p, args[0], args[1])
 	case o.locks:

@@ -23,7 +23,7 @@ type verifyOptions struct {
 func newVerify(a *app) *cobra.Command {
 	o := &verifyOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "verify",
+		Use:   "verify [ARTIFACT]",
 		Short: "Check that the declarations, the lock and the rendered tree are in step",
 		Long: doc(`
 			Check that quayside.lock answers the declarations and that the rendered tree is
@@ -41,14 +41,32 @@ func newVerify(a *app) *cobra.Command {
 			What could not be checked, for want of a network or of a catalog, is a warning
 			that names it.
 
+			An artifact (oci://registry/repository:tag, as 'quayside push' makes it) is
+			verified by itself: that it holds what its digests say and files alone, that the
+			overlays of its clusters build, and that it is what the commit that it names has,
+			where the repository around the workspace has that commit.
+
 			Exit codes: 0 in step; 1 something is out of step; 2 an error.`),
 		Example: examples(`
-			quayside verify --offline`),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+			quayside verify --offline
+			quayside verify oci://registry.example.com/fleet/stage:main`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && state.IsArtifact(args[0]) {
+				args = args[1:]
+			}
+			return wantArgs()(cmd, args)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return o.artifact(cmd, args[0])
+			}
+			return o.run(cmd.Context())
+		},
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1, too, if something in the lock could not be checked")
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, nil, verifyReport{})
+	addOutput(cmd, o.app, nil, verifyReport{}, artifactReport{})
 	addAll(cmd, a)
 	return cmd
 }

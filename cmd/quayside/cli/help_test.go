@@ -32,7 +32,8 @@ func TestHelpExamples(t *testing.T) {
 			if err := os.CopyFS(dir, os.DirFS("../../../examples/quickstart")); err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(cmd.Example, "quayside diff") || strings.Contains(cmd.Example, "--branch") {
+			artifacts := strings.Contains(cmd.Example, "oci://")
+			if artifacts || strings.Contains(cmd.Example, "quayside diff") || strings.Contains(cmd.Example, "--branch") {
 				commitAll(t, dir)
 			}
 			env := []string{"XDG_CACHE_HOME=" + t.TempDir()}
@@ -63,6 +64,9 @@ func TestHelpExamples(t *testing.T) {
 			if strings.Contains(cmd.Example, "cosign.key") {
 				more, token := toSign(t, dir, server)
 				places, env = append(places, more...), append(env, token)
+			}
+			if artifacts {
+				pushed(t, dir, server.Host+"/fleet/stage:main", server.Host+"/fleet/prod:main")
 			}
 			for _, line := range lines {
 				line = strings.NewReplacer(places...).Replace(line)
@@ -101,6 +105,17 @@ func ringed(t *testing.T, dir string) {
 	} {
 		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// pushed pushes the tree of a workspace under several names.
+func pushed(t *testing.T, dir string, refs ...string) {
+	t.Helper()
+	for _, ref := range refs {
+		var stdout, stderr bytes.Buffer
+		if code := Main([]string{"push", "oci://" + ref, "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
+			t.Fatal(stderr.String())
 		}
 	}
 }

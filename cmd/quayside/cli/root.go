@@ -86,7 +86,7 @@ func groups() []commandGroup {
 		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
 		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
-		{"artifacts", "Handing the tree to an engine:", list{newSign}},
+		{"artifacts", "Handing the tree to an engine:", list{newPush, newSign, newBOM}},
 		{"authors", "For authors of operators:", list{newBundle}},
 		{"", "", list{newCompletion, newSchema, newVersion}},
 	}

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/artifact"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -65,6 +68,9 @@ func ruler(run func(args []string) error) {
 //	keep path...            remember files and directories
 //	kept                    fail if what was remembered has changed
 //	build dir...            build the kustomizations in and below dirs
+//	unpack layout tag dir   write the files of an artifact in an OCI layout into dir
+//	renamed layout from to file
+//	                        give an artifact in an OCI layout the commit that a file names
 //	alone program args...   run a program without a network, where that is allowed
 //	steps file script       write the commands of a file in examples/ci into a script
 //	fill file...            put the values of variables in the place of ${NAME}
@@ -93,6 +99,8 @@ func TestScripts(t *testing.T) {
 			"keep":       keep,
 			"kept":       kept,
 			"build":      build,
+			"unpack":     unpackArtifact,
+			"renamed":    renamed,
 			"fill":       fill,
 			"alone":      alone,
 			"steps":      steps,
@@ -231,6 +239,22 @@ func build(ts *testscript.TestScript, _ bool, args []string) {
 			}
 		}
 	}
+}
+
+func unpackArtifact(ts *testscript.TestScript, _ bool, args []string) {
+	got, err := artifact.Open(context.Background(), new(registry.Client), "oci:"+ts.MkAbs(args[0])+":"+args[1])
+	ts.Check(err)
+	ts.Check(os.CopyFS(ts.MkAbs(args[2]), got.Files.FS()))
+}
+
+func renamed(ts *testscript.TestScript, _ bool, args []string) {
+	layout := ts.MkAbs(args[0])
+	got, err := artifact.Open(context.Background(), new(registry.Client), "oci:"+layout+":"+args[1])
+	ts.Check(err)
+	got.Meta.Revision = "main@sha1:" + strings.TrimSpace(ts.ReadFile(args[3]))
+	packed, err := artifact.Pack(got.Files.FS(), got.Meta)
+	ts.Check(err)
+	ts.Check(packed.WriteLayout(layout, args[2]))
 }
 
 // kustomizations returns the directories in and below dir that hold a
