@@ -51,4 +51,13 @@ func TestFleet(t *testing.T) {
 	if followed < 5 {
 		t.Errorf("the README has %d commands", followed)
 	}
+	for env, version := range map[string]string{"stage": "0.0.2", "prod-east": "0.0.1", "prod-west": "0.0.1"} {
+		lock, err := os.ReadFile(filepath.Join(work, "envs", env, "quayside.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(lock), "bundle: memcached-operator.v"+version+"\n") {
+			t.Errorf("%s: not at %s after one step", env, version)
+		}
+	}
 }
