@@ -67,7 +67,7 @@ func newDiff(a *app) *cobra.Command {
 			quayside diff --upgrade --offline -o markdown --exit-zero
 
 			# what would a promotion of artifacts change?
-			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/stage:main
+			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/prod:next
 
 			# the lines, not the risks
 			quayside diff --upgrade --offline --text --exit-zero`),

@@ -66,7 +66,7 @@ func TestHelpExamples(t *testing.T) {
 				places, env = append(places, more...), append(env, token)
 			}
 			if artifacts {
-				pushed(t, dir, server.Host+"/fleet/stage:main", server.Host+"/fleet/prod:main")
+				pushed(t, dir, server.Host+"/fleet/stage:main", server.Host+"/fleet/prod:main", server.Host+"/fleet/prod:next")
 			}
 			for _, line := range lines {
 				line = strings.NewReplacer(places...).Replace(line)
