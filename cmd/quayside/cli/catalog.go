@@ -9,6 +9,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
 )
 
@@ -118,12 +119,14 @@ func (o *catalogOptions) chosen(cmd *cobra.Command, p *project.Project, all []ca
 		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
 	}
 	here := p.At(project.Dir(o.argPath(".")))
-	ref, err = here.Ref(o.catalog)
-	if err != nil {
+	arg, err := here.Ref(o.catalog)
+	_, remote := arg.Remote()
+	// A name and a slash is a catalog's here, before it is an image of Docker Hub.
+	if host, _, _ := strings.Cut(o.catalog, "/"); err != nil || remote && !strings.ContainsAny(host, ".:") {
 		names = append(names, source.KnownNames()...)
-		return nil, nil, usagef(cmd, "no catalog %q (have %s): %w", o.catalog, strings.Join(names, ", "), err)
+		return nil, nil, usagef(cmd, "no catalog %q (have %s)%s", o.catalog, strings.Join(names, ", "), diag.DidYouMean(o.catalog, names))
 	}
-	return here, []cache.Catalog{{ID: catalog.ID{Name: ref.Suggested()}, Source: ref}}, nil
+	return here, []cache.Catalog{{ID: catalog.ID{Name: arg.Suggested()}, Source: arg}}, nil
 }
 
 // warnBroken warns of the catalogs that could not be read, which are an error
