@@ -97,7 +97,7 @@ func (r *remover) around(namespace string) {
 		return
 	}
 	for _, g := range r.set.OperatorGroupsIn(namespace) {
-		if !r.project.Built(g.Pos.File) {
+		if r.untouchable(g.Pos.File) == "" {
 			r.cuts[g.Pos.File] = append(r.cuts[g.Pos.File], cut{line: g.Pos.Line})
 			r.set.OperatorGroups = slices.DeleteFunc(slices.Clone(r.set.OperatorGroups), func(o subscription.OperatorGroup) bool { return o.Pos == g.Pos })
 		}
@@ -109,14 +109,25 @@ func (r *remover) around(namespace string) {
 	}
 }
 
+// untouchable returns why a file is not for this package to change; "" where it is.
+func (r *remover) untouchable(file string) string {
+	switch {
+	case strings.HasPrefix(file, "../"):
+		return "outside of the workspace, where other environments may share it"
+	case r.project.Built(file):
+		return "which a kustomization builds"
+	}
+	return ""
+}
+
 // rewrite makes the files anew, and checks that they declare what they did but for
 // what goes.
 func (r *remover) rewrite() error {
 	for _, file := range slices.Sorted(maps.Keys(r.cuts)) {
 		cuts := r.cuts[file]
 		for _, c := range cuts {
-			if c.of.Name != "" && r.project.Built(file) {
-				return byHand(c.of, "which a kustomization builds")
+			if why := r.untouchable(file); c.of.Name != "" && why != "" {
+				return byHand(c.of, why)
 			}
 		}
 		text, err := r.project.Read(file)

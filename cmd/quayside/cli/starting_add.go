@@ -91,8 +91,9 @@ func newRemove(a *app) *cobra.Command {
 			is declared any more goes too; a Namespace stays. Nothing else in a file changes;
 			a file in which nothing is left is removed.
 
-			What a kustomization builds, or what stands in one document with other objects,
-			is left for you to edit.
+			What a kustomization builds, what lies outside of the workspace, where others may
+			share it, and what stands in one document with other objects is left for you to
+			edit.
 
 			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 what
 			is left has no solution.`),
