@@ -261,7 +261,7 @@ func (l *loader) unlisted() []diag.Warning {
 	var out []diag.Warning
 	for _, f := range l.beside {
 		dir := path.Dir(f.path)
-		for kustomization(l.fsys, dir) == "" {
+		for Kustomization(l.fsys, dir) == "" {
 			dir = path.Dir(dir)
 		}
 		if read[f.path] || !dirs[dir] {
@@ -272,7 +272,7 @@ func (l *loader) unlisted() []diag.Warning {
 			continue
 		}
 		if r := collect(l.shown(f.path), data); !r.first.IsZero() {
-			out = append(out, diag.Warning{Pos: r.first, Code: "not-listed", Msg: fmt.Sprintf("this declaration is not read: %q does not list its file", l.shown(kustomization(l.fsys, dir)))})
+			out = append(out, diag.Warning{Pos: r.first, Code: "not-listed", Msg: fmt.Sprintf("this declaration is not read: %q does not list its file", l.shown(Kustomization(l.fsys, dir)))})
 		}
 	}
 	return out

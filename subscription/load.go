@@ -156,7 +156,7 @@ func (l *loader) find() {
 			l.errs.Add(l.pos(p), l.unreadable(p, err))
 		case info.IsDir():
 			l.walk(found{p, entry, true})
-		case p == kustomization(l.fsys, path.Dir(p)):
+		case p == Kustomization(l.fsys, path.Dir(p)):
 			l.walk(found{path.Dir(p), entry, true})
 		default:
 			l.files = append(l.files, found{p, entry, true})
@@ -212,7 +212,7 @@ func (l *loader) walk(root found) {
 				l.charts[chart] += l.countTemplates(p)
 				return fs.SkipDir
 			}
-			built := kustomization(l.fsys, p) != ""
+			built := Kustomization(l.fsys, p) != ""
 			if built {
 				l.dirs = append(l.dirs, f)
 			}
@@ -318,7 +318,7 @@ func (l *loader) applied(file string) string {
 		}
 	}
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
-		k := kustomization(l.fsys, dir)
+		k := Kustomization(l.fsys, dir)
 		builtHere := slices.ContainsFunc(l.tops, func(o *overlay.Overlay) bool { return o.File == k })
 		if k != "" && !builtHere && lists(l.fsys, dir, k, file) {
 			return fmt.Sprintf("%q lists this declaration as a resource, so the GitOps tool would apply it to the cluster: take it out there", l.shown(k))
@@ -329,8 +329,8 @@ func (l *loader) applied(file string) string {
 	}
 }
 
-// kustomization returns the path of a directory's kustomization, or "".
-func kustomization(fsys fs.FS, dir string) string {
+// Kustomization returns the path of a directory's kustomization, or "".
+func Kustomization(fsys fs.FS, dir string) string {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		p := path.Join(dir, name)
 		if info, err := fs.Stat(fsys, p); err == nil && info.Mode().IsRegular() {
@@ -362,7 +362,7 @@ func lists(fsys fs.FS, dir, kustomizationFile, file string) bool {
 		for _, item := range list.Content {
 			name, _ := yamlnode.Text(item)
 			target := path.Join(dir, name)
-			if target == file || strings.HasPrefix(file, target+"/") && kustomization(fsys, target) == "" {
+			if target == file || strings.HasPrefix(file, target+"/") && Kustomization(fsys, target) == "" {
 				return true
 			}
 		}

@@ -165,10 +165,8 @@ func (a *adder) pick(name string) (*catalog.Package, error) {
 func (a *adder) version(ctx context.Context, d *draft, pkg *catalog.Package, at string) (*catalog.Bundle, error) {
 	channel, ok := pkg.Channel(cmp.Or(at, pkg.DefaultChannel()))
 	if ok && at == "" && a.wish.Choose != nil && len(pkg.Channels()) > 1 {
-		names := pkg.ChannelNames()
-		slices.SortStableFunc(names, func(x, y string) int {
-			return cmp.Compare(btoi(y == pkg.DefaultChannel()), btoi(x == pkg.DefaultChannel()))
-		})
+		others := slices.DeleteFunc(pkg.ChannelNames(), func(name string) bool { return name == pkg.DefaultChannel() })
+		names := append([]string{pkg.DefaultChannel()}, others...)
 		name, err := a.wish.Choose(ctx, "channel of "+pkg.Name(), names)
 		if err != nil {
 			return nil, err
@@ -193,13 +191,6 @@ func (a *adder) version(ctx context.Context, d *draft, pkg *catalog.Package, at 
 	}
 	d.channel, d.start = channel.Name(), b.Name()
 	return b, nil
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // admits reports whether a range of versions has a bundle's in it, as resolving

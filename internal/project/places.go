@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -47,9 +46,5 @@ func (p *Project) Built(name string) bool {
 }
 
 func (p *Project) kustomized(dir string) bool {
-	files, in := p.Repository()
-	return slices.ContainsFunc([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, func(name string) bool {
-		_, err := fs.Stat(files, path.Join(in, dir, name))
-		return err == nil
-	})
+	return subscription.Kustomization(p.FS(), dir) != ""
 }
