@@ -12,13 +12,16 @@ import (
 	"github.com/quayside/quayside/internal/bom"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/ship"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/artifact"
+	"github.com/quayside/quayside/registry/sign"
 )
 
 type pushOptions struct {
 	*app
+	signingOptions
 	clusters    []string
 	environment bool
 	at          string
@@ -46,6 +49,10 @@ func newPush(a *app) *cobra.Command {
 			the branch where a commit is checked out, as in CI. What the registry holds
 			already is not sent again; the tag moves.
 
+			With --sign the artifact is signed, by its digest, as 'quayside sign' does it. The
+			tag moves last, so that whoever follows it never sees an artifact without its
+			signature.
+
 			A work tree that differs from the commit is refused, and so is a tree that is not
 			what its lock says, or an overlay that does not build.
 
@@ -54,15 +61,21 @@ func newPush(a *app) *cobra.Command {
 			Exit codes: 0 done; 1 the tree is not what the lock says; 2 an error.`),
 		Example: examples(`
 			quayside push oci://registry.example.com/fleet/stage:main
-			quayside push oci://registry.example.com/fleet/default:main --cluster default`),
+			quayside push oci://registry.example.com/fleet/default:main --cluster default
+			quayside push oci://registry.example.com/fleet/stage:main --sign cosign.key`),
 		Args:              wantArgs("where to push to, as oci://registry/repository:tag"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !strings.HasPrefix(args[0], "oci:") {
 				return usagef(cmd, "%q: want oci://registry/repository:tag, or oci:directory:tag", args[0])
 			}
-			if o.bom && !strings.HasPrefix(args[0], "oci://") {
-				return usagef(cmd, "--bom is for a registry: a layout does not say what belongs together")
+			for _, flag := range []string{"bom", "sign"} {
+				if cmd.Flags().Changed(flag) && !strings.HasPrefix(args[0], "oci://") {
+					return usagef(cmd, "--%s is for a registry: a layout does not say what belongs together", flag)
+				}
+			}
+			if cmd.Flags().Changed("sign") && o.Key == "" {
+				return usagef(cmd, "--sign with what? name a key")
 			}
 			return o.run(cmd.Context(), args[0])
 		},
@@ -73,6 +86,7 @@ func newPush(a *app) *cobra.Command {
 	f.StringVar(&o.at, "at", "", "push the tree of `REVISION`, whatever is checked out")
 	f.StringVar(&o.branch, "branch", "", "say that the commit is of `BRANCH` (default: the one that is checked out)")
 	f.BoolVar(&o.bom, "bom", false, "put a bill of materials beside it, as 'quayside bom -o cyclonedx' makes it")
+	o.addTo(cmd, "sign")
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
 	offer(cmd, "cluster", a.overlays)
 	addOutput(cmd, a, nil, pushView{})
@@ -85,6 +99,7 @@ type pushView struct {
 	Tag       string    `json:"tag,omitempty"`
 	Digest    string    `json:"digest"`
 	Bytes     int64     `json:"bytes" doc:"of the manifest and what it names"`
+	Signed    string    `json:"signed,omitempty" form:"enum=signed|present" doc:"With --sign: whether it was signed now, or was before."`
 	State     pushState `json:"state" doc:"sent; tagged: the repository held it, and the tag was set; present: the tag named it already"`
 	Files     int       `json:"files"`
 	Clusters  []string  `json:"clusters,omitempty" doc:"that it is for; none: all of the environment"`
@@ -100,6 +115,12 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
+	var signer *sign.Signer
+	if o.Key != "" {
+		if signer, err = here.Signer(ctx, o.Signing); err != nil {
+			return err
+		}
+	}
 	cargo, err := ship.Load(ctx, p, ship.Options{At: o.at, Branch: o.branch, Clusters: o.clusters})
 	if err != nil {
 		return err
@@ -112,71 +133,113 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
+	d := &delivery{pushOptions: o, project: p, client: client, signer: signer, to: to, cargo: cargo, packed: packed}
 	o.talk.Progress("pushing %s", to)
-	state, err := o.send(ctx, client, to, packed)
-	if err == nil && o.bom {
-		err = o.attachBOM(ctx, client, to, cargo, packed)
-	}
+	state, err := d.send(ctx)
 	o.talk.Done()
 	if err != nil {
 		return err
 	}
-	return o.printPushed(to, state, cargo, packed)
+	return d.print(state)
 }
 
-// attachBOM puts the bill of materials beside an artifact.
-func (o *pushOptions) attachBOM(ctx context.Context, client *registry.Client, to string, cargo *ship.Cargo, packed *registry.Packed) error {
-	d, err := materials(ctx, cargo.Project, cargo.Lock)
-	if err != nil {
-		return err
-	}
-	data, err := d.Text()
-	if err != nil {
-		return err
-	}
-	_, _, err = client.Attach(ctx, registry.ByDigest(to, packed.Digest()), registry.Attachment{Type: bom.MediaType, Data: data})
-	return err
+// delivery is an artifact on its way.
+type delivery struct {
+	*pushOptions
+	project *project.Project
+	client  *registry.Client
+	signer  *sign.Signer // nil: it is not signed
+	to      string
+	cargo   *ship.Cargo
+	packed  *registry.Packed
+	signed  string // as pushView has it
 }
 
-// send puts an artifact where it belongs, and says what that took.
-func (o *pushOptions) send(ctx context.Context, client *registry.Client, to string, packed *registry.Packed) (pushState, error) {
-	src, err := registry.ParseSource(to)
+// send puts an artifact where it belongs, and says what that took. The tag comes
+// last: what stands beside an artifact is there when engines see it.
+func (d *delivery) send(ctx context.Context) (pushState, error) {
+	src, err := registry.ParseSource(d.to)
 	if err != nil {
 		return "", err
 	}
 	if src.Kind == registry.Layout {
-		dir, tag, err := o.layoutTarget(to)
+		dir, tag, err := d.layoutTarget(d.to)
 		if err != nil {
 			return "", err
 		}
-		return "sent", packed.WriteLayout(dir, tag)
+		return "sent", d.packed.WriteLayout(dir, tag)
 	}
-	sent, err := client.Send(ctx, to, packed)
+	ref := registry.ByDigest(d.to, d.packed.Digest())
+	first, err := d.client.Send(ctx, ref, d.packed)
+	if err == nil {
+		err = d.accompany(ctx, ref)
+	}
+	if err != nil {
+		return "", err
+	}
+	named, err := d.client.Send(ctx, d.to, d.packed)
 	switch {
-	case sent.Present:
-		return "present", err
-	case sent.Held:
+	case !first.Held:
+		return "sent", err
+	case !named.Present:
 		return "tagged", err
 	default:
-		return "sent", err
+		return "present", err
 	}
 }
 
-func (o *pushOptions) printPushed(to string, state pushState, cargo *ship.Cargo, packed *registry.Packed) error {
-	src, err := registry.ParseSource(to)
+// accompany puts what is asked for beside an artifact, which ref names by digest.
+func (d *delivery) accompany(ctx context.Context, ref string) error {
+	if d.bom {
+		if err := d.attachBOM(ctx, ref); err != nil {
+			return err
+		}
+	}
+	if d.signer == nil {
+		return nil
+	}
+	_, sent, err := d.project.Sign(ctx, d.signer, ref)
+	if d.signed = "present"; sent {
+		d.signed = "signed"
+	}
+	return err
+}
+
+// attachBOM puts the bill of materials beside an artifact.
+func (d *delivery) attachBOM(ctx context.Context, ref string) error {
+	list, err := materials(ctx, d.cargo.Project, d.cargo.Lock)
+	if err != nil {
+		return err
+	}
+	data, err := list.Text()
+	if err != nil {
+		return err
+	}
+	_, _, err = d.client.Attach(ctx, ref, registry.Attachment{Type: bom.MediaType, Data: data})
+	return err
+}
+
+func (d *delivery) print(state pushState) error {
+	src, err := registry.ParseSource(d.to)
 	if err != nil {
 		return err
 	}
 	v := pushView{
-		Reference: byDigest(src, packed.Digest()), Tag: src.Tag, Digest: packed.Digest(), Bytes: packed.Size(),
-		State: state, Files: cargo.Files.Len(), Clusters: cargo.Clusters,
-		Source: cargo.Meta.Source, Revision: cargo.Meta.Revision, Created: cargo.Meta.Created.UTC().Format(time.RFC3339),
+		Reference: byDigest(src, d.packed.Digest()), Tag: src.Tag, Digest: d.packed.Digest(), Bytes: d.packed.Size(),
+		State: state, Signed: d.signed, Files: d.cargo.Files.Len(), Clusters: d.cargo.Clusters,
+		Source: d.cargo.Meta.Source, Revision: d.cargo.Meta.Revision, Created: d.cargo.Meta.Created.UTC().Format(time.RFC3339),
 	}
 	said := map[pushState]string{
 		"sent": "pushed %s (%s, %s)", "tagged": "%s names what was there already (%s, %s): nothing was sent", "present": "%s is there already (%s, %s): nothing was sent",
 	}
-	o.talk.Note(said[state], inert.Line(src.String()), diag.Count(v.Files, "file"), inert.Line(v.Revision))
-	return o.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(v.Reference)) })
+	d.talk.Note(said[state], inert.Line(src.String()), diag.Count(v.Files, "file"), inert.Line(v.Revision))
+	switch d.signed {
+	case "signed":
+		d.talk.Note("signed it")
+	case "present":
+		d.talk.Note("signed already")
+	}
+	return d.app.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(v.Reference)) })
 }
 
 // byDigest returns what pushed names, by digest, as diff and verify take it.
