@@ -18,6 +18,7 @@ type Draft struct {
 	Profile           profile.Name
 	RepoURL           string // of the repository that the GitOps tool reads
 	Path              string // of the workspace in that repository: "envs/prod", "." for its root
+	Mirrors           []string
 }
 
 // Text returns quayside.yaml: what the draft says, and as comments what else a
@@ -53,6 +54,7 @@ func (d Draft) Text() []byte {
 			say("    " + field("source", string(c.Source)))
 		}
 	}
+	d.mirrors(say)
 	say("", "  # Versions of the clusters. Operators that cannot run there are not chosen.",
 		said("kubernetesVersion", d.KubernetesVersion, "1.34"), said("openshiftVersion", d.OpenShiftVersion, "4.20"),
 		"", "  # What applies the tree: "+strings.Join(profile.Names(), ", ")+".",
@@ -64,6 +66,18 @@ func (d Draft) Text() []byte {
 		"", "  # The lowest severity of a finding with which 'quayside diff' fails.",
 		"  # policy:", "  #   "+field("failOn", Default().Policy.FailOn))
 	return b.Bytes()
+}
+
+func (d Draft) mirrors(say func(...string)) {
+	say("", "  # Files that say where images are pulled from in place of where their names point.")
+	if len(d.Mirrors) == 0 {
+		say("  # mirrors: [registries.conf]")
+		return
+	}
+	say("  mirrors:")
+	for _, name := range d.Mirrors {
+		say("  - " + scalar(name))
+	}
 }
 
 func (d Draft) gitops(say func(...string), field func(key, value string) string) {

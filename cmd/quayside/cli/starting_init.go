@@ -20,6 +20,7 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/workspace"
 )
@@ -29,6 +30,7 @@ type initOptions struct {
 	draft    workspace.Draft
 	profile  string
 	catalogs []string
+	mirrors  []string
 }
 
 func newInit(a *app) *cobra.Command {
@@ -47,7 +49,8 @@ func newInit(a *app) *cobra.Command {
 			A catalog is one that everybody knows by name (operatorhubio; community, certified
 			and redhat, of a version of OpenShift), an image, a directory, or anything else
 			that spec.catalogs takes, with the name that Subscriptions have for it before it.
-			Paths are relative to the workspace.`),
+			Paths are relative to the workspace. Where registries are reached through a mirror,
+			--mirrors names the file that says so, as podman and clusters have it.`),
 		Example: examples(`
 			quayside init envs/dev --catalog operatorhubio --kubernetes 1.34
 			quayside init envs/prod --catalog redhat@4.20 --catalog community@4.20 --profile flux
@@ -65,10 +68,14 @@ func newInit(a *app) *cobra.Command {
 	f.StringVar(&o.draft.RepoURL, "repo", "", "`URL` of the Git repository that the tool reads")
 	f.StringVar(&o.draft.KubernetesVersion, "kubernetes", "", "`VERSION` of the clusters, such as 1.34")
 	f.StringVar(&o.draft.OpenShiftVersion, "openshift", "", "`VERSION` of OpenShift, such as 4.20")
+	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with mirrors of registries: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
 	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
 	addOutput(cmd, a, nil, initReport{})
 	complete(cmd, "profile", profile.Names())
 	complete(cmd, "catalog", knownCatalogs())
+	if err := cmd.MarkFlagFilename("mirrors"); err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
 	return cmd
 }
 
@@ -185,7 +192,36 @@ func (o *initOptions) complete(dir string) error {
 		}
 		o.draft.Catalogs = append(o.draft.Catalogs, c)
 	}
+	for _, name := range o.mirrors {
+		there, err := o.mirror(dir, name)
+		if err != nil {
+			return err
+		}
+		o.draft.Mirrors = append(o.draft.Mirrors, there)
+	}
 	return nil
+}
+
+// mirror reads a file with mirrors, so that its faults are told now, and returns
+// its path from the workspace.
+func (o *initOptions) mirror(dir, name string) (string, error) {
+	data, err := o.readArg(name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := registry.ParseMirrors(filepath.ToSlash(name), data); err != nil {
+		return "", err
+	}
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(o.argPath(name))
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(from, to)
+	return filepath.ToSlash(rel), err
 }
 
 // catalog reads what --catalog says: a name that is known, "namespace/name=source",

@@ -1,0 +1,150 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+)
+
+// tutorial returns what docs/tutorial.md has one type, block by block.
+func tutorial(t *testing.T) []string {
+	t.Helper()
+	var blocks []string
+	inside := false
+	for line := range strings.Lines(read(t, "../../../docs", "tutorial.md")) {
+		command, indented := strings.CutPrefix(line, "    ")
+		switch {
+		case !indented:
+			inside = false
+		case inside:
+			blocks[len(blocks)-1] += command
+		default:
+			blocks, inside = append(blocks, command), true
+		}
+	}
+	if len(blocks) < 5 {
+		t.Fatalf("docs/tutorial.md has %d blocks of commands", len(blocks))
+	}
+	return blocks
+}
+
+// TestTutorial types what the tutorial says, from an empty directory and an empty
+// cache, over the catalog that it names, at a registry on loopback that mirrors the
+// real ones; and over the example's catalog in its place. Its first block is the way
+// to a tree, in three commands.
+func TestTutorial(t *testing.T) {
+	for name, c := range map[string]struct {
+		push  func(t *testing.T, host string)
+		words *strings.Replacer
+	}{
+		"corpus": {pushCommunity, strings.NewReplacer()},
+		"example": {pushExample, strings.NewReplacer(
+			"rabbitmq-cluster-operator", "memcached-operator", "2.22.2", "0.0.1", "2.22.3", "0.0.2",
+			"rabbitmq-messaging-topology-operator", "vault", "multicluster-global-hub-operator", "at-operator",
+		)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := registrytest.New(t)
+			c.push(t, server.Host)
+			top := t.TempDir()
+			put(t, top, "registries.conf", fmt.Sprintf("[[registry]]\nprefix = \"registry.redhat.io\"\nlocation = %q\n[[registry]]\nprefix = \"quay.io/community-operator-pipeline-prod\"\nlocation = %q\n",
+				server.Host, server.Host+"/community-operator-pipeline-prod"))
+			dir := filepath.Join(top, "fleet")
+			check(t, os.Mkdir(dir, 0o777))
+			blocks := tutorial(t)
+			if commands := strings.Count(blocks[0], "quayside "); commands != 3 || strings.Count(blocks[0], "\n") != 3 {
+				t.Errorf("the way to a tree is not three commands:\n%s", blocks[0])
+			}
+			for i, block := range blocks {
+				block = c.words.Replace(strings.Replace(block, "quayside init", "quayside init --mirrors ../registries.conf", 1))
+				typed(t, top, dir, block)
+				if i == 0 {
+					operators := strings.Fields(c.words.Replace("rabbitmq-cluster-operator rabbitmq-messaging-topology-operator multicluster-global-hub-operator"))
+					treeOf(t, dir, operators)
+				}
+			}
+		})
+	}
+}
+
+// typed runs a block of commands as a shell does, with the cache and Git's settings
+// below top.
+func typed(t *testing.T, top, dir, block string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-eux", "-c", block)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+top, "XDG_CACHE_HOME="+filepath.Join(top, "cache"),
+		"GIT_AUTHOR_NAME=ops", "GIT_AUTHOR_EMAIL=ops@example.com", "GIT_COMMITTER_NAME=ops", "GIT_COMMITTER_EMAIL=ops@example.com")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatalf("%v: %s", err, block)
+	}
+}
+
+// treeOf demands a tree for Argo CD that has the operators and can be built.
+func treeOf(t *testing.T, dir string, operators []string) {
+	t.Helper()
+	declared, err := filepath.Glob(filepath.Join(dir, "subscriptions", "*.yaml"))
+	check(t, err)
+	if len(declared) != len(operators) {
+		t.Errorf("%d files of declarations, want %d", len(declared), len(operators))
+	}
+	for _, name := range operators {
+		found, err := filepath.Glob(filepath.Join(dir, "rendered", "operators", "*", name, "deployment-*.yaml"))
+		check(t, err)
+		if len(found) == 0 {
+			t.Errorf("the tree has no Deployment of %s", name)
+		}
+	}
+	tree := readTree(t, dir, "rendered")
+	applications := 0
+	for _, text := range tree {
+		applications += strings.Count("\n"+text, "\nkind: Application\n")
+	}
+	if applications == 0 {
+		t.Errorf("no Application among %d files", len(tree))
+	}
+	built, err := kustomize(filepath.Join(dir, "rendered", "clusters", "default"))
+	check(t, err)
+	t.Logf("%d files; the overlay builds to %d bytes", len(tree), len(built))
+}
+
+// pushCommunity pushes a catalog as it is published, and the three bundles that the
+// tutorial takes from it under the names that the catalog has for them.
+func pushCommunity(t *testing.T, host string) {
+	t.Helper()
+	root, dir := corpus(t), t.TempDir()
+	unpack(t, filepath.Join(root, "catalogs/community-v4.20.tar.zst"), dir)
+	packed, err := registry.Pack(os.DirFS(filepath.Join(dir, "v4.20")), registry.PackOptions{
+		Prefix: "configs", Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
+	})
+	check(t, err)
+	client := &registry.Client{}
+	check(t, client.Push(context.Background(), host+"/redhat/community-operator-index:v4.20", packed))
+	for _, at := range []string{
+		"rabbitmq-cluster-operator/2.22.2", "rabbitmq-cluster-operator/2.22.3",
+		"rabbitmq-messaging-topology-operator/1.19.3", "multicluster-global-hub-operator/1.7.0",
+	} {
+		files, labels, err := bundle.Image(os.DirFS(filepath.Join(root, "bundles", at)))
+		check(t, err)
+		packed, err := registry.Pack(files, registry.PackOptions{Labels: labels})
+		check(t, err)
+		check(t, client.Push(context.Background(), host+"/community-operator-pipeline-prod/"+strings.Replace(at, "/", ":", 1), packed))
+	}
+}
+
+// pushExample pushes the example's catalog in the place of that one.
+func pushExample(t *testing.T, host string) {
+	t.Helper()
+	mustRun(t, quickstart(t), "catalog", "push", "catalog-src", host+"/redhat/community-operator-index:v4.20",
+		"--bundle-repository", host+"/community-operator-pipeline-prod/{package}")
+}
