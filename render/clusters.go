@@ -7,11 +7,9 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -35,6 +33,7 @@ resources:
 func (t *tree) clusters(namespaces []string) error {
 	var names []string
 	seen, parts, held, text := map[string]bool{}, map[string][]file{}, texts{}, []byte(starter)
+	selections := map[string]*selection{}
 	for _, c := range t.opt.Clusters {
 		if c.Name == "" || fileName(c.Name) != c.Name || seen[c.Name] {
 			return fmt.Errorf("clusters: %q is not a name of its own in lower-case letters, digits, \"-\" and \".\"", c.Name)
@@ -46,8 +45,15 @@ func (t *tree) clusters(namespaces []string) error {
 		}
 		part, known := parts[c.key()]
 		if !known {
+			operators := strings.Join(c.Operators, "\x00")
 			var err error
-			if part, err = t.overlay(c, namespaces); err != nil {
+			if selections[operators] == nil {
+				selections[operators], err = t.selection(c, namespaces)
+			}
+			if err == nil {
+				part, err = t.overlay(c, selections[operators])
+			}
+			if err != nil {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
 			for i, f := range part {
@@ -97,26 +103,77 @@ func (t texts) once(data []byte) []byte {
 	return t[sum]
 }
 
-// overlay returns the generated part of a cluster's overlay.
-func (t *tree) overlay(c Cluster, namespaces []string) ([]file, error) {
-	cfg, err := parseConfig(c.Config)
-	if err != nil {
-		return nil, err
-	}
+// selection is what clusters with the same operators have in common, whatever
+// their config.
+type selection struct {
+	operators  []string // their directories, as seen from an overlay
+	namespaces []string // the resources that bring them, and the files among these
+	files      []file
+	adopted    []adoptedObject
+	changes    []changeable
+}
+
+// adoptedObject is an object that no operator of a selection renders, and its file.
+type adoptedObject struct {
+	file
+	object Object // where the config of a cluster changes it, else nil
+}
+
+// changeable is an object of the base that the config of a cluster may change.
+type changeable struct {
+	object   Object // as the base has it
+	mirrored Object // with the images of mirrors, which are the same in every cluster
+	file     string // of the patch
+	target   map[string]any
+}
+
+// selection returns what is the same in every cluster with the operators of c.
+func (t *tree) selection(c Cluster, namespaces []string) (*selection, error) {
 	installs, err := t.chosen(c)
 	if err != nil {
 		return nil, err
 	}
-	var operators []string
+	s := &selection{}
 	for _, in := range installs {
-		operators = append(operators, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
+		s.operators = append(s.operators, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
+		for _, o := range in.objects {
+			if changes(o) {
+				name := "patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml"
+				s.changes = append(s.changes, changeable{o, t.atMirrors(o), name, target(o)})
+			}
+		}
 	}
-	resources, files := t.clusterNamespaces(namespaces, installs)
-	for _, f := range t.adopt(cfg, installs) {
-		resources, files = append(resources, f.name), append(files, f)
+	s.namespaces, s.files = t.clusterNamespaces(namespaces, installs)
+	objects := adopted(installs)
+	names := fileNames("", objects)
+	for i, o := range objects {
+		a := adoptedObject{file: file{name: names[i]}}
+		if changes(o) {
+			a.object = t.atMirrors(o)
+		} else {
+			a.data = yamlnode.Encode(t.adorn(o))
+		}
+		s.adopted = append(s.adopted, a)
 	}
-	fields := map[string]any{"resources": kobj.Values(append(resources, operators...)...)}
-	targets, patches, err := t.patches(cfg, installs)
+	slices.SortFunc(s.adopted, func(a, b adoptedObject) int { return strings.Compare(a.name, b.name) })
+	return s, nil
+}
+
+// overlay returns the generated part of a cluster's overlay.
+func (t *tree) overlay(c Cluster, s *selection) ([]file, error) {
+	cfg, err := t.config(c)
+	if err != nil {
+		return nil, err
+	}
+	resources, files := slices.Clone(s.namespaces), slices.Clone(s.files)
+	for _, a := range s.adopted {
+		if a.object != nil {
+			a.data = yamlnode.Encode(t.adorn(cfg.applied(a.object)))
+		}
+		resources, files = append(resources, a.name), append(files, a.file)
+	}
+	fields := map[string]any{"resources": kobj.Values(append(resources, s.operators...)...)}
+	targets, patches, err := patches(cfg, s.changes)
 	if err != nil {
 		return nil, err
 	}
@@ -213,20 +270,6 @@ func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []st
 	return t.kustomization(dir, slices.Concat(whole, some))
 }
 
-// adopt returns files with the objects that the installs of a cluster have in
-// common with one that the cluster does not get, in whose directory they lie, by
-// name.
-func (t *tree) adopt(cfg config, installs []*opened) []file {
-	objects := adopted(installs)
-	names := fileNames("", objects)
-	var out []file
-	for i, o := range objects {
-		out = append(out, file{names[i], yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))})
-	}
-	slices.SortFunc(out, func(a, b file) int { return strings.Compare(a.name, b.name) })
-	return out
-}
-
 // adopted returns what some of the installs ship and none of them renders,
 // each from the first that does.
 func adopted(installs []*opened) []Object {
@@ -280,41 +323,38 @@ func (c Cluster) Gets(operator string) (bool, error) {
 	return found, nil
 }
 
-// inCluster returns o with the cluster's own config and mirrors.
+// config returns the config of a cluster, with the images of mirrors.
+func (t *tree) config(c Cluster) (config, error) {
+	cfg, err := parseConfig(c.Config)
+	mirrorValues(kobj.Items(cfg, "env"), t.opt.Mirrors)
+	return cfg, err
+}
+
+// inCluster returns o with a cluster's own config and mirrors; it shares with o what
+// is the same.
 func (t *tree) inCluster(cfg config, o Object) Object {
-	if !t.touches(cfg, o) {
+	if !changes(o) {
 		return o
 	}
-	want := kobj.Copy(o)
-	cfg.apply(want)
-	mirrorImages(want, t.opt.Mirrors)
-	return want
+	return cfg.applied(t.atMirrors(o))
 }
 
-// touches reports whether a cluster may change an object.
-func (t *tree) touches(cfg config, o Object) bool {
-	return o.Is("apps", "Deployment") && len(cfg)+len(t.opt.Mirrors) > 0
-}
+// changes reports whether a cluster may change an object.
+func changes(o Object) bool { return o.Is("apps", "Deployment") }
 
-// patches returns what a cluster changes of the objects of its installs: a file
-// each, and the kustomization's entries for them.
-func (t *tree) patches(cfg config, installs []*opened) (targets []any, files []file, err error) {
-	for _, in := range installs {
-		for _, o := range in.objects {
-			if !t.touches(cfg, o) {
-				continue
-			}
-			want := t.inCluster(cfg, o)
-			if err := cfg.mounted(diag.Pos{}, want); err != nil {
-				return nil, nil, err
-			}
-			ops := difference(nil, "", map[string]any(o), map[string]any(want))
-			if len(ops) == 0 {
-				continue
-			}
-			f := file{"patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml", yamlnode.Encode(ops)}
-			files, targets = append(files, f), append(targets, map[string]any{"path": f.name, "target": target(o)})
+// patches returns what the config of a cluster changes of objects: a file each, and
+// the kustomization's entries for them.
+func patches(cfg config, of []changeable) (targets []any, files []file, err error) {
+	for _, c := range of {
+		want := cfg.applied(c.mirrored)
+		if err := cfg.mounted(diag.Pos{}, want); err != nil {
+			return nil, nil, err
 		}
+		ops := difference(nil, "", map[string]any(c.object), map[string]any(want))
+		if len(ops) == 0 {
+			continue
+		}
+		files, targets = append(files, file{c.file, yamlnode.Encode(ops)}), append(targets, map[string]any{"path": c.file, "target": c.target})
 	}
 	return targets, files, nil
 }
@@ -328,126 +368,4 @@ func target(o Object) map[string]any {
 		out["namespace"] = o.Namespace()
 	}
 	return out
-}
-
-// difference appends the JSON patch operations that turn a into b: objects
-// field by field, lists of the same length item by item, all else whole.
-func difference(ops []any, at string, a, b any) []any {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok {
-			break
-		}
-		for _, key := range keysOf(x, y) {
-			here := at + "/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-			from, had := x[key]
-			to, has := y[key]
-			switch {
-			case !has:
-				ops = append(ops, map[string]any{"op": "remove", "path": here})
-			case !had:
-				ops = append(ops, map[string]any{"op": "add", "path": here, "value": to})
-			default:
-				ops = difference(ops, here, from, to)
-			}
-		}
-		return ops
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			break
-		}
-		for i := range x {
-			ops = difference(ops, at+"/"+strconv.Itoa(i), x[i], y[i])
-		}
-		return ops
-	}
-	if kobj.Equal(a, b) {
-		return ops
-	}
-	return append(ops, map[string]any{"op": "replace", "path": at, "value": b})
-}
-
-// keysOf returns the keys of either object, sorted.
-func keysOf(a, b map[string]any) []string {
-	keys := slices.Collect(maps.Keys(a))
-	for key := range b {
-		if _, both := a[key]; !both {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// mirrorImages replaces the images of an object's pods by their mirrors: those
-// of containers, and those in environment variables and arguments, from where
-// operators take what they run. It changes o.
-func mirrorImages(o Object, mirrors []Mirror) {
-	for _, pod := range []map[string]any{kobj.Map(o, "spec", "template", "spec"), kobj.Map(o, "spec", "jobTemplate", "spec", "template", "spec")} {
-		for _, c := range kobj.Containers(pod) {
-			if image := kobj.Text(c, "image"); image != "" {
-				c["image"] = mirrored(image, imageref.Split(image).String(), mirrors)
-			}
-			for _, env := range kobj.Items(c, "env") {
-				if value := kobj.Text(env, "value"); value != "" {
-					env["value"] = mirroredText(value, mirrors)
-				}
-			}
-			for _, key := range []string{"command", "args"} {
-				list, _ := c[key].([]any)
-				for i, v := range list {
-					if s, ok := v.(string); ok {
-						list[i] = mirroredText(s, mirrors)
-					}
-				}
-			}
-		}
-	}
-}
-
-// Mirrored returns where a cluster pulls an image from, given by its full name.
-func Mirrored(image string, mirrors []Mirror) string { return mirrored(image, image, mirrors) }
-
-// mirrored returns an image's reference at the most specific mirror of its full
-// name, and as it stands where it has none.
-func mirrored(stands, image string, mirrors []Mirror) string {
-	best := -1
-	for i, m := range mirrors {
-		byDigest := strings.Contains(image, "@")
-		if _, ok := imageref.Below(image, m.Source); !ok || m.DigestOnly && !byDigest || m.TagOnly && byDigest {
-			continue
-		}
-		if best < 0 || len(m.Source) > len(mirrors[best].Source) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return stands
-	}
-	rest, _ := imageref.Below(image, mirrors[best].Source)
-	return mirrors[best].Mirror + rest
-}
-
-// mirroredText replaces every image that stands in a text by itself.
-func mirroredText(s string, mirrors []Mirror) string {
-	var out strings.Builder
-	for s != "" {
-		end := strings.IndexFunc(s, imageref.Ends)
-		if end < 0 {
-			end = len(s)
-		}
-		if word := s[:end]; strings.Contains(word, "/") && strings.ContainsAny(word, ":@") {
-			out.WriteString(mirrored(word, word, mirrors))
-		} else {
-			out.WriteString(word)
-		}
-		s = s[end:]
-		if s != "" {
-			out.WriteString(s[:1])
-			s = s[1:]
-		}
-	}
-	return out.String()
 }

@@ -21,7 +21,7 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		opt.Clusters = nil
 		for i := range rapid.IntRange(1, 6).Draw(t, "clusters") {
-			c := Cluster{Name: fmt.Sprintf("c%d", i), Config: []byte(rapid.SampledFrom([]string{"", "{}", `{"nodeSelector":{"a":"b"}}`, `{"nodeSelector":{"a":"c"},"env":[{"name":"A","value":"b"}]}`}).Draw(t, "config"))}
+			c := Cluster{Name: fmt.Sprintf("c%d", i), Config: []byte(rapid.SampledFrom([]string{"", "{}", `{"nodeSelector":{"a":"b"}}`, `{"nodeSelector":{"a":"c"},"env":[{"name":"A","value":"b"}]}`, `{"env":[{"name":"I","value":"quay.io/a/b:1"}],"annotations":{"a":"b"},"affinity":{}}`, `{"volumes":[{"name":"v"}],"volumeMounts":[{"name":"v","mountPath":"/v"}],"tolerations":[{}],"resources":{"limits":{"cpu":"1"}}}`}).Draw(t, "config"))}
 			c.Operators = rapid.SampledFrom([][]string{nil, {"*/*"}, {"my-lantern/*"}, {"other-lantern/*"}}).Draw(t, "operators")
 			opt.Clusters = append(opt.Clusters, c)
 		}

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -38,7 +39,44 @@ func parseConfig(data []byte) (config, error) {
 	return c, errors.Join(errs...)
 }
 
-// apply changes a Deployment that the caller owns.
+// applied returns a Deployment with the config. The Deployment is not modified, and
+// shares with what is returned what is the same.
+func (c config) applied(deployment Object) Object {
+	if len(c) == 0 {
+		return deployment
+	}
+	out := maps.Clone(deployment)
+	ownAt(out, "metadata", "annotations")
+	ownAt(out, "spec", "template", "metadata", "annotations")
+	ownAt(kobj.Map(out, "spec", "template"), "spec", "affinity")
+	pod := kobj.PodSpec(out)
+	if containers := slices.Clone(kobj.List(pod, "containers")); containers != nil {
+		for i, v := range containers {
+			if container, ok := v.(map[string]any); ok {
+				containers[i] = maps.Clone(container)
+			}
+		}
+		pod["containers"] = containers
+	}
+	c.apply(out)
+	return out
+}
+
+// ownAt gives m copies of its own of the mappings on a path, as far as they are
+// there.
+func ownAt(m map[string]any, path ...string) {
+	for _, key := range path {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			return
+		}
+		next = maps.Clone(next)
+		m[key], m = next, next
+	}
+}
+
+// apply changes a Deployment that the caller owns, down to its containers, its
+// annotations and its affinity: what lies below these it replaces as a whole.
 func (c config) apply(deployment Object) {
 	spec := kobj.Ensure(deployment, "spec")
 	pod := podOf(spec)
@@ -67,12 +105,16 @@ func (c config) apply(deployment Object) {
 // mounted refuses mounts of volumes that the pods of a Deployment do not have,
 // with what c adds.
 func (c config) mounted(pos diag.Pos, deployment Object) error {
+	mounts := kobj.Items(c, "volumeMounts")
+	if len(mounts) == 0 {
+		return nil
+	}
 	var errs diag.List
 	have := map[string]bool{}
 	for _, v := range kobj.Items(deployment, "spec", "template", "spec", "volumes") {
 		have[kobj.Text(v, "name")] = true
 	}
-	for _, m := range kobj.Items(c, "volumeMounts") {
+	for _, m := range mounts {
 		if name := kobj.Text(m, "name"); !have[name] {
 			errs.Addf(pos, "config.volumeMounts: volume %q is not in config.volumes, nor has Deployment %q one of that name", name, deployment.Name())
 		}
@@ -127,15 +169,18 @@ func hollow(v any) bool {
 
 // appendNew appends what is not in the list at key yet.
 func appendNew(m map[string]any, key string, more []any) {
-	if list := union(kobj.List(m, key), kobj.Copy(more)); len(list) > 0 {
-		m[key] = list
+	if len(more) > 0 {
+		m[key] = union(kobj.List(m, key), kobj.Copy(more))
 	}
 }
 
 // replaceNamed replaces the first item of each name that the list at key has, or
 // appends the new one: two mounts of a new volume are two mounts.
 func replaceNamed(m map[string]any, key string, more ...map[string]any) {
-	list := kobj.List(m, key)
+	if len(more) == 0 {
+		return
+	}
+	list := slices.Clone(kobj.List(m, key))
 	before := len(list)
 	for _, item := range more {
 		i := slices.IndexFunc(list[:before], func(v any) bool {
@@ -148,9 +193,7 @@ func replaceNamed(m map[string]any, key string, more ...map[string]any) {
 			list[i] = kobj.Copy(item)
 		}
 	}
-	if list != nil {
-		m[key] = list
-	}
+	m[key] = list
 }
 
 func addMissing(m, more map[string]any) {

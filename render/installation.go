@@ -37,7 +37,7 @@ func (r *Result) In(cluster string) ([]Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := parseConfig(c.Config)
+	cfg, err := r.tree.config(c)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (t *tree) cluster(name string) (Cluster, error) {
 
 // inOverlay returns the Installations of a cluster.
 func (t *tree) inOverlay(c Cluster) ([]Installation, error) {
-	cfg, err := parseConfig(c.Config)
+	cfg, err := t.config(c)
 	if err != nil {
 		return nil, err
 	}

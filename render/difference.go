@@ -1,0 +1,69 @@
+package render
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// difference appends the JSON patch operations that turn a into b: objects
+// field by field, lists of the same length item by item, all else whole. What both
+// share is the same without a look.
+func difference(ops []any, at string, a, b any) []any {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		if reflect.ValueOf(x).UnsafePointer() == reflect.ValueOf(y).UnsafePointer() {
+			return ops
+		}
+		for _, key := range keysOf(x, y) {
+			here := at + "/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+			from, had := x[key]
+			to, has := y[key]
+			switch {
+			case !has:
+				ops = append(ops, map[string]any{"op": "remove", "path": here})
+			case !had:
+				ops = append(ops, map[string]any{"op": "add", "path": here, "value": to})
+			default:
+				ops = difference(ops, here, from, to)
+			}
+		}
+		return ops
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			break
+		}
+		if len(x) == 0 || &x[0] == &y[0] {
+			return ops
+		}
+		for i := range x {
+			ops = difference(ops, at+"/"+strconv.Itoa(i), x[i], y[i])
+		}
+		return ops
+	}
+	if kobj.Equal(a, b) {
+		return ops
+	}
+	return append(ops, map[string]any{"op": "replace", "path": at, "value": b})
+}
+
+// keysOf returns the keys of either object, sorted.
+func keysOf(a, b map[string]any) []string {
+	keys := slices.Collect(maps.Keys(a))
+	for key := range b {
+		if _, both := a[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,117 @@
+package render
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/internal/kobj"
+)
+
+// TestConfigsShareADeployment draws a Deployment and the configs of clusters that
+// get it, with mirrors: each makes of it what it makes of a copy that shares
+// nothing, the patch says just that, and the Deployment stays as it was.
+func TestConfigsShareADeployment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree := &tree{}
+		if rapid.Bool().Draw(t, "mirrors") {
+			tree.opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
+		}
+		o := drawDeployment(t)
+		before := kobj.Copy(o)
+		for range rapid.IntRange(1, 4).Draw(t, "clusters") {
+			text, err := json.Marshal(drawConfig(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone, err := parseConfig(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := kobj.Copy(o)
+			alone.apply(want)
+			mirrorImages(want, tree.opt.Mirrors)
+			cfg, err := tree.config(Cluster{Config: text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tree.inCluster(cfg, o)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Fatalf("config %s: -alone +shared\n%s", text, d)
+			}
+			if d := cmp.Diff(difference(nil, "", map[string]any(before), map[string]any(want)), difference(nil, "", map[string]any(o), map[string]any(got))); d != "" {
+				t.Fatalf("config %s: the patch: -alone +shared\n%s", text, d)
+			}
+			if d := cmp.Diff(before, o); d != "" {
+				t.Fatalf("config %s changed what it was for: -before +after\n%s", text, d)
+			}
+		}
+	})
+}
+
+// pick draws one of several values in JSON, or nil for "".
+func pick(t *rapid.T, what string, of ...string) any {
+	var v any
+	if text := rapid.SampledFrom(of).Draw(t, what); text != "" {
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return v
+}
+
+// with returns the fields that were drawn.
+func with(fields map[string]any) map[string]any {
+	for key, v := range fields {
+		if v == nil {
+			delete(fields, key)
+		}
+	}
+	return fields
+}
+
+func drawDeployment(t *rapid.T) Object {
+	var lists [2][]any
+	for i := range lists {
+		for range rapid.IntRange(0, 2).Draw(t, "containers") {
+			env := append(make([]any, 0, 8), kobj.List(map[string]any{"": pick(t, "env", "", "[]", `[{"name":"A","value":"a"}]`, `[{"name":"I","value":"quay.io/a/b:1"},{"name":"A","value":"c"},{"name":"A","value":"d"}]`)}, "")...)
+			c := with(map[string]any{
+				"image": pick(t, "image", `"quay.io/a/b:1"`, `"b"`), "args": pick(t, "args", "", `["--image=quay.io/a/b:1"]`),
+				"envFrom": pick(t, "envFrom", "", "[]", `[{"prefix":"A"}]`), "volumeMounts": pick(t, "mounts", "", `[{"name":"v","mountPath":"/w"}]`), "resources": pick(t, "resources", "", `{"limits":{"cpu":"2"}}`),
+			})
+			if len(env) > 0 || rapid.Bool().Draw(t, "empty env") {
+				c["env"] = env // with room for what others append
+			}
+			lists[i] = append(lists[i], c)
+		}
+	}
+	pod := with(map[string]any{
+		"volumes": pick(t, "volumes", "", `[{"name":"v"}]`), "tolerations": pick(t, "tolerations", "", `[{"key":"a"}]`), "nodeSelector": pick(t, "nodeSelector", "", `{"a":"a"}`),
+		"affinity": pick(t, "affinity", "", "{}", `{"nodeAffinity":{"x":["y"]},"podAffinity":{}}`),
+	})
+	for i, list := range lists {
+		if list != nil {
+			pod[kobj.ContainerLists()[i]] = list
+		}
+	}
+	o := kobj.New("apps/v1", "Deployment", "ns", "d")
+	template := with(map[string]any{"metadata": pick(t, "template", "", "{}", `{"annotations":{"a":"t"}}`)})
+	template["spec"] = pod
+	o["spec"] = map[string]any{"template": template}
+	if a := pick(t, "annotations", "", `{"b":"o"}`); a != nil {
+		o = kobj.With(o, a, "metadata", "annotations")
+	}
+	return o
+}
+
+func drawConfig(t *rapid.T) map[string]any {
+	return with(map[string]any{
+		"env":     pick(t, "config env", "", `[{"name":"A","value":"x"}]`, `[{"name":"I","value":"quay.io/c/d:1"},{"name":"B","value":"y"},{"name":"B","value":"z"}]`),
+		"envFrom": pick(t, "config envFrom", "", `[{"prefix":"A"},{"prefix":"B"}]`), "volumeMounts": pick(t, "config mounts", "", `[{"name":"v","mountPath":"/x"},{"name":"v","mountPath":"/y"}]`),
+		"resources": pick(t, "config resources", "", "{}", `{"limits":{"cpu":"1"}}`), "volumes": pick(t, "config volumes", "", `[{"name":"v","emptyDir":{}}]`),
+		"tolerations": pick(t, "config tolerations", "", `[{"key":"a"},{"key":"b"}]`), "nodeSelector": pick(t, "config nodeSelector", "", "{}", `{"site":"a"}`),
+		"affinity": pick(t, "config affinity", "", "{}", `{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[]}}}`, `{"podAffinity":{}}`), "annotations": pick(t, "config annotations", "", `{"a":"c","b":"c"}`),
+	})
+}
