@@ -90,11 +90,7 @@ func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) erro
 		return err
 	}
 	l := list{builder: b, pos: at}
-	var rest bytes.Buffer
-	enc := jsontext.NewEncoder(&rest)
-	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
-		return err
-	}
+	rest := pruner{out: append(b.one[:0], '{')}
 	for dec.PeekKind() != '}' {
 		src.limit = dec.InputOffset() + maxObject
 		name, err := dec.ReadToken()
@@ -113,24 +109,21 @@ func (b *builder) topLevel(file string, dec *jsontext.Decoder, src *source) erro
 			return err
 		}
 		l.head(key, value)
-		if rest.Len()+len(value) > maxObject {
+		if len(rest.out)+len(value) > maxObject {
 			return errLarge
 		}
-		if err := errors.Join(enc.WriteToken(jsontext.String(key)), enc.WriteValue(value)); err != nil {
-			return err
-		}
+		rest.name(key)
+		rest.out = append(rest.out, value...)
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
-	if err := enc.WriteToken(jsontext.EndObject); err != nil {
-		return err
-	}
+	b.one = append(rest.out, '}')
 	src.limit = dec.InputOffset() + maxObject
 	if l.seen {
 		l.end()
 	} else {
-		b.single(rest.Bytes(), at)
+		b.single(b.one, at)
 	}
 	return nil
 }

@@ -147,7 +147,8 @@ type builder struct {
 	unread  []Unread
 	byKey   map[kobj.Key]*Object
 	bytes   int64
-	scratch []byte // the object that was read last, as JSON
+	one     []byte // the object that was read last, without its items
+	scratch []byte // the object that was read last, as compact JSON
 	packing []byte
 	errs    diag.List
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
 )
@@ -120,10 +121,13 @@ func Ends(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
 
 // Valid reports whether a container runtime can read s as a reference: a pod
 // with another one never starts.
-func Valid(s string) bool {
+func Valid(s string) bool { return len(s) <= 512 && valid().MatchString(s) }
+
+// Many commands start that never look at one.
+var valid = sync.OnceValue(func() *regexp.Regexp {
 	const host = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
-	return len(s) <= 512 && regexp.MustCompile(`^(?:`+host+`)?`+pathPart+`(?:/`+pathPart+`)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`).MatchString(s)
-}
+	return regexp.MustCompile(`^(?:` + host + `)?` + pathPart + `(?:/` + pathPart + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`)
+})
 
 // IsDigest reports whether s is "sha256:" and 64 hexadecimal digits in lower
 // case, the only digests that are verified.
