@@ -1,6 +1,10 @@
 package catalog
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/quayside/quayside/internal/diag"
+)
 
 // Summary is what a list of packages tells of one.
 type Summary struct {
@@ -10,6 +14,22 @@ type Summary struct {
 	DisplayName    string // of the same bundle
 	Description    string // one line
 	Deprecation    string
+}
+
+// Answers returns how well the package answers words that somebody looks for: less
+// is better. Its name counts first, then its display name; whatever else mentions
+// the words counts least.
+func (s Summary) Answers(words []string) int {
+	asked := strings.Join(words, " ")
+	name, display := diag.Like(asked, s.Name), diag.Like(asked, s.DisplayName)
+	switch {
+	case name <= diag.Words:
+		return int(name)
+	case display <= diag.Words:
+		return int(diag.Part + display)
+	default:
+		return int(diag.Part + min(name, display))
+	}
 }
 
 // Summary returns what a list tells of p.

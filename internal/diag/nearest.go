@@ -10,13 +10,16 @@ import (
 // longer ones are noise, and the comparison is quadratic.
 const maxNear = 128
 
+// minLike is the shortest word that is looked for in longer names.
+const minLike = 3
+
 // Nearest returns those of among that word was probably meant to be, best
-// first, at most three: few edits away, or equal but for case. It returns nil
-// when nothing is near.
+// first, at most three: equal but for case, beginning with it, few edits away, or
+// having its words among theirs, as [Like] says. It returns nil when nothing is near.
 func Nearest(word string, among []string) []string {
 	type scored struct {
-		name string
-		dist int
+		name       string
+		rank, dist int
 	}
 	if word == "" || len(word) > maxNear {
 		return nil
@@ -25,15 +28,23 @@ func Nearest(word string, among []string) []string {
 	limit := max(1, len(word)/3)
 	var near []scored
 	for _, name := range among {
-		if name == word || len(name) > maxNear || abs(len(name)-len(word)) > limit {
+		if name == word || len(name) > maxNear {
 			continue
 		}
-		if d := edits(lower, strings.ToLower(name), limit); d <= limit {
-			near = append(near, scored{name, d})
+		dist, like := edits(lower, strings.ToLower(name), limit), Like(word, name)
+		switch {
+		case dist == 0:
+			near = append(near, scored{name, 0, 0})
+		case like <= Begins && len(word) >= minLike:
+			near = append(near, scored{name, 1, len(name)})
+		case dist <= limit:
+			near = append(near, scored{name, 2, dist})
+		case like <= Words && len(word) >= minLike:
+			near = append(near, scored{name, 3, len(name)})
 		}
 	}
 	slices.SortFunc(near, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(a.dist, b.dist), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.dist, b.dist), strings.Compare(a.name, b.name))
 	})
 	near = slices.Compact(near)
 	var names []string
@@ -60,6 +71,9 @@ func DidYouMean(word string, among []string) string {
 // edits returns how many insertions, deletions, replacements and swaps of
 // neighbours turn a into b, or limit+1 once it is sure to exceed limit.
 func edits(a, b string, limit int) int {
+	if abs(len(a)-len(b)) > limit {
+		return limit + 1
+	}
 	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {
 		prev[j] = j

@@ -156,8 +156,11 @@ func (a *adder) pick(name string) (*catalog.Package, error) {
 	case len(names) == 0 && a.wish.Catalog != "":
 		return nil, fmt.Errorf("no catalog %q", a.wish.Catalog)
 	}
-	slices.Sort(names)
-	return nil, fmt.Errorf("no package %q in the catalogs%s", name, diag.DidYouMean(name, slices.Compact(names)))
+	hint := diag.DidYouMean(name, names)
+	if hint == "" {
+		hint = fmt.Sprintf(": 'quayside catalog search %s' looks for what mentions it", name)
+	}
+	return nil, fmt.Errorf("no package %q in the catalogs%s", name, hint)
 }
 
 // version says in d which versions are wanted, and returns the bundle that stands

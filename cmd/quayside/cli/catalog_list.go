@@ -41,6 +41,8 @@ type packageRow struct {
 	DisplayName    string `json:"displayName,omitempty"`
 	Description    string `json:"description,omitempty"`
 	Deprecation    string `json:"deprecation,omitempty"`
+
+	answers func(words []string) int // see catalog.Summary
 }
 
 func newPackageRow(s catalog.Summary, id catalog.ID) packageRow {
@@ -52,6 +54,7 @@ func newPackageRow(s catalog.Summary, id catalog.ID) packageRow {
 		DisplayName:    s.DisplayName,
 		Description:    s.Description,
 		Deprecation:    s.Deprecation,
+		answers:        s.Answers,
 	}
 }
 

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/inert"
 )
 
 func newCatalogSearch(a *app) *cobra.Command {
@@ -15,7 +18,9 @@ func newCatalogSearch(a *app) *cobra.Command {
 		Long: doc(`
 			Search the catalogs for packages that mention every word: in the name, the
 			display name, the description, the provider, the keywords or the APIs that the
-			head of a channel owns. Case does not matter.`),
+			head of a channel owns. Case does not matter. What is called so comes first, then
+			what begins with the words, then what has them in its name, in its display name,
+			and elsewhere.`),
 		Example: examples(`
 			quayside catalog search database
 			quayside catalog search etcdcluster -o json`),
@@ -30,6 +35,10 @@ func newCatalogSearch(a *app) *cobra.Command {
 			rows, err := o.rows(cmd, func(text string) bool { return mentions(text, words) })
 			if err != nil {
 				return err
+			}
+			slices.SortStableFunc(rows, func(a, b packageRow) int { return cmp.Compare(a.answers(words), b.answers(words)) })
+			if len(rows) == 0 {
+				o.talk.Note("no package mentions %s", inert.Line(strings.Join(words, " and ")))
 			}
 			return o.printPackages(rows)
 		},
