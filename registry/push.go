@@ -73,7 +73,7 @@ func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (er
 		return err
 	}
 	defer release()
-	unlock, err := store.LockDir(dir, layoutWait)
+	unlock, err := store.Lock(dir, layoutWait)
 	if err != nil {
 		return err
 	}

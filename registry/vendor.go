@@ -114,7 +114,7 @@ func (v *vendoring) begin() (release func(), err error) {
 		if err := os.MkdirAll(v.dir, 0o755); err != nil {
 			return nil, err
 		}
-		if unlock, err = store.LockDir(v.dir, layoutWait); err != nil { // another one may be about to make it a layout
+		if unlock, err = store.Lock(v.dir, layoutWait); err != nil { // another one may be about to make it a layout
 			return nil, err
 		}
 	}
@@ -238,7 +238,7 @@ func (v *vendoring) finish(entries []layoutEntry) error {
 	lock.Lock()
 	defer lock.Unlock()
 	if v.Mirror && !v.Check {
-		unlock, err := store.LockDir(v.dir, layoutWait)
+		unlock, err := store.Lock(v.dir, layoutWait)
 		if err != nil {
 			return err
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// LockDir keeps other processes, and other callers in this one, from locking a
-// directory until unlock is called or the process dies. It waits for them so
-// long, and then says so. No file is made. Where the file system has no locks
-// the directory is not locked.
-func LockDir(dir string, wait time.Duration) (unlock func(), err error) {
-	f, err := os.Open(dir)
+// Lock keeps other processes, and other callers in this one, from locking a
+// directory or a file until unlock is called or the process dies. It waits for
+// them so long, and then says so. No file is made. Where the file system has no
+// locks nothing is locked.
+func Lock(name string, wait time.Duration) (unlock func(), err error) {
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func LockDir(dir string, wait time.Duration) (unlock func(), err error) {
 			return unlock, nil
 		case time.Now().After(until):
 			unlock()
-			return nil, fmt.Errorf("another process has been writing to %s for %s: try again when it is done", dir, wait)
+			return nil, fmt.Errorf("another process is at work on %s: try again when it is done", name)
 		}
 	}
 }

@@ -3,23 +3,36 @@
 package store_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/quayside/quayside/internal/store"
 )
 
-func TestLockDir(t *testing.T) {
+func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	unlock, err := store.LockDir(dir, 0)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{dir, file} {
+		locked(t, name)
+	}
+}
+
+func locked(t *testing.T, dir string) {
+	t.Helper()
+	unlock, err := store.Lock(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.LockDir(dir, 1); err == nil || !strings.Contains(err.Error(), "another process has been writing to "+dir) {
+	if _, err := store.Lock(dir, 1); err == nil || !strings.Contains(err.Error(), "another process is at work on "+dir) {
 		t.Errorf("locked twice: %v", err)
 	}
 	unlock()
-	again, err := store.LockDir(dir, 0)
+	again, err := store.Lock(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func again(id string) bool {
 // when they please, and its UID.
 func (w *restored) contents(ctx context.Context, t *testing.T) (map[string]any, map[string]any) {
 	t.Helper()
-	list, err := applier(t, w.cluster).List(ctx, "")
+	list, err := applier(t, w.cluster).ListWhole(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +185,10 @@ func (w *restored) reinstalls(ctx context.Context, t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	copied := func(csv unstructured.Unstructured) string { return csv.GetLabels()["olm.copiedFrom"] }
+	slices.SortStableFunc(known.Items, func(a, b unstructured.Unstructured) int { // the way back ends with the original
+		return strings.Compare(copied(b), copied(a))
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-ended })
@@ -227,7 +231,7 @@ func (w *restored) reinstalls(ctx context.Context, t *testing.T) {
 					continue
 				}
 				for _, csv := range known.Items {
-					if csv.GetName() == want && (csv.GetNamespace() == sub.GetNamespace() || csv.GetLabels()["olm.copiedFrom"] == sub.GetNamespace()) {
+					if csv.GetName() == want && (csv.GetNamespace() == sub.GetNamespace() || copied(csv) == sub.GetNamespace()) {
 						install(csv)
 					}
 				}

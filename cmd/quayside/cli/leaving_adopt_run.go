@@ -22,6 +22,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/report/live"
 )
 
@@ -111,6 +112,13 @@ func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop) // a second one ends the program at once
+		if o.dryRun == "" {
+			unlock, err := store.Lock(o.argPath(args[0]), 0) // two runs would write one journal
+			if err != nil {
+				return err
+			}
+			defer unlock()
+		}
 		return do(ctx, args[0])
 	}
 }
