@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
 )
 
 // Accept writes into lock, as accepted, what its operators may do in each cluster
@@ -17,6 +18,10 @@ import (
 func Accept(ctx context.Context, p *project.Project, lock *lockfile.File, all bool, named []resolve.Target) error {
 	var keys []string
 	for _, t := range named {
+		t, err := project.Placed(t, lock, &subscription.Set{})
+		if err != nil {
+			return fmt.Errorf("--accept=%s: %w", t.Package, err)
+		}
 		keys = append(keys, t.Namespace+"/"+t.Package)
 		if _, ok := lock.Pin(t.Namespace, t.Package); !ok {
 			return fmt.Errorf("--accept=%s/%s: no such operator in %s", t.Namespace, t.Package, project.LockFile)

@@ -17,6 +17,8 @@ import (
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/report/look"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -239,6 +241,17 @@ func chosen(lock *lockfile.File, names []string) (*lockfile.File, error) {
 	}
 	var pins []lockfile.Pin
 	var have []string
+	names = slices.Clone(names)
+	for i, name := range names {
+		if strings.Contains(name, "/") {
+			continue
+		}
+		t, err := Placed(resolve.Target{Package: name}, lock, &subscription.Set{})
+		if err != nil {
+			return nil, err
+		}
+		names[i] = t.Namespace + "/" + t.Package
+	}
 	for _, p := range lock.Pins {
 		have = append(have, p.Key())
 		if slices.Contains(names, p.Key()) {
@@ -248,7 +261,7 @@ func chosen(lock *lockfile.File, names []string) (*lockfile.File, error) {
 	var errs []error
 	for _, name := range names {
 		if !slices.Contains(have, name) {
-			errs = append(errs, fmt.Errorf("no operator %q in %s (want namespace/package)%s", name, LockFile, diag.DidYouMean(name, have)))
+			errs = append(errs, fmt.Errorf("no operator %q in %s%s", name, LockFile, diag.DidYouMean(name, have)))
 		}
 	}
 	return lock.With(lock.Catalogs, pins), errors.Join(errs...)

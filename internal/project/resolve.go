@@ -49,10 +49,17 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if err != nil {
 		return nil, err
 	}
-	in := &Inputs{project: p, Options: opt}
+	in := &Inputs{project: p}
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
+	if opt.Named, err = allPlaced(opt.Named, in.Read, set); err != nil {
+		return nil, err
+	}
+	if opt.Unpin, err = allPlaced(opt.Unpin, in.Read, set); err != nil {
+		return nil, err
+	}
+	in.Options = opt
 	at := in.Read
 	if fresh {
 		at = nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ type catalogOptions struct {
 func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...string) {
 	addOutput(cmd, o.app, formats, document)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look only in the `CATALOG` of this name, in a well-known one (operatorhubio, community@4.20), or in the one that is there (image:…, oci:…, dir:…)")
-	offer(cmd, "catalog", o.catalogs)
+	offer(cmd, "catalog", o.anyCatalog)
 	addOffline(cmd, o.app)
 }
 
@@ -135,6 +136,11 @@ func (a *app) warnBroken(x *catalog.Index) error {
 	warnings, err := project.Broken(x)
 	a.talk.Warn(warnings)
 	return err
+}
+
+// offered offers the packages of the catalogs that are looked in.
+func (o *catalogOptions) offered(ctx context.Context, _ string) []string {
+	return o.packages(ctx, o.catalog)
 }
 
 // finding is what a command does that prints the package that its argument names.

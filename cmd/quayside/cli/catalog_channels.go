@@ -18,7 +18,7 @@ func newCatalogChannels(a *app) *cobra.Command {
 			quayside catalog channels etcd
 			quayside catalog channels etcd -o yaml`),
 		Args:              wantArgs("a package"),
-		ValidArgsFunction: first(a.packages),
+		ValidArgsFunction: first(o.offered),
 		RunE:              o.finding(o.printChannels),
 	}
 	o.addFlags(cmd, channelsView{})

@@ -25,7 +25,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 			quayside catalog graph memcached-operator
 			quayside catalog graph etcd --namespace my-etcd -o mermaid`),
 		Args:              wantArgs("a package"),
-		ValidArgsFunction: first(a.packages),
+		ValidArgsFunction: first(o.offered),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace) },
 	}
 	o.addFlags(cmd, graphView{}, "dot", "mermaid")

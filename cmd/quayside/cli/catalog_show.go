@@ -26,7 +26,7 @@ func newCatalogShow(a *app) *cobra.Command {
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json`),
 		Args:              wantArgs("a package"),
-		ValidArgsFunction: first(a.packages),
+		ValidArgsFunction: first(o.offered),
 		RunE:              o.finding(o.printShow),
 	}
 	o.addFlags(cmd, showView{})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
@@ -51,7 +52,11 @@ func matching(cmd *cobra.Command, w words, prefix string) ([]string, cobra.Shell
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out), cobra.ShellCompDirectiveNoFileComp
+	directive := cobra.ShellCompDirectiveNoFileComp
+	if len(out) == 1 && strings.Contains(out[0]+"\t", "@\t") {
+		directive |= cobra.ShellCompDirectiveNoSpace // a version follows
+	}
+	return slices.Compact(out), directive
 }
 
 // quietly looks at the workspace for a completion: without a socket.
@@ -79,11 +84,17 @@ func (a *app) ofPins(word func(lockfile.Pin) string) []string {
 }
 
 // pinned offers the operators of the lock: namespace/package, and the package
-// alone once that is how the word begins.
+// alone once that is how the word begins, where one namespace has it.
 func (a *app) pinned(_ context.Context, prefix string) []string {
 	out := a.ofPins(lockfile.Pin.Key)
-	if prefix != "" && !strings.Contains(prefix, "/") {
-		out = append(out, a.ofPins(func(p lockfile.Pin) string { return p.Package })...)
+	if prefix == "" || strings.Contains(prefix, "/") {
+		return out
+	}
+	names := a.ofPins(func(p lockfile.Pin) string { return p.Package })
+	for i, name := range names {
+		if !slices.Contains(names[:i], name) && !slices.Contains(names[i+1:], name) {
+			out = append(out, name)
+		}
 	}
 	return out
 }
@@ -102,29 +113,55 @@ func (a *app) versions(ctx context.Context, prefix string) []string {
 	if !at {
 		return a.pinned(ctx, prefix)
 	}
-	pkg := key[strings.LastIndex(key, "/")+1:]
 	var out []string
-	a.browse(ctx, func(sh *cache.Shelf) error {
-		x, err := sh.Pick(ctx, cache.Only(pkg))
-		if err != nil {
-			return err
+	a.each(ctx, "", key[strings.LastIndex(key, "/")+1:], func(p *catalog.Package) {
+		for _, b := range p.Bundles() {
+			out = append(out, key+"@"+b.Version().String())
 		}
-		for _, c := range x.Catalogs() {
-			if p, ok := c.Package(pkg); ok {
-				for _, b := range p.Bundles() {
-					out = append(out, key+"@"+b.Version().String())
-				}
-			}
-		}
-		return nil
 	})
 	return out
 }
 
-// packages offers the packages of the catalogs.
-func (a *app) packages(ctx context.Context, _ string) []string {
+// wishes offers the packages of the catalogs, and behind an @ the channels and the
+// versions of one.
+func (a *app) wishes(ctx context.Context, in, prefix string) []string {
+	name, _, at := strings.Cut(prefix, "@")
+	if !at {
+		return a.packages(ctx, in)
+	}
 	var out []string
-	a.browse(ctx, func(sh *cache.Shelf) error {
+	a.each(ctx, in, name, func(p *catalog.Package) {
+		for _, c := range p.ChannelNames() {
+			out = append(out, name+"@"+c)
+		}
+		for _, b := range p.Bundles() {
+			out = append(out, name+"@"+b.Version().String())
+		}
+	})
+	return out
+}
+
+// each hands out the packages of that name in the catalogs, or in the one that
+// --catalog says.
+func (a *app) each(ctx context.Context, in, name string, take func(*catalog.Package)) {
+	a.browse(ctx, in, func(sh *cache.Shelf) error {
+		x, err := sh.Pick(ctx, cache.Only(name))
+		if err != nil {
+			return err
+		}
+		for _, c := range x.Catalogs() {
+			if p, ok := c.Package(name); ok {
+				take(p)
+			}
+		}
+		return nil
+	})
+}
+
+// packages offers the packages of the catalogs, or of the one that --catalog says.
+func (a *app) packages(ctx context.Context, in string) []string {
+	var out []string
+	a.browse(ctx, in, func(sh *cache.Shelf) error {
 		found, err := sh.Search(ctx, nil)
 		for _, p := range found {
 			out = append(out, p.Name)
@@ -137,7 +174,7 @@ func (a *app) packages(ctx context.Context, _ string) []string {
 // declared looks at the workspace and its catalogs.
 func (a *app) declared(look func(*project.Project, []cache.Catalog) error) {
 	a.quietly(func(p *project.Project) error {
-		set, err := p.Declarations()
+		set, err := p.DeclarationsIfAny()
 		if err != nil {
 			return err
 		}
@@ -145,9 +182,14 @@ func (a *app) declared(look func(*project.Project, []cache.Catalog) error) {
 	})
 }
 
-// browse looks into the catalogs as far as they are here.
-func (a *app) browse(ctx context.Context, look func(*cache.Shelf) error) {
+// browse looks into the catalogs, or the one that --catalog says, as far as they are
+// here.
+func (a *app) browse(ctx context.Context, in string, look func(*cache.Shelf) error) {
 	a.declared(func(p *project.Project, catalogs []cache.Catalog) error {
+		p, catalogs, err := (&catalogOptions{app: a, catalog: in}).chosen(&cobra.Command{}, p, catalogs)
+		if err != nil {
+			return err
+		}
 		locked, _ := p.Lock() // without it, what a tag stands for is not known
 		sh, err := p.Shelf(ctx, catalogs, locked, false)
 		if err != nil {
@@ -156,6 +198,17 @@ func (a *app) browse(ctx context.Context, look func(*cache.Shelf) error) {
 		defer sh.Close()
 		return look(sh)
 	})
+}
+
+// anyCatalog offers what may be named where there need be no workspace: the names of
+// the catalogs, and those that everybody knows.
+func (a *app) anyCatalog(ctx context.Context, prefix string) []string {
+	out := a.catalogs(ctx, prefix)
+	a.quietly(func(p *project.Project) error {
+		out = append(out, knownCatalogs(p.Settings.OpenShiftVersion)...)
+		return nil
+	})
+	return out
 }
 
 // catalogs offers the names of the catalogs.

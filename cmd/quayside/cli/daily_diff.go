@@ -83,7 +83,7 @@ func newDiff(a *app) *cobra.Command {
 	f.StringVar(&o.base, "base", "", "`BRANCH` that work is merged into (default: origin/HEAD, main or master)")
 	f.BoolVar(&o.locks, "locks", false, "compare two lock files: --locks BEFORE AFTER")
 	f.BoolVar(&o.trees, "trees", false, "compare two directories of manifests: --trees BEFORE AFTER")
-	f.Var(&o.upgrade, "upgrade", "compare with what an upgrade brings, of all or one: `NAMESPACE/PACKAGE[@VERSION]`")
+	f.Var(&o.upgrade, "upgrade", "compare with what an upgrade brings, of all or one: `[NAMESPACE/]PACKAGE[@VERSION]`")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")

@@ -127,15 +127,15 @@ func newResolve(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&o.accept, "accept", "record as accepted what operators may do in each cluster and which APIs they bring, of all or one: `NAMESPACE/PACKAGE`")
+	f.Var(&o.accept, "accept", "record as accepted what operators may do in each cluster and which APIs they bring, of all or one: `[NAMESPACE/]PACKAGE`")
 	f.Lookup("accept").NoOptDefVal = allOperators
 	o.proposal.flags(cmd)
 	f.BoolVar(&o.proposal.split, "split", false, "with --branch, a branch for each operator, or for those that move together: NAME/ENVIRONMENT/NAMESPACE/PACKAGE")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
-	f.Var(&o.upgrade, "upgrade", "move all, or one: `NAMESPACE/PACKAGE[@VERSION]`; may be given several times")
+	f.Var(&o.upgrade, "upgrade", "move all, or one: `[NAMESPACE/]PACKAGE[@VERSION]`; may be given several times")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
-	f.Var(&o.reinstall, "reinstall", "move one to the head of its channel, without an edge: `NAMESPACE/PACKAGE`")
-	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `NAMESPACE/PACKAGE`")
+	f.Var(&o.reinstall, "reinstall", "move one to the head of its channel, without an edge: `[NAMESPACE/]PACKAGE`")
+	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `[NAMESPACE/]PACKAGE`")
 	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringVar(&o.from, "from", "", "take the versions of another `LOCK` (promotion), but for older ones")
@@ -170,7 +170,7 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	case o.render && (o.check || o.proposal.branch != ""):
 		return usagef(cmd, "--render writes the tree: leave out --check and --branch, which renders by itself")
 	case o.unpin.all || o.reinstall.all:
-		return usagef(cmd, "--unpin and --reinstall want namespace/package")
+		return usagef(cmd, "--unpin and --reinstall want [namespace/]package")
 	default:
 		return o.proposal.check(cmd)
 	}

@@ -10,7 +10,7 @@ func newUpgrade(a *app) *cobra.Command {
 	o := &resolveOptions{app: a, upgrade: operatorFlag{versions: true}, render: true}
 	yes, dry := false, false
 	cmd := &cobra.Command{
-		Use:   "upgrade [NAMESPACE/PACKAGE[@VERSION]]...",
+		Use:   "upgrade [[NAMESPACE/]PACKAGE[@VERSION]]...",
 		Short: "Move operators to newer versions, and render",
 		Long: doc(`
 			Move all operators that may move, or those that are named, write quayside.lock and

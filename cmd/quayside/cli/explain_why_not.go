@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -42,7 +43,7 @@ func (a *app) whyNot(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
-	if target, err = placed(target, in.Lock, in.Declared); err != nil {
+	if target, err = project.Placed(target, in.Lock, in.Declared); err != nil {
 		return err
 	}
 	obstacles, err := resolve.WhyNot(in.Index, in.Declared, in.Lock, s.ResolveOptions(), target)

@@ -9,8 +9,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// operatorFlag is --upgrade and --upgrade=namespace/package[@version], and
-// others that are for all operators or for some.
+// operatorFlag is --upgrade and --upgrade=[namespace/]package[@version], and
+// others that are for all operators or for some. Without a namespace a target's is
+// empty: see project.Placed.
 type operatorFlag struct {
 	versions bool // may be named, too
 	all      bool
@@ -34,13 +35,13 @@ func (f *operatorFlag) Set(s string) error {
 	}
 	t, ok := parseTarget(s, f.versions)
 	switch {
-	case ok && t.Namespace != "":
+	case ok:
 		f.named = append(f.named, t)
 		return nil
 	case f.versions:
-		return errors.New("want namespace/package or namespace/package@version")
+		return errors.New("want [namespace/]package or [namespace/]package@version")
 	default:
-		return errors.New("want namespace/package")
+		return errors.New("want [namespace/]package")
 	}
 }
 

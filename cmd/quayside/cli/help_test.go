@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/project"
@@ -234,4 +237,50 @@ func exampleLines(example string) []string {
 		}
 	}
 	return lines
+}
+
+// TestOtherWords looks up what words of other tools are said to mean here.
+func TestOtherWords(t *testing.T) {
+	root := newTestRoot()
+	for below, words := range otherWords() {
+		for word, meant := range words {
+			if cmd, _, err := root.Find(strings.Fields(below + " " + word)[1:]); err == nil && cmd.Name() == word {
+				t.Errorf("%s %s is a command itself", below, word)
+			}
+			cmd, rest, err := root.Find(strings.Fields(meant)[1:])
+			if err != nil || !cmd.Runnable() || cmd.CommandPath()+strings.Join(append([]string{""}, rest...), " ") != meant {
+				t.Errorf("%s %s: there is no %q", below, word, meant)
+			}
+			for _, flag := range rest {
+				if cmd.Flags().Lookup(strings.TrimLeft(flag, "-")) == nil {
+					t.Errorf("%s %s: there is no %q", below, word, meant)
+				}
+			}
+		}
+	}
+}
+
+// TestFlagsComplete wants the words to be offered that a flag takes one of.
+func TestFlagsComplete(t *testing.T) {
+	seen := 0
+	for _, cmd := range commands(newTestRoot()) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			words := strings.Split(f.Value.Type(), "|")
+			if len(words) < 2 {
+				return
+			}
+			seen++
+			offers, ok := cmd.GetFlagCompletionFunc(f.Name)
+			if !ok {
+				t.Errorf("%s --%s: nothing is offered for %s", cmd.CommandPath(), f.Name, f.Value.Type())
+				return
+			}
+			if got, _ := offers(cmd, nil, ""); !slices.Equal(got, words) {
+				t.Errorf("%s --%s takes %q and offers %q", cmd.CommandPath(), f.Name, words, got)
+			}
+		})
+	}
+	if seen < 20 {
+		t.Errorf("%d flags that take one of a few words", seen)
+	}
 }

@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // newRoot returns the whole tree of commands. Those that say nothing of arguments
@@ -45,7 +51,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.talk)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef(cmd, "%w", err)
+		return usagef(cmd, "%w%s", err, meantFlag(cmd, err))
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	if err := root.MarkPersistentFlagDirname("directory"); err != nil {
@@ -109,17 +115,61 @@ func group(cmd *cobra.Command, args []string) error {
 }
 
 // elsewhere returns what a word that other tools have for a command is here. It is
-// false for other words, and below the root.
+// false for other words.
 func elsewhere(cmd *cobra.Command, word string) (string, bool) {
-	if cmd.HasParent() {
-		return "", false
-	}
-	meant, known := map[string]string{
-		"apply": "quayside render", "build": "quayside render", "install": "quayside add", "list": "quayside tree", "lock": "quayside resolve",
-		"plan": "quayside diff --upgrade", "search": "quayside catalog search", "show": "quayside catalog show", "uninstall": "quayside remove",
-		"update": "quayside upgrade", "validate": "quayside verify",
-	}[word]
+	meant, known := otherWords()[cmd.CommandPath()][word]
 	return meant, known
+}
+
+// otherWords is what other tools, or people, call commands, below which command.
+func otherWords() map[string]map[string]string {
+	return map[string]map[string]string{
+		"quayside": {
+			"apply": "quayside render", "build": "quayside render", "check": "quayside verify", "create": "quayside init", "delete": "quayside remove",
+			"deps": "quayside tree", "describe": "quayside catalog show", "explain": "quayside why", "export": "quayside render", "fetch": "quayside vendor",
+			"find": "quayside catalog search", "generate": "quayside render", "get": "quayside add", "graph": "quayside catalog graph", "health": "quayside status",
+			"info": "quayside catalog show", "install": "quayside add", "lint": "quayside verify", "list": "quayside tree", "lock": "quayside resolve",
+			"ls": "quayside tree", "migrate": "quayside adopt", "new": "quayside init", "plan": "quayside diff --upgrade", "publish": "quayside push",
+			"pull": "quayside vendor", "rm": "quayside remove", "sbom": "quayside bom", "search": "quayside catalog search", "show": "quayside catalog show",
+			"sync": "quayside render", "template": "quayside render", "test": "quayside verify", "uninstall": "quayside remove", "update": "quayside upgrade",
+			"validate": "quayside verify",
+		},
+		"quayside catalog": {
+			"describe": "quayside catalog show", "find": "quayside catalog search", "get": "quayside catalog show", "info": "quayside catalog show",
+			"ls": "quayside catalog list", "packages": "quayside catalog list", "versions": "quayside catalog show",
+		},
+		"quayside bundle": {"check": "quayside bundle validate", "create": "quayside bundle build", "lint": "quayside bundle validate", "publish": "quayside bundle push"},
+	}
+}
+
+// otherFlags is what other tools, or people, call flags.
+func otherFlags() map[string]string {
+	return map[string]string{
+		"chdir": "directory", "cwd": "directory", "dir": "directory", "dry-run": "check", "format": "output", "json": "output=json", "project": "directory",
+		"ns": "namespace", "to": "upgrade", "version": "upgrade", "write": "render", "yaml": "output=yaml", "y": "yes", "assume-yes": "yes", "force": "yes",
+	}
+}
+
+// meantFlag returns what an unknown flag was probably meant to be, to end a message.
+func meantFlag(cmd *cobra.Command, err error) string {
+	var none *pflag.NotExistError
+	if !errors.As(err, &none) || len(none.GetSpecifiedName()) < 2 {
+		return ""
+	}
+	var have []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			have = append(have, "--"+f.Name)
+		}
+	})
+	if hint := diag.DidYouMean("--"+none.GetSpecifiedName(), have); hint != "" {
+		return hint
+	}
+	meant, known := otherFlags()[none.GetSpecifiedName()]
+	if name, _, _ := strings.Cut(meant, "="); known && slices.Contains(have, "--"+name) {
+		return fmt.Sprintf(" (did you mean %q?)", "--"+meant)
+	}
+	return ""
 }
 
 // newHelp returns cobra's help command with an exit code for unknown topics.

@@ -58,7 +58,7 @@ func newAdd(a *app) *cobra.Command {
 			quayside add etcd@0.9.x -n team-b --render`),
 		Args: someArgs("package"),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			return matching(cmd, a.packages, prefix)
+			return matching(cmd, func(ctx context.Context, prefix string) []string { return a.wishes(ctx, o.wish.Catalog, prefix) }, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.wish.Packages = args
@@ -77,6 +77,7 @@ func newAdd(a *app) *cobra.Command {
 	f.StringSliceVar(&o.wish.Watch, "watch", nil, "have the operator watch `NAMESPACE`s, or all ('*')")
 	o.flags(cmd)
 	offer(cmd, "catalog", a.catalogs)
+	offer(cmd, "namespace", a.namespaces)
 	return cmd
 }
 

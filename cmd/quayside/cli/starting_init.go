@@ -72,7 +72,7 @@ func newInit(a *app) *cobra.Command {
 	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
 	addOutput(cmd, a, nil, initReport{})
 	complete(cmd, "profile", profile.Names())
-	complete(cmd, "catalog", knownCatalogs())
+	offer(cmd, "catalog", func(context.Context, string) []string { return knownCatalogs(o.draft.OpenShiftVersion) })
 	if err := cmd.MarkFlagFilename("mirrors"); err != nil {
 		panic(err) // the flag does not exist: a mistake in this package
 	}
@@ -80,10 +80,15 @@ func newInit(a *app) *cobra.Command {
 }
 
 // knownCatalogs returns the catalogs that have a short name, as shells show them.
-func knownCatalogs() []string {
+// Where the version of OpenShift is not known it has to follow the name.
+func knownCatalogs(openshift string) []string {
 	var out []string
 	for _, k := range source.WellKnown() {
-		out = append(out, k.Name+"\t"+k.Is)
+		name := k.Name
+		if _, _, _, err := source.FindKnown(name, openshift); err != nil {
+			name += "@"
+		}
+		out = append(out, name+"\t"+k.Is)
 	}
 	return out
 }

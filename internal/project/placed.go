@@ -1,0 +1,61 @@
+package project
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/subscription"
+)
+
+// Placed returns t with a namespace. Where t has none it is the only one in
+// which the package is pinned or asked for, else, for a package that nobody
+// asks for, the one of its own name; several are an error that lists them.
+func Placed(t resolve.Target, lock *lockfile.File, set *subscription.Set) (resolve.Target, error) {
+	if t.Namespace != "" {
+		return t, nil
+	}
+	var in []string
+	if lock != nil {
+		for _, p := range lock.Pins {
+			if p.Package == t.Package {
+				in = append(in, p.Namespace)
+			}
+		}
+	}
+	for _, s := range set.Subscriptions {
+		if s.Package == t.Package {
+			in = append(in, s.Namespace)
+		}
+	}
+	slices.Sort(in)
+	in = slices.Compact(in)
+	switch len(in) {
+	case 0:
+		t.Namespace = t.Package
+	case 1:
+		t.Namespace = in[0]
+	default:
+		var full []string
+		for _, ns := range in {
+			full = append(full, ns+"/"+t.Package)
+		}
+		return t, fmt.Errorf("package %q is in several namespaces: name one of %s", t.Package, strings.Join(full, ", "))
+	}
+	return t, nil
+}
+
+// allPlaced returns targets as [Placed] does each, in their order.
+func allPlaced(ts []resolve.Target, lock *lockfile.File, set *subscription.Set) ([]resolve.Target, error) {
+	var out []resolve.Target
+	for _, t := range ts {
+		t, err := Placed(t, lock, set)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
