@@ -50,6 +50,7 @@ type group struct {
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
 	same := map[string][]int{} // by what the clusters get after
+	c.Before.files.Like(c.After.files)
 	for _, name := range c.After.clusters {
 		g := group{names: []string{name}, budget: c.After.budget(name)}
 		var err error

@@ -52,7 +52,11 @@ func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
 		return nil
 	}
 	var files []diff.File
+	seen := map[string]fs.FileMode{} // the types of what lies there
 	err := fs.WalkDir(fsys, s.out, func(name string, d fs.DirEntry, err error) error {
+		if err == nil {
+			seen[name] = d.Type()
+		}
 		if err != nil || !d.Type().IsRegular() || !manifest(name) {
 			return err
 		}
@@ -61,11 +65,34 @@ func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
 		return err
 	})
 	if _, missing := fs.Stat(fsys, path.Join(s.out, filetree.Index)); missing == nil {
+		s.walked(seen)
 		s.lies(files)
 	} else {
 		s.tree = files
 	}
 	return err
+}
+
+// walked sees to it that the disk is not asked for what is known of a tree: that
+// something is not there, or that it is a directory, or no link.
+func (s *Side) walked(seen map[string]fs.FileMode) {
+	below, link := s.below, s.link
+	absent := func(name string) bool {
+		_, there := seen[name]
+		return !there && (s.out == "." || strings.HasPrefix(name, s.out+"/"))
+	}
+	s.below = func(name string) ([]byte, error) {
+		if absent(name) {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		return below(name)
+	}
+	s.link = func(name string) (string, bool) {
+		if mode, there := seen[name]; absent(name) || there && mode.Type() != fs.ModeSymlink {
+			return "", false
+		}
+		return link(name)
+	}
 }
 
 // onDisk returns a reader of regular files, which follows no symbolic link.

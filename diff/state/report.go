@@ -387,15 +387,33 @@ func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, w
 // own files.
 func (s *Side) rendered(res *render.Result, pool pool) {
 	var files []diff.File
+	ours := map[string]bool{} // the directories of the tree, and the files that are never the user's
 	for name, data := range res.Tree.All() {
-		files = append(files, diff.File{Path: path.Join(s.out, name), Data: pool.add(data)})
+		name, starter := path.Join(s.out, name), res.Tree.Starter(name)
+		files = append(files, diff.File{Path: name, Data: pool.add(data)})
+		for at := name; at != s.out && at != "." && !ours[at]; at = path.Dir(at) {
+			ours[at] = at != name || !starter
+		}
+	}
+	link := s.link
+	if link != nil {
+		s.link = func(name string) (string, bool) {
+			if ours[name] {
+				return "", false
+			}
+			return link(name)
+		}
 	}
 	s.holds(files, func(name string) ([]byte, error) {
 		rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
-		data, ours := res.Tree.Get(rest)
-		if theirs, err := s.below(name); !inside || !ours || err == nil && res.Tree.Starter(rest) {
-			return theirs, err
+		data, there := res.Tree.Get(rest)
+		if inside && there && !res.Tree.Starter(rest) {
+			return data, nil
 		}
-		return data, nil
+		theirs, err := s.below(name)
+		if inside && there && err != nil {
+			return data, nil
+		}
+		return theirs, err
 	})
 }

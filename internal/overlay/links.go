@@ -3,6 +3,7 @@ package overlay
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -18,6 +19,11 @@ var errAway = errors.New("leads out of the repository")
 // real returns where a path leads, symbolic links followed, as kustomize does
 // before it looks where a file or a directory lies.
 func (f *Files) real(name string) (string, error) {
+	if dir, _ := path.Split(name); len(dir) > 1 && f.plain[dir[:len(dir)-1]] && fs.ValidPath(name) {
+		if _, is := f.link(name); !is {
+			return name, nil
+		}
+	}
 	at, rest, links := ".", strings.Split(name, "/"), 0
 	for len(rest) > 0 {
 		part := rest[0]
@@ -31,7 +37,9 @@ func (f *Files) real(name string) (string, error) {
 		}
 		target, is := f.link(at)
 		if !is {
-			f.plain[at] = true
+			if len(rest) > 0 { // a directory: others lie there
+				f.plain[at] = true
+			}
 			continue
 		}
 		if links++; links > maxLinks {
@@ -50,6 +58,9 @@ func (f *Files) from(o *Overlay, name string) (string, error) {
 	name = path.Join(o.Dir, name)
 	at, err := f.real(name)
 	if err == nil && at != name {
+		if o.links == nil {
+			o.links = map[string]string{}
+		}
 		o.links[name] = at
 	}
 	return at, err

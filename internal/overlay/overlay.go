@@ -21,6 +21,8 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -53,6 +55,8 @@ type Files struct {
 	depth  int                // of what is being opened
 	remote *regexp.Regexp
 	types  *admit.Types
+	like   *Files            // nil where there are none
+	unlike map[*Overlay]bool // of these, what is otherwise here
 }
 
 // New returns files that are read by their paths, slash-separated, without ".."
@@ -63,7 +67,7 @@ func New(read func(name string) ([]byte, error), link func(name string) (target 
 		link = func(string) (string, bool) { return "", false }
 	}
 	return &Files{
-		read: read, link: link, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsed{}, types: admit.NewTypes(),
+		read: read, link: link, plain: map[string]bool{}, nodes: map[string]*Overlay{}, parsed: map[string]*parsed{}, types: admit.NewTypes(), unlike: map[*Overlay]bool{},
 		// What kustomize takes for the address of a file or a repository.
 		remote: regexp.MustCompile(`(?i)^(git::)*(ssh://|https?:|file://|[a-z][a-z0-9-]*@|github\.com[/:])`),
 	}
@@ -78,6 +82,7 @@ type Overlay struct {
 
 	k       types.Kustomization
 	lists   bool              // it lists resources, and does nothing else
+	asks    bool              // for files that need not be there
 	own     map[string][]byte // File and the files that it refers to, by path
 	links   map[string]string // where what it refers to leads, by path
 	list    []string          // the paths among resources that are files, in order
@@ -111,6 +116,9 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 	if f.depth >= maxDepth {
 		return nil, errDeep
 	}
+	if o := f.alike(dir); o != nil {
+		return o, nil
+	}
 	f.nodes[dir] = nil
 	f.depth++
 	o, err := f.open(dir)
@@ -124,7 +132,7 @@ func (f *Files) Open(dir string) (*Overlay, error) {
 }
 
 func (f *Files) open(dir string) (*Overlay, error) {
-	o := &Overlay{Dir: dir, types: f.types, own: map[string][]byte{}, links: map[string]string{}}
+	o := &Overlay{Dir: dir, types: f.types, own: map[string][]byte{}}
 	data, err := f.kustomization(o)
 	if err != nil {
 		return nil, err
@@ -199,10 +207,13 @@ func (o *Overlay) positions() diag.Fields {
 // seen from o.
 func (o *Overlay) digest() {
 	sum := sha256.New()
+	var line []byte
 	note := func(name string, digest [32]byte) {
-		fmt.Fprintf(sum, "%q %x\n", relative(o.Dir, name), digest)
+		line = strconv.AppendQuote(line[:0], relative(o.Dir, name))
+		line = append(append(append(line, ' '), digest[:]...), '\n')
+		sum.Write(line)
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.own)) {
+	for _, name := range o.Files() {
 		note(name, sha256.Sum256(o.own[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.links)) {
@@ -216,6 +227,9 @@ func (o *Overlay) digest() {
 
 // relative returns a path as seen from a directory; both are clean and relative.
 func relative(dir, name string) string {
+	if rest, below := strings.CutPrefix(name, dir+"/"); below {
+		return rest
+	}
 	rel, _ := filepath.Rel(dir, name)
 	return filepath.ToSlash(rel)
 }
@@ -262,18 +276,15 @@ func (f *Files) follow(o *Overlay, r reference) error {
 	if err != nil {
 		return err
 	}
+	listed := r.kind == resource || r.kind == component
+	if sub := f.nodes[name]; sub != nil && listed {
+		return o.takeIn(sub)
+	}
 	data, err := f.read(name)
-	if err != nil && (r.kind == resource || r.kind == component) {
+	if err != nil && listed {
 		sub, subErr := f.Open(name)
 		if subErr == nil {
-			o.below = append(o.below, sub)
-			o.Plain = o.Plain && sub.Plain
-			o.files = min(o.files+sub.files, maxLoaded)
-			o.loaded = min(o.loaded+sub.loaded, maxLoaded+1)
-			if o.depth = max(o.depth, sub.depth+1); o.depth > maxDepth {
-				return errDeep
-			}
-			return nil
+			return o.takeIn(sub)
 		}
 		if !errors.Is(subErr, ErrNone) {
 			return subErr
@@ -290,6 +301,18 @@ func (f *Files) follow(o *Overlay, r reference) error {
 		err = f.plugins(o, name, data)
 	}
 	return errors.Join(err, o.take(name, data, r.kind))
+}
+
+// takeIn adds a directory to those that o builds on.
+func (o *Overlay) takeIn(sub *Overlay) error {
+	o.below = append(o.below, sub)
+	o.Plain = o.Plain && sub.Plain
+	o.files = min(o.files+sub.files, maxLoaded)
+	o.loaded = min(o.loaded+sub.loaded, maxLoaded+1)
+	if o.depth = max(o.depth, sub.depth+1); o.depth > maxDepth {
+		return errDeep
+	}
+	return nil
 }
 
 // take adds a file to those that a build reads. YAML with anchors is held to the

@@ -3,6 +3,7 @@ package overlay_test
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"strings"
 	"testing"
 
@@ -21,6 +22,11 @@ func files(more map[string]string) *overlay.Files {
 		all[name] = text
 	}
 	return overlay.New(func(name string) ([]byte, error) {
+		for at := name; at != "."; at = path.Dir(at) {
+			if strings.HasPrefix(all[at], "-> ") {
+				panic(name + " is read through a link")
+			}
+		}
 		if text, ok := all[name]; ok {
 			return []byte(text), nil
 		}

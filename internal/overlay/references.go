@@ -94,6 +94,7 @@ func references(k types.Kustomization) []reference {
 // plugins takes in what the configurations of plugins refer to, file being where
 // they stand. Only kustomize's own are let through: others are programs.
 func (f *Files) plugins(o *Overlay, file string, data []byte) error {
+	o.asks = true
 	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
 	if err != nil {
 		return err
