@@ -22,7 +22,7 @@ func (t *tree) gitops() error {
 	}
 	told := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
 	for _, c := range t.opt.Clusters {
-		told.Clusters = append(told.Clusters, profile.Cluster{Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig})
+		told.Clusters = append(told.Clusters, profile.Cluster{Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, Values: c.Values})
 	}
 	var faults []error
 	for _, f := range t.opt.profile.Faults(told.GitOps, told.Clusters) {
@@ -54,7 +54,23 @@ func (t *tree) gitops() error {
 			return err
 		}
 	}
+	if t.opt.GitOps.Inputs {
+		return t.inputs(t.opt.profile.Inputs(told))
+	}
 	return nil
+}
+
+// inputs writes what something of the user's own is told of each cluster.
+func (t *tree) inputs(objects []Object, beside map[string][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(beside)) {
+		if err := t.files.Add(path.Join("inputs", name), beside[name]); err != nil {
+			return err
+		}
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	return t.applied("inputs", objects)
 }
 
 // applied writes some of the tool's own objects, and the kustomization of them.

@@ -47,13 +47,14 @@ type Taken interface {
 
 // Cluster is one overlay.
 type Cluster struct {
-	Name              string          // "prod"
-	Server            string          // "https://prod.example.com:6443", where Argo CD has the cluster …
-	Destination       string          // … or the name by which it has it; the cluster that it runs in where both are empty
-	KubeConfig        string          // name of the Secret by which Flux on another cluster reaches it; empty: its own Flux applies it
-	KubernetesVersion string          // "1.34"; empty: that of the options
-	Operators         []string        // globs over "namespace/package"; empty or "*": all
-	Config            json.RawMessage // as a Subscription's spec.config, on top of each operator's own; canonical JSON
+	Name              string            // "prod"
+	Server            string            // "https://prod.example.com:6443", where Argo CD has the cluster …
+	Destination       string            // … or the name by which it has it; the cluster that it runs in where both are empty
+	KubeConfig        string            // name of the Secret by which Flux on another cluster reaches it; empty: its own Flux applies it
+	Values            map[string]string // what GitOps.Inputs says of it beside
+	KubernetesVersion string            // "1.34"; empty: that of the options
+	Operators         []string          // globs over "namespace/package"; empty or "*": all
+	Config            json.RawMessage   // as a Subscription's spec.config, on top of each operator's own; canonical JSON
 }
 
 // GitOps is where the tree will live.

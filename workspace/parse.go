@@ -290,6 +290,9 @@ func (v validator) clusters() {
 				v.Addf(index(field+".operators", j), "%q is neither namespace/package nor a pattern with *", op)
 			}
 		}
+		if len(c.Values) > 0 && (v.w.GitOps == nil || !v.w.GitOps.Inputs) {
+			v.Addf(field+".values", "nothing reads them: they are for spec.gitops.inputs, which is not set")
+		}
 		if len(c.Config) > 0 && !bytes.HasPrefix(c.Config, []byte("{")) && string(c.Config) != "null" {
 			v.Addf(field+".config", "want a mapping")
 		}

@@ -101,13 +101,14 @@ type Proxy struct {
 
 // Cluster is one overlay.
 type Cluster struct {
-	Name              string          `json:"name" form:"required nonempty" doc:"Name of the overlay."`
-	Server            string          `json:"server" doc:"URL of the API server, as Argo CD knows it. Default: the cluster that Argo CD runs in."`
-	Destination       string          `json:"destination" doc:"Name of the cluster, as Argo CD knows it, in place of server."`
-	KubeConfig        string          `json:"kubeConfig" doc:"Secret in spec.gitops.namespace by which Flux on another cluster reaches this one. Default: Flux runs in the cluster itself."`
-	KubernetesVersion string          `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of this cluster. Default: spec.kubernetesVersion."`
-	Operators         []string        `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Which operators the cluster gets: namespace/package, where * stands for any text."`
-	Config            json.RawMessage `json:"config" doc:"As a Subscription's spec.config: what the operators of this cluster get on top of their own."`
+	Name              string            `json:"name" form:"required nonempty" doc:"Name of the overlay."`
+	Server            string            `json:"server" doc:"URL of the API server, as Argo CD knows it. Default: the cluster that Argo CD runs in."`
+	Destination       string            `json:"destination" doc:"Name of the cluster, as Argo CD knows it, in place of server."`
+	KubeConfig        string            `json:"kubeConfig" doc:"Secret in spec.gitops.namespace by which Flux on another cluster reaches this one. Default: Flux runs in the cluster itself."`
+	Values            map[string]string `json:"values" doc:"Yours, for spec.gitops.inputs, such as {region: eu}."`
+	KubernetesVersion string            `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of this cluster. Default: spec.kubernetesVersion."`
+	Operators         []string          `json:"operators" default:"[\"*\"]" form:"nonempty" doc:"Which operators the cluster gets: namespace/package, where * stands for any text."`
+	Config            json.RawMessage   `json:"config" doc:"As a Subscription's spec.config: what the operators of this cluster get on top of their own."`
 }
 
 // Reporter is the in-cluster reporter.

@@ -110,7 +110,7 @@ func (p *Project) renderOptions() (render.Options, error) {
 	}
 	for _, c := range w.Clusters {
 		opt.Clusters = append(opt.Clusters, render.Cluster{
-			Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
+			Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, Values: c.Values, KubernetesVersion: c.KubernetesVersion, Operators: c.Operators, Config: []byte(c.Config),
 		})
 	}
 	if r := w.Reporter; r.Enabled {

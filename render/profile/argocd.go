@@ -96,6 +96,9 @@ func (argoCD) Faults(g GitOps, clusters []Cluster) []Fault {
 	if !g.Clusters.Selector.sound() {
 		out = append(out, Fault{"gitops.clusters.selector", "the API server would refuse this label selector"})
 	}
+	if g.Inputs {
+		out = append(out, Fault{"gitops.inputs", "not beside spec.gitops.clusters: which clusters there are only Argo CD knows"})
+	}
 	for i, c := range clusters {
 		if field, _ := c.argoPlace(); c.Server+c.Destination != "" {
 			out = append(out, Fault{fmt.Sprintf("clusters[%d].%s", i, field), "not beside spec.gitops.clusters: Argo CD's own list says where clusters are"})
@@ -121,19 +124,16 @@ func (c Cluster) argoPlace() (field, place string) {
 // reporter. They are made by ApplicationSets where there are several clusters, or
 // where deleting an Application is to delete what it applied.
 func (argoCD) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
-	parts := []string{"operators"}
-	if t.Reporter != nil {
-		parts = append(parts, reporterDir)
-	}
 	var out []kobj.Object
-	for _, part := range parts {
+	for _, part := range argoParts(t) {
 		if len(t.Clusters) > 1 || t.GitOps.Clusters != nil || t.GitOps.RemovedClusters == Delete {
 			out = append(out, applicationSet(t, part))
 			continue
 		}
 		c := t.Clusters[0]
+		destination := c.argoDestination()
 		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", t.GitOps.namedOf(c.Name, part))
-		o["spec"] = applicationSpec(t, part, c.Name, c.argoDestination())
+		o["spec"] = applicationSpec(t, part, c.Name, fields(&destination))
 		out = append(out, o)
 	}
 	beside := map[string][]byte{path.Join(t.GitOps.Name, "README.md"): []byte(ofEnvironment)}
@@ -153,11 +153,11 @@ const ofEnvironment = "The Applications of this environment read this directory,
 	"where any are left, do nothing more.\n"
 
 // argoDestination returns where an Application of the cluster goes.
-func (c Cluster) argoDestination() map[string]any {
+func (c Cluster) argoDestination() Destination {
 	if c.Destination != "" {
-		return map[string]any{"name": c.Destination}
+		return Destination{Name: c.Destination}
 	}
-	return map[string]any{"server": cmp.Or(c.Server, localServer)}
+	return Destination{Server: cmp.Or(c.Server, localServer)}
 }
 
 // applicationSet returns one that makes an Application for each cluster. Unless
@@ -167,7 +167,8 @@ func applicationSet(t Tree, part string) kobj.Object {
 	o := t.GitOps.object("argoproj.io/v1alpha1", "ApplicationSet", t.GitOps.named(part))
 	var elements []any
 	for _, c := range t.Clusters {
-		element := c.argoDestination()
+		destination := c.argoDestination()
+		element := fields(&destination)
 		element["application"], element["cluster"] = t.GitOps.namedOf(c.Name, part), c.Name
 		elements = append(elements, element)
 	}
@@ -212,38 +213,65 @@ func registeredJoint(g GitOps) string {
 // applicationSpec returns the spec of one part's Application of a cluster.
 func applicationSpec(t Tree, part, cluster string, destination map[string]any) map[string]any {
 	g := t.GitOps
-	source := func(dir ...string) map[string]any {
-		return map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, path.Join(dir...))}
-	}
 	policy := g.SyncPolicy
 	policy.Retry = cmp.Or(policy.Retry, &Retry{Limit: 5, Backoff: Backoff{Duration: "15s", Factor: 2, MaxDuration: "3m"}})
 	policy.SyncOptions = slices.Concat([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions)
 	spec := map[string]any{"project": g.Project, "destination": destination, "syncPolicy": fields(&policy)}
-	environment := source(string(ArgoCD), g.Name)
-	environment["directory"] = map[string]any{"exclude": "*"}
-	var ignored []any
-	if part == reporterDir {
-		spec["sources"] = []any{source("clusters", cluster, reporterDir), environment}
-	} else {
-		crds := source(t.crdsDir(cluster))
-		if !t.OwnCRDs {
-			crds["directory"] = map[string]any{"recurse": true}
-		}
-		spec["sources"] = []any{crds, source("clusters", cluster), environment}
-		ignored = ignoredDifferences(t)
+	var sources []any
+	for _, s := range argoSources(t, part, cluster) {
+		sources = append(sources, fields(&s))
 	}
-	for i := range g.IgnoreDifferences {
-		ignored = append(ignored, fields(&g.IgnoreDifferences[i]))
-	}
-	if len(ignored) > 0 {
+	spec["sources"] = sources
+	if ignored := differences(t, part); len(ignored) > 0 {
 		spec["ignoreDifferences"] = ignored
 	}
 	return spec
 }
 
-// ignoredDifferences names the fields that a controller fills in with a CA.
-func ignoredDifferences(t Tree) []any {
-	var out []any
+// argoParts returns what a cluster has an Application of each.
+func argoParts(t Tree) []string {
+	if t.Reporter != nil {
+		return []string{"operators", reporterDir}
+	}
+	return []string{"operators"}
+}
+
+// argoSources returns what an Application of one part of a cluster is made of:
+// where its overlay is, the last but one, and the environment's own directory, the
+// last.
+func argoSources(t Tree, part, cluster string) []Source {
+	g := t.GitOps
+	source := func(dir ...string) Source {
+		return Source{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: path.Join(g.Path, path.Join(dir...))}
+	}
+	environment := source(string(ArgoCD), g.Name)
+	environment.Directory = &Directory{Exclude: "*"}
+	if part == reporterDir {
+		return []Source{source("clusters", cluster, reporterDir), environment}
+	}
+	crds := source(t.crdsDir(cluster))
+	if !t.OwnCRDs {
+		crds.Directory = &Directory{Recurse: true}
+	}
+	return []Source{crds, source("clusters", cluster), environment}
+}
+
+// differences returns what an Application of one part ignores; it is never nil.
+func differences(t Tree, part string) []any {
+	all := t.GitOps.IgnoreDifferences
+	if part != reporterDir {
+		all = slices.Concat(injected(t), all)
+	}
+	out := []any{}
+	for _, d := range all {
+		out = append(out, fields(&d))
+	}
+	return out
+}
+
+// injected names the fields that a controller fills in with a CA.
+func injected(t Tree) []IgnoreDifference {
+	var out []IgnoreDifference
 	for _, o := range t.Objects {
 		if !certificates.Injected(o) {
 			continue
@@ -258,7 +286,7 @@ func ignoredDifferences(t Tree) []any {
 				pointers = append(pointers, fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i))
 			}
 		}
-		out = append(out, map[string]any{"group": o.Group(), "kind": o.Kind(), "name": o.Name(), "jsonPointers": kobj.Values(pointers...)})
+		out = append(out, IgnoreDifference{Group: o.Group(), Kind: o.Kind(), Name: o.Name(), JSONPointers: pointers})
 	}
 	return out
 }

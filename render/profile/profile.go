@@ -57,6 +57,11 @@ type Profile interface {
 	// directory that they are to lie in, and files that lie beside them and that
 	// nothing applies, by path. There are no Faults.
 	Apply(t Tree) (own map[string][]kobj.Object, beside map[string][]byte)
+
+	// Inputs returns what an ApplicationSet or a ResourceSet of the user's own is
+	// told of each cluster: objects to be applied, or files for it to read, by name.
+	// There are no Faults.
+	Inputs(t Tree) (objects []kobj.Object, beside map[string][]byte)
 }
 
 // Tree is what a profile is told of a tree.
@@ -76,6 +81,8 @@ type Cluster struct {
 	Server      string // "https://prod.example.com:6443", where Argo CD has the cluster …
 	Destination string // … or the name by which it has it; the cluster that it runs in where both are empty
 	KubeConfig  string // name of the Secret by which Flux on another cluster reaches it; empty: its own Flux applies it
+
+	Values map[string]string // for Inputs
 }
 
 // crdsDir returns the directory of a cluster's CRDs in the tree.

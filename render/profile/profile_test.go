@@ -121,6 +121,8 @@ func TestFaults(t *testing.T) {
 	}
 	registered := given().GitOps
 	registered.Clusters = &profile.Registered{}
+	told := registered
+	told.Inputs = true
 	unsound := given().GitOps
 	unsound.Clusters = &profile.Registered{Selector: profile.Selector{MatchLabels: map[string]string{"a b": ""}}}
 	for name, c := range map[string]struct {
@@ -140,6 +142,7 @@ func TestFaults(t *testing.T) {
 		"error/server twice":    {profile.ArgoCD, given().GitOps, in(profile.Cluster{Server: "https://b"}, profile.Cluster{}, profile.Cluster{Server: "https://b/"}), []string{"clusters[2].server"}},
 		"error/name twice":      {profile.ArgoCD, given().GitOps, in(profile.Cluster{Destination: "b"}, profile.Cluster{Destination: "b"}), []string{"clusters[1].destination"}},
 		"error/both":            {profile.ArgoCD, given().GitOps, in(profile.Cluster{Destination: "b", Server: "https://b"}), []string{"clusters[0].destination"}},
+		"error/inputs":          {profile.ArgoCD, told, in(profile.Cluster{}), []string{"gitops.inputs"}},
 		"error/beside":          {profile.ArgoCD, registered, in(profile.Cluster{Server: "https://b"}, profile.Cluster{Destination: "b"}), []string{"clusters[0].server", "clusters[1].destination"}},
 		"error/selector":        {profile.ArgoCD, unsound, in(profile.Cluster{}), []string{"gitops.clusters.selector"}},
 		"error/reached twice":   {profile.Flux, given().GitOps, in(profile.Cluster{KubeConfig: "b"}, profile.Cluster{}, profile.Cluster{KubeConfig: "b"}), []string{"clusters[2].kubeConfig"}},

@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/subscription"
 	"github.com/quayside/quayside/workspace"
 )
@@ -20,7 +21,8 @@ func newSchema(a *app) *cobra.Command {
 		Short: "Print the JSON schema of a file, or of what a command prints",
 		Long: doc(`
 			Print a JSON schema (draft 2020-12). Those of files, for editors, are workspace
-			(quayside.yaml), subscription and lock. The schema of what a command prints with
+			(quayside.yaml), subscription and lock; inputs is what a tree says of a cluster to
+			an ApplicationSet or a ResourceSet of yours. The schema of what a command prints with
 			-o json is named after the command, such as status or catalog-show; it allows
 			the command's own document and the list of errors that is printed in its place
 			if the command fails. Without an argument, the names are listed.`),
@@ -60,7 +62,7 @@ func schemaName(cmd *cobra.Command) string {
 
 // schemas returns what makes each schema, by name.
 func (a *app) schemas() map[string]func() []byte {
-	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.Schema, "adoption-plan": plan.Schema}
+	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.Schema, "adoption-plan": plan.Schema, "inputs": profile.InputSchema}
 	for cmd, documents := range a.documents {
 		name := schemaName(cmd)
 		all[name] = func() []byte {

@@ -1,0 +1,270 @@
+package examples_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/render/profile"
+)
+
+// TestApplicationSetInputs has the example of an ApplicationSet make of inputs/ the
+// very Applications that those of the tree make of their lists, but for what is a
+// team's own in it.
+func TestApplicationSetInputs(t *testing.T) {
+	files, err := filepath.Glob("fleet/" + text(t, read(t, "fleet/engines/applicationset.yaml"), "spec", "generators", "0", "git", "files", "0", "path"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("the generator finds %v, want those of two environments", files)
+	}
+	for _, file := range files {
+		var inputs []any
+		load(t, file, &inputs)
+		conform(t, file, inputs)
+		tree := filepath.Dir(filepath.Dir(file))
+		own := read(t, filepath.Join(tree, "argocd", "applicationset-"+filepath.Base(filepath.Dir(tree))+"-operators.yaml"))
+		elements, _ := at(own, "spec", "generators", "0", "list", "elements").([]any)
+		if len(elements) == 0 || len(elements) != len(inputs) {
+			t.Fatalf("%s: %d members, of %d clusters", file, len(inputs), len(elements))
+		}
+		for i := range elements {
+			want, got := application(t, own, elements[i]), application(t, read(t, "fleet/engines/applicationset.yaml"), inputs[i])
+			for _, field := range [][]string{{"metadata", "name"}, {"spec", "project"}, {"spec", "destination", "server"}, {"spec", "destination", "name"}, {"spec", "sources"}} {
+				if d := cmp.Diff(orEmpty(at(want, field...)), orEmpty(at(got, field...))); d != "" {
+					t.Errorf("%s: %s of member %d (-of the tree +of inputs/):\n%s", file, strings.Join(field, "."), i, d)
+				}
+			}
+		}
+	}
+}
+
+// TestResourceSetInputs has the example of a ResourceSet make of inputs/ what
+// applies a directory with Kustomizations for each cluster, by a name that none of
+// them has. The types are those of fluxcd.controlplane.io/v1, as far as they are
+// used here.
+func TestResourceSetInputs(t *testing.T) {
+	var set struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name, Namespace string }
+		Spec             struct {
+			InputsFrom []struct {
+				Kind     string
+				Selector struct {
+					MatchExpressions []struct {
+						Key, Operator string
+						Values        []string
+					}
+				}
+			}
+			Resources []any
+		}
+	}
+	load(t, "fleet/engines/resourceset.yaml", &set)
+	if set.APIVersion != "fluxcd.controlplane.io/v1" || set.Kind != "ResourceSet" || len(set.Spec.InputsFrom) != 1 || len(set.Spec.Resources) != 1 {
+		t.Fatalf("no ResourceSet of one resource: %+v", set)
+	}
+	selected := set.Spec.InputsFrom[0].Selector.MatchExpressions[0]
+	made := map[string]bool{}
+	for _, environment := range selected.Values {
+		tree := filepath.Join("fleet/envs", environment, "rendered")
+		for _, file := range names(t, filepath.Join(tree, "inputs/resourcesetinputprovider-*.yaml")) {
+			var provider struct {
+				APIVersion, Kind string
+				Metadata         struct {
+					Name, Namespace string
+					Labels          map[string]string
+				}
+				Spec struct {
+					Type          string
+					DefaultValues any
+				}
+			}
+			load(t, file, &provider)
+			if provider.APIVersion != set.APIVersion || provider.Kind != set.Spec.InputsFrom[0].Kind || provider.Spec.Type != "Static" ||
+				provider.Metadata.Namespace != set.Metadata.Namespace || provider.Metadata.Labels[selected.Key] != environment {
+				t.Errorf("%s: the ResourceSet does not find it: %+v", file, provider)
+			}
+			conform(t, file, []any{provider.Spec.DefaultValues})
+			o := fill(t, set.Spec.Resources[0], "<<", ">>", template.FuncMap{"inputs": func() any { return provider.Spec.DefaultValues }}, nil)
+			name, dir := text(t, o, "metadata", "name"), filepath.Join("fleet", text(t, o, "spec", "path"))
+			applied := names(t, filepath.Join(dir, "kustomization-*.yaml"))
+			if made[name] || len(applied) < 4 {
+				t.Errorf("%s: %s is there already, or %s has no Kustomizations", file, name, dir)
+			}
+			made[name] = true
+			for _, other := range applied {
+				if text(t, read(t, other), "metadata", "name") == name {
+					t.Errorf("%s: %s is called like what applies it", other, name)
+				}
+			}
+		}
+	}
+	if len(made) != 23 {
+		t.Errorf("%d clusters are applied, want those of dev and prod-west", len(made))
+	}
+}
+
+// application returns what an ApplicationSet makes of one set of parameters.
+func application(t *testing.T, set map[string]any, parameters any) map[string]any {
+	t.Helper()
+	functions := template.FuncMap{
+		"toJson": func(v any) string { return string(encode(t, v)) },
+		"get":    func(m map[string]any, key string) any { return orEmpty(m[key]) },
+		"dig": func(key string, otherwise any, m map[string]any) any {
+			if v, ok := m[key]; ok {
+				return v
+			}
+			return otherwise
+		},
+	}
+	out := fill(t, at(set, "spec", "template"), "{{", "}}", functions, parameters)
+	if patch, ok := at(set, "spec", "templatePatch").(string); ok {
+		var more struct{ Spec map[string]any }
+		if err := yaml.UnmarshalStrict(execute(t, patch, "{{", "}}", functions, parameters), &more); err != nil {
+			t.Fatal(err)
+		}
+		for field, v := range more.Spec {
+			out["spec"].(map[string]any)[field] = v
+		}
+	}
+	return out
+}
+
+// fill returns v with every text in it executed.
+func fill(t *testing.T, v any, left, right string, functions template.FuncMap, parameters any) map[string]any {
+	t.Helper()
+	var walk func(v any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			out := map[string]any{}
+			for key, e := range v {
+				out[key] = walk(e)
+			}
+			return out
+		case []any:
+			var out []any
+			for _, e := range v {
+				out = append(out, walk(e))
+			}
+			return out
+		case string:
+			return string(execute(t, v, left, right, functions, parameters))
+		default:
+			return v
+		}
+	}
+	out, _ := walk(v).(map[string]any)
+	return out
+}
+
+func execute(t *testing.T, text, left, right string, functions template.FuncMap, parameters any) []byte {
+	t.Helper()
+	parsed, err := template.New("").Delims(left, right).Option("missingkey=error").Funcs(functions).Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, parameters); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// conform wants every one of the values to be as the schema of inputs/ says.
+func conform(t *testing.T, file string, values []any) {
+	t.Helper()
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(profile.InputSchema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("inputs.json", schema); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("inputs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range values {
+		if err := compiled.Validate(v); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// load reads a file into v, which has to have all of its fields.
+func load(t *testing.T, file string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(data, v); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func read(t *testing.T, file string) map[string]any {
+	t.Helper()
+	var out map[string]any
+	load(t, file, &out)
+	return out
+}
+
+func names(t *testing.T, pattern string) []string {
+	t.Helper()
+	out, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// at returns what lies in v at a path, where "0" is the first of a list.
+func at(v any, path ...string) any {
+	for _, field := range path {
+		switch o := v.(type) {
+		case map[string]any:
+			v = o[field]
+		case []any:
+			v = o[0]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func text(t *testing.T, v any, path ...string) string {
+	t.Helper()
+	s, ok := at(v, path...).(string)
+	if !ok {
+		t.Fatalf("no text at %s", strings.Join(path, "."))
+	}
+	return s
+}
+
+// orEmpty returns "" for what is not there, as a template writes it.
+func orEmpty(v any) any {
+	if v == nil {
+		return ""
+	}
+	return v
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
