@@ -1,0 +1,115 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/registry/trust/trusttest"
+	"github.com/quayside/quayside/report/live/livetest"
+)
+
+// TestLoop runs examples/loop/loop.sh: a release goes from the catalog through three
+// environments. In the place of Flux, a cluster gets what an environment renders to
+// once its artifact and the signature of that are in the registry, and not before.
+func TestLoop(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no shell here")
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git here")
+	}
+	dir, host := t.TempDir(), registrytest.New(t).Host
+	key := trusttest.NewKey(t)
+	put(t, dir, "cosign.key", string(key.Private(t, "secret")))
+	put(t, dir, "cosign.pub", string(key.Public))
+	work := filepath.Join(dir, "work")
+	environ := append(os.Environ(),
+		"COSIGN_PASSWORD=secret", "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "HOME="+dir, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com",
+	)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var kubeconfigs []string
+	for _, env := range []string{"dev", "stage", "prod"} {
+		c := livetest.New(t)
+		name := env + "-1"
+		kubeconfigs = append(kubeconfigs, filepath.Join(dir, name))
+		put(t, dir, name, strings.ReplaceAll(c.Kubeconfig(), `"test"`, `"`+name+`"`))
+		go apply(ctx, c, "http://"+host+"/v2/fleet/"+env, func() []livetest.Object {
+			var stdout, stderr bytes.Buffer
+			if code := cli.Main([]string{"-C", filepath.Join(work, "envs", env), "render", "--stdout"}, nil, &stdout, &stderr, environ); code != 0 {
+				t.Errorf("%s: %s", env, &stderr)
+			}
+			objects, err := livetest.Objects(stdout.Bytes())
+			if err != nil {
+				t.Error(err)
+			}
+			return objects
+		})
+	}
+	environ = append(environ, "KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)))
+	script, err := filepath.Abs("../../../examples/loop/loop.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, shell, script, work, host+"/fleet", filepath.Join(dir, "cosign.key"))
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ, time.Second
+	out, err := cmd.CombinedOutput()
+	cancel()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+	for _, env := range []string{"dev", "stage", "prod"} {
+		lock, err := os.ReadFile(filepath.Join(work, "envs", env, "quayside.lock"))
+		if err != nil || !strings.Contains(string(lock), "bundle: memcached-operator.v0.0.2\n") {
+			t.Errorf("%s is not at the release: %v", env, err)
+		}
+	}
+	for _, said := range []string{"0.0.2 in dev: good in 1 of 1 cluster", "0.0.2 in stage: good in 1 of 1 cluster"} {
+		if !strings.Contains(string(out), said) {
+			t.Errorf("no pull request says %q", said)
+		}
+	}
+}
+
+// apply has a cluster hold what comes of want each time that the tag main of a
+// repository is at another artifact, as soon as that is signed.
+func apply(ctx context.Context, c *livetest.Server, repository string, want func() []livetest.Object) {
+	for at := ""; ; {
+		if digest := head(ctx, repository, "main"); digest != at && head(ctx, repository, strings.Replace(digest, ":", "-", 1)+".sig") != "" {
+			c.Put(want()...)
+			c.Settle()
+			at = digest
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// head returns the digest of what a tag is at, "" where it is not there.
+func head(ctx context.Context, repository, tag string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, repository+"/manifests/"+tag, nil)
+	if err != nil {
+		return ""
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return ""
+	}
+	_ = response.Body.Close()
+	return response.Header.Get("Docker-Content-Digest")
+}

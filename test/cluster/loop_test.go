@@ -1,0 +1,152 @@
+package cluster_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/quayside/quayside/test/cluster/binaries"
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// TestLoop runs examples/loop/loop.sh: Flux on the first of three clusters takes the
+// signed artifact of each, by examples/loop/flux.yaml, and what is promoted was seen
+// by quayside in the cluster before. Then an artifact of somebody else is refused.
+func TestLoop(t *testing.T) {
+	t.Parallel() // each has servers of its own, and mostly waits
+	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
+	root, err := binaries.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := filepath.Join(root, "..", "..", "examples", "loop")
+	dir, registry := t.TempDir(), strings.TrimSuffix(newArtifact(t).reference, "/fleet")
+	public := writeKey(t, filepath.Join(dir, "cosign.key"))
+
+	secrets := objects(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: cosign-pub, namespace: flux-system}, stringData: {cosign.pub: %q}}", public))
+	clusters, logins := map[string]*harness.Cluster{}, api.NewConfig()
+	for _, env := range []string{"dev", "stage", "prod"} {
+		c := harness.Start(t, harness.Options{})
+		clusters[env] = c
+		text, err := os.ReadFile(c.Kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets = append(secrets, objects(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: kubeconfig-%s-1, namespace: flux-system}, stringData: {value: %q}}", env, text))...)
+		login, err := clientcmd.Load(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := login.Contexts[login.CurrentContext]
+		name := env + "-1"
+		logins.Clusters[name], logins.AuthInfos[name] = login.Clusters[at.Cluster], login.AuthInfos[at.AuthInfo]
+		logins.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*logins, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+
+	hub := applier(t, clusters["dev"])
+	startFlux(t, clusters["dev"], source, kustomize)
+	ctx := within(t, 8*time.Minute)
+	text, err := os.ReadFile(filepath.Join(example, "flux.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := objects(t, strings.ReplaceAll(string(text), "registry.example.com", registry))
+	for _, o := range told {
+		if o.GetKind() == "OCIRepository" { // of the test: a registry without TLS, and no minute to wait
+			spec, _ := o.Object["spec"].(map[string]any)
+			spec["insecure"], spec["interval"] = true, "2s"
+		}
+	}
+	if _, err := hub.Apply(ctx, append(secrets, told...)); err != nil {
+		t.Fatal(err)
+	}
+
+	cmd := exec.CommandContext(ctx, "sh", filepath.Join(example, "loop.sh"), filepath.Join(dir, "work"), registry+"/fleet", filepath.Join(dir, "cosign.key"))
+	cmd.Env = append(os.Environ(),
+		"PATH="+filepath.Dir(build(t))+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"),
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com",
+	)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	images := map[string]string{}
+	for env, c := range clusters {
+		images[env] = deployedImages(ctx, t, c, "memcached-operator-system")
+		deployed, err := client(t, c).AppsV1().Deployments("memcached-operator-system").Get(ctx, "memcached-operator-controller-manager", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version := deployed.Annotations["quayside.dev/version"]; version != "0.0.2" {
+			t.Errorf("%s runs %q after the loop, want 0.0.2", env, version)
+		}
+	}
+
+	// The same repository with something that somebody else signed.
+	work := quayside{program: build(t), dir: filepath.Join(dir, "work", "envs", "prod")}
+	writeKey(t, filepath.Join(dir, "other.key"))
+	pushed := strings.TrimSpace(work.must(t, "push", "oci://"+registry+"/fleet/prod:main", "--branch", "other", "--sign", filepath.Join(dir, "other.key")))
+	refused := only(told, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "OCIRepository" && o.GetName() == "prod"
+	})[0]
+	for {
+		live, err := hub.Get(ctx, refused)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verified, message, _ := harness.Condition(live, "SourceVerified")
+		if verified == "False" {
+			t.Logf("refused: %s", message)
+			break
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("Flux takes %s, which another key signed: %s: %s", pushed, verified, message)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	if got := deployedImages(ctx, t, clusters["prod"], "memcached-operator-system"); got != images["prod"] {
+		t.Errorf("prod runs %q after somebody else's artifact, want %q as before", got, images["prod"])
+	}
+}
+
+// writeKey writes a new private key and returns the public one.
+func writeKey(t *testing.T, file string) (public string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: text}))
+}
