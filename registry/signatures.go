@@ -36,8 +36,8 @@ type Signature struct {
 
 // Signatures asks the registry, or its mirrors, for the signatures of an image
 // by digest ("quay.io/org/x@sha256:…"): those below the tag sha256-<digest>.sig
-// and the sigstore bundles that refer to the image. They are kept in the
-// store. Without any, the result is empty. The order is that of the registry.
+// and the sigstore bundles that refer to the image, but for those that are too
+// long to be signatures. They are kept in the store. Without any, the result is empty. The order is that of the registry.
 func (c *Client) Signatures(ctx context.Context, ref string) ([]Signature, error) {
 	up, src, err := c.signed(ref)
 	if err != nil {
@@ -225,6 +225,9 @@ func readSignatures(ctx context.Context, from origin, at VendoredImage) ([]Signa
 		bundled := strings.HasPrefix(kind, bundleType)
 		if !bundled && kind != simpleSigningType {
 			continue
+		}
+		if bundled && l.Size > maxSignatureBytes {
+			continue // no signature, but a long statement, such as a bill of materials
 		}
 		blob, err := readBlob(ctx, from, l)
 		if err != nil {

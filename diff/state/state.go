@@ -29,7 +29,6 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/registry/artifact"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -369,11 +368,7 @@ func (c *Comparison) called(ctx context.Context, name string, trees bool) (Side,
 
 // artifact returns what an artifact holds.
 func (c *Comparison) artifact(ctx context.Context, ref string) (Side, error) {
-	client, err := c.project.Client()
-	if err != nil {
-		return Side{}, err
-	}
-	a, err := artifact.Open(ctx, client, ref)
+	a, err := c.project.Artifact(ctx, ref)
 	if err != nil {
 		return Side{}, err
 	}

@@ -61,8 +61,12 @@ type dependency struct {
 	Uses []string `json:"dependsOn,omitempty"`
 }
 
-// MediaType is what a document is of in a registry.
-const MediaType = "application/vnd.cyclonedx+json"
+// MediaType is what a document is of in a registry, and PredicateType what states
+// one of an image, as cosign calls it.
+const (
+	MediaType     = "application/vnd.cyclonedx+json"
+	PredicateType = "https://cyclonedx.org/bom"
+)
 
 // Types of components.
 const (
@@ -146,7 +150,7 @@ func catalogRef(id string) string   { return "catalog:" + id }
 func imageRef(image string) string  { return "image:" + image }
 
 func operator(p lockfile.Pin) Component {
-	c := Component{Type: Operator, Ref: operatorRef(p.Key()), Group: p.Namespace, Name: p.Package, Version: p.Version, Purl: purl(p.Image)}
+	c := Component{Type: Operator, Ref: operatorRef(p.Key()), Group: p.Namespace, Name: p.Package, Version: p.Version, Purl: PackageURL(p.Image)}
 	c.hash(imageref.DigestIn(p.Image))
 	c.note("bundle", p.Bundle)
 	c.note("channel", p.Channel)
@@ -159,7 +163,7 @@ func operator(p lockfile.Pin) Component {
 func catalogOf(from lockfile.Catalog) Component {
 	c := Component{Type: Catalog, Ref: catalogRef(from.ID.String()), Group: from.ID.Namespace, Name: from.ID.Name, Version: string(from.Digest)}
 	if image, ok := strings.CutPrefix(from.Source, "image:"); ok {
-		c.Purl = purl(imageref.Split(image).Name() + "@" + string(from.Digest))
+		c.Purl = PackageURL(imageref.Split(image).Name() + "@" + string(from.Digest))
 	}
 	c.hash(string(from.Digest))
 	c.note("source", from.Source)
@@ -172,7 +176,7 @@ func imageOf(im mirror.Image) Component {
 	if ref.Digest == "" {
 		ref.Digest = im.Digest
 	}
-	c := Component{Type: Image, Ref: imageRef(im.Image), Name: ref.Name(), Version: ref.Digest, Purl: purl(ref.String())}
+	c := Component{Type: Image, Ref: imageRef(im.Image), Name: ref.Name(), Version: ref.Digest, Purl: PackageURL(ref.String())}
 	if c.Version == "" {
 		c.Version = ref.Tag
 	}
@@ -199,8 +203,8 @@ func (c *Component) hash(digest string) {
 	}
 }
 
-// purl returns the package URL of an image; empty for none.
-func purl(image string) string {
+// PackageURL returns the package URL of an image ("pkg:oci/…"); empty for none.
+func PackageURL(image string) string {
 	if image == "" {
 		return ""
 	}

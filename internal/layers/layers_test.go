@@ -95,6 +95,7 @@ func table() map[string]rule {
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"internal/bom":             {level: 4},
+		"internal/provenance":      {level: 4, beside: []string{"internal/bom"}},
 		"internal/ship":            {level: 7, beside: []string{"internal/propose"}, outside: []string{"context"}},
 		"registry/trust":           {level: 2, outside: []string{"context", "time"}},
 		"registry/trust/trusttest": {level: 2, outside: []string{"context", "crypto/rand", "log", "net/http", "net/http/httptest", "time"}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/sign"
 )
@@ -70,7 +71,7 @@ func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (string,
 	if err != nil {
 		return ref, false, err
 	}
-	if s.PublicKey() == nil && p.isSigned(ctx, client, ref, catalog.Digest(src.Digest)) {
+	if s.PublicKey() == nil && p.isSigned(ctx, client, ref) {
 		return ref, false, nil
 	}
 	p.Talk.Progress("signing %s", ref)
@@ -79,12 +80,28 @@ func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (string,
 	return ref, sent, err
 }
 
+// Attest puts a signed statement beside an image of a registry, which ref names by
+// digest, and reports whether it did so now: as with Sign, what a key has stated is
+// left, and so is what quayside.yaml takes for stated where an identity signs.
+func (p *Project) Attest(ctx context.Context, s *sign.Signer, ref, kind string, predicate any) (bool, error) {
+	client, err := p.Client()
+	if err != nil {
+		return false, err
+	}
+	if s.PublicKey() == nil && p.isSigned(ctx, client, ref, kind) {
+		return false, nil
+	}
+	p.Talk.Progress("signing %s", ref)
+	defer p.Talk.Done()
+	return s.Attest(ctx, client, ref, kind, predicate)
+}
+
 // isSigned reports whether the registry has a signature that quayside.yaml
-// demands.
-func (p *Project) isSigned(ctx context.Context, client *registry.Client, ref string, digest catalog.Digest) bool {
+// demands, and statements of some types.
+func (p *Project) isSigned(ctx context.Context, client *registry.Client, ref string, statements ...string) bool {
 	if found, err := client.Signatures(ctx, ref); err != nil || len(found) == 0 {
 		return false
 	}
-	got, err := p.Verified(ctx, ref, digest)
+	got, err := p.Verified(ctx, ref, catalog.Digest(imageref.DigestIn(ref)), statements...)
 	return err == nil && got != nil
 }

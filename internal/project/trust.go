@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/quayside/quayside/catalog"
@@ -21,7 +22,7 @@ import (
 // signatures knows which images were found to meet what quayside.yaml demands.
 type signatures struct {
 	mu   sync.Mutex
-	seen map[string]*trust.Verified // by reference; only what is good
+	seen map[string]*trust.Verified // by reference and what has to be stated; only what is good
 }
 
 // policy reads what spec.trust names.
@@ -60,9 +61,10 @@ func (p *Project) policy() (*trust.Policy, error) {
 }
 
 // Verified returns who signed an image of a registry at a digest, nil where
-// quayside.yaml does not demand that anybody has. Anything else than an image
+// quayside.yaml does not demand that anybody has; of each type in statements they
+// must have stated something of it, too. Anything else than an image
 // of a registry is a file of the workspace, which nobody signs.
-func (p *Project) Verified(ctx context.Context, ref string, digest catalog.Digest) (*trust.Verified, error) {
+func (p *Project) Verified(ctx context.Context, ref string, digest catalog.Digest, statements ...string) (*trust.Verified, error) {
 	policy, err := p.trusted()
 	if err != nil || policy == nil {
 		return nil, err
@@ -76,8 +78,9 @@ func (p *Project) Verified(ctx context.Context, ref string, digest catalog.Diges
 		return nil, err
 	}
 	ref = src.Name + "@" + string(digest)
+	asked := strings.Join(append([]string{ref}, statements...), " ")
 	p.signed.mu.Lock()
-	known := p.signed.seen[ref]
+	known := p.signed.seen[asked]
 	p.signed.mu.Unlock()
 	if known != nil {
 		return known, nil
@@ -89,7 +92,7 @@ func (p *Project) Verified(ctx context.Context, ref string, digest catalog.Diges
 	if demanded {
 		p.Talk.Progress("verifying the signature of %s", src.Name)
 	}
-	got, err := policy.Verify(ctx, client, ref)
+	got, err := policy.Verify(ctx, client, ref, statements...)
 	if err != nil || got == nil {
 		return nil, err
 	}
@@ -98,7 +101,7 @@ func (p *Project) Verified(ctx context.Context, ref string, digest catalog.Diges
 	if p.signed.seen == nil {
 		p.signed.seen = map[string]*trust.Verified{}
 	}
-	p.signed.seen[ref] = got
+	p.signed.seen[asked] = got
 	return got, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -18,23 +17,23 @@ import (
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/registry"
-	"github.com/quayside/quayside/registry/artifact"
 )
 
 // Found is what was found out about an artifact.
 type Found struct {
 	Clusters  []string          // that it has overlays for, sorted
 	Changes   []filetree.Change // of its files, against the commit that it names, by path
+	Stated    []string          // what its provenance states and that commit has not, or has otherwise
 	Unchecked string            // why it was not compared with that; empty where it was
 }
 
 // Check builds the overlays of an artifact, and compares its files with what goes
 // into one of the commit that it names, where the repository around a workspace has
-// that. Overlays that do not build, in either, are an error; so is a commit of which
+// that, and what its provenance states with what is there. Overlays that do not build, in either, are an error; so is a commit of which
 // the tree is not what its lock says.
-func Check(ctx context.Context, p *project.Project, a *artifact.Artifact) (Found, error) {
+func Check(ctx context.Context, p *project.Project, a *project.Artifact) (Found, error) {
 	dir, whole := a.Tree()
-	f := Found{Clusters: clustersIn(a.Files, dir)}
+	f := Found{Clusters: a.Clusters()}
 	if !whole && len(f.Clusters) == 0 {
 		return f, &registry.Error{Image: a.Name, Err: errors.New("it holds no tree that quayside rendered: no overlay of a cluster")}
 	}
@@ -65,6 +64,9 @@ func Check(ctx context.Context, p *project.Project, a *artifact.Artifact) (Found
 		return f, err
 	}
 	f.Changes = compare(a.Files, want.Files)
+	if a.Origin != nil {
+		f.Stated = a.Origin.Differences(want.Origin)
+	}
 	return f, nil
 }
 
@@ -75,18 +77,6 @@ func commitOf(text string) (branch, commit string, ok bool) {
 		return "", "", false
 	}
 	return m[1], m[2] + m[3], true
-}
-
-// clustersIn returns the clusters that a tree has overlays for, sorted.
-func clustersIn(files *filetree.Tree, dir string) []string {
-	names := map[string]bool{}
-	for name := range files.All() {
-		rest, inside := strings.CutPrefix(name, path.Join(dir, "clusters")+"/")
-		if cluster, ok := strings.CutSuffix(rest, "/generated/kustomization.yaml"); inside && ok && !strings.Contains(cluster, "/") {
-			names[cluster] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }
 
 // builds builds the overlays of clusters, equal ones once.

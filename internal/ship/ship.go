@@ -19,6 +19,8 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/propose"
+	"github.com/quayside/quayside/internal/provenance"
+	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry/artifact"
 	"github.com/quayside/quayside/render/profile"
@@ -36,7 +38,8 @@ type Cargo struct {
 	Meta     artifact.Meta
 	Project  *project.Project // as it is committed, or on disk where that does not differ
 	Lock     *lockfile.File   // as it is committed
-	Clusters []string         // that it is for, sorted; none: all
+	Origin   *provenance.Origin
+	Clusters []string // that it is for, sorted; none: all
 	Files    *filetree.Tree
 }
 
@@ -57,6 +60,9 @@ func Load(ctx context.Context, p *project.Project, opt Options) (*Cargo, error) 
 	}
 	c.Clusters = slices.Compact(slices.Sorted(slices.Values(opt.Clusters)))
 	if c.Lock, err = l.there.NeedLock(); err != nil {
+		return nil, err
+	}
+	if c.Origin, err = l.origin(c); err != nil {
 		return nil, err
 	}
 	if c.Project = l.here; opt.At != "" {
@@ -154,6 +160,17 @@ func (l *loading) meta(branch string) artifact.Meta {
 		m.Source, _ = l.repo.Origin() // settings that cannot be read name none
 	}
 	return m
+}
+
+// origin returns what the artifact is made of.
+func (l *loading) origin(c *Cargo) (*provenance.Origin, error) {
+	data, err := l.rev.Read(path.Join(l.prefix, project.LockFile))
+	if err != nil {
+		return nil, err
+	}
+	o := &provenance.Origin{Source: c.Meta.Source, Revision: c.Meta.Revision, Workspace: l.prefix, Clusters: c.Clusters, Lock: store.DigestOf(data)}
+	o.Catalogs, o.Operators = provenance.Inputs(c.Lock)
+	return o, nil
 }
 
 // revision returns a commit as Flux writes it: "main@sha1:…".

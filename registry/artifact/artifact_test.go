@@ -51,7 +51,7 @@ func TestWhatIsPushedIsReadBack(t *testing.T) {
 		check(t, err)
 		ref := "oci://" + server.Host + "/fleet:main"
 		check(t, client(t).Push(t.Context(), ref, packed))
-		got, err := Open(t.Context(), client(t), ref)
+		got, err := Open(t.Context(), client(t), ref, nil)
 		check(t, err)
 		want := meta()
 		want.Created = want.Created.UTC()
@@ -200,19 +200,19 @@ func TestOnlyTrees(t *testing.T) {
 		check(t, err)
 		text[len(text)-1] ^= 1
 		check(t, os.WriteFile(name, text, 0o600))
-		if got, err := Open(t.Context(), new(registry.Client), "oci:"+layout+":v1"); err == nil {
+		if got, err := Open(t.Context(), new(registry.Client), "oci:"+layout+":v1", nil); err == nil {
 			t.Errorf("%s was changed: got %v", name, got)
 		}
 		text[len(text)-1] ^= 1
 		check(t, os.WriteFile(name, text, 0o600))
 	}
-	if _, err := Open(t.Context(), new(registry.Client), "oci:"+layout+":v1"); err != nil {
+	if _, err := Open(t.Context(), new(registry.Client), "oci:"+layout+":v1", nil); err != nil {
 		t.Error(err)
 	}
 	note, err := registry.Artifact{ConfigType: ConfigType, Config: []byte("{}"), LayerType: "application/json", Layer: []byte("{}")}.Pack()
 	check(t, err)
 	check(t, note.WriteLayout(layout, "note"))
-	if _, err := Open(t.Context(), new(registry.Client), "oci:"+layout+":note"); err == nil || !strings.Contains(err.Error(), "application/json") {
+	if _, err := Open(t.Context(), new(registry.Client), "oci:"+layout+":note", nil); err == nil || !strings.Contains(err.Error(), "application/json") {
 		t.Errorf("of another type: %v", err)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/filetree"
@@ -54,16 +56,56 @@ func defaults() limits {
 	return limits{layer: 256 << 20, content: 1 << 30, file: 64 << 20, entries: 500_000, path: 4096, depth: 100}
 }
 
+// Operators returns the operators ("namespace/package") that the tree has
+// manifests of, sorted.
+func (a *Artifact) Operators() []string {
+	return a.below("operators", func(parts []string) (string, bool) {
+		if len(parts) != 3 || parts[2] != kustomization {
+			return "", false
+		}
+		return parts[0] + "/" + parts[1], true
+	})
+}
+
+// Clusters returns the clusters that the tree has overlays for, sorted.
+func (a *Artifact) Clusters() []string {
+	return a.below("clusters", func(parts []string) (string, bool) {
+		return parts[0], len(parts) == 3 && parts[1] == "generated" && parts[2] == kustomization
+	})
+}
+
+const kustomization = "kustomization.yaml"
+
+// below returns what files below a directory of the tree stand for, sorted.
+func (a *Artifact) below(dir string, of func(parts []string) (string, bool)) []string {
+	top, _ := a.Tree()
+	names := map[string]bool{}
+	for name := range a.Files.All() {
+		if rest, inside := strings.CutPrefix(name, path.Join(top, dir)+"/"); inside {
+			if what, is := of(strings.Split(rest, "/")); is {
+				names[what] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // Open reads the artifact that ref names ("oci://registry/name:tag",
-// "oci:directory", …), all of it and verified. It is refused where an engine that
+// "oci:directory", …), all of it and verified, once admit has no objection to its
+// digest; nil admits everything. It is refused where an engine that
 // takes it could see something else than what is returned: where it has several
 // layers, links, or a file twice.
-func Open(ctx context.Context, c *registry.Client, ref string) (*Artifact, error) {
+func Open(ctx context.Context, c *registry.Client, ref string, admit func(digest string) error) (*Artifact, error) {
 	im, err := c.Open(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = im.Close() }() // only read from
+	if admit != nil {
+		if err := admit(im.Digest()); err != nil {
+			return nil, err
+		}
+	}
 	files, err := layer(ctx, im, defaults())
 	var damaged *store.CorruptError
 	if errors.As(err, &damaged) { // gone from the store by now

@@ -12,7 +12,8 @@ func Check(p *Policy, repository, digest string, s registry.Signature) (string, 
 	if err != nil || !ok {
 		return "", fmt.Errorf("no rule is for %s: %w", repository, err)
 	}
-	return r.check.check(digest, s)
+	f, err := r.check.check(digest, s)
+	return f.by, err
 }
 
 // RuleFor returns where the rule stands that decides on an image.

@@ -22,7 +22,7 @@ import (
 )
 
 // signPredicate is the type of the statement by which cosign signs an image.
-// Other statements about an image, such as its provenance, are no signature.
+// Other statements about an image, such as its provenance, are no signature of it.
 const signPredicate = "https://sigstore.dev/cosign/sign/v1"
 
 // identityChecker accepts what an identity has signed with a certificate that
@@ -75,23 +75,20 @@ func newIdentityChecker(r Rule) (*identityChecker, error) {
 func (c *identityChecker) who() string { return c.wanted }
 
 // check returns the identity and its issuer.
-func (c *identityChecker) check(digest string, s registry.Signature) (string, error) {
+func (c *identityChecker) check(digest string, s registry.Signature) (finding, error) {
 	b, artifact, err := c.entity(digest, s)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", s.Manifest, err)
+		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
 	}
 	res, err := c.verifier.Verify(b, verify.NewPolicy(artifact, verify.WithCertificateIdentity(c.identity)))
-	if err == nil {
-		err = checkStatement(res)
-	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", s.Manifest, err)
+		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
 	}
 	if res.Signature == nil || res.Signature.Certificate == nil {
-		return "", fmt.Errorf("%s is not made with a certificate", s.Manifest)
+		return finding{}, fmt.Errorf("%s is not made with a certificate", s.Manifest)
 	}
 	cert := res.Signature.Certificate
-	return inert.Clip(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), nil
+	return finding{inert.Clip(cert.SubjectAlternativeName+" ("+cert.Issuer+")", longest), stated(res)}, nil
 }
 
 // entity returns a signature in the form of a bundle, and what it has to be
@@ -133,15 +130,6 @@ func parseBundle(data []byte) (*bundle.Bundle, error) {
 		return nil, fmt.Errorf("not a sigstore bundle: %w", err)
 	}
 	return &b, nil
-}
-
-// checkStatement sees that a statement, where there is one, is the one by
-// which an image is signed.
-func checkStatement(res *verify.VerificationResult) error {
-	if res.Statement == nil || res.Statement.GetPredicateType() == signPredicate {
-		return nil
-	}
-	return fmt.Errorf("a statement of type %q, which is no signature", res.Statement.GetPredicateType())
 }
 
 // simpleBundle turns a simple signature with a certificate into a bundle.

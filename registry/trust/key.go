@@ -90,16 +90,12 @@ func (c *keyChecker) who() string {
 }
 
 // check returns "key sha256:…" of the key that made the signature.
-func (c *keyChecker) check(digest string, s registry.Signature) (string, error) {
-	find := c.simple
+func (c *keyChecker) check(digest string, s registry.Signature) (finding, error) {
 	if s.Bundle != nil {
-		find = c.bundle
+		return c.bundle(digest, s)
 	}
-	k, err := find(digest, s)
-	if err != nil {
-		return "", err
-	}
-	return "key " + k.id, nil
+	k, err := c.simple(digest, s)
+	return finding{by: "key " + k.id}, err
 }
 
 // simple returns the key that has signed a simple document about the image.
@@ -143,29 +139,30 @@ func checkPayload(digest string, payload []byte) error {
 	return nil
 }
 
-// bundle returns the key that has signed a bundle about the image.
-func (c *keyChecker) bundle(digest string, s registry.Signature) (publicKey, error) {
+// bundle returns the key that has signed a bundle about the image, and what that
+// is.
+func (c *keyChecker) bundle(digest string, s registry.Signature) (finding, error) {
 	artifact, err := artifactOf(digest)
 	if err != nil {
-		return publicKey{}, err
+		return finding{}, err
 	}
 	var first error
 	for _, k := range c.keys {
-		err := verifyWithKey(k, s, artifact)
+		res, err := verifyWithKey(k, s, artifact)
 		if err == nil {
-			return k, nil
+			return finding{"key " + k.id, stated(res)}, nil
 		}
 		if first == nil {
 			first = err
 		}
 	}
-	return publicKey{}, fmt.Errorf("%s: %w", s.Manifest, first)
+	return finding{}, fmt.Errorf("%s: %w", s.Manifest, first)
 }
 
-func verifyWithKey(k publicKey, s registry.Signature, artifact verify.ArtifactPolicyOption) error {
+func verifyWithKey(k publicKey, s registry.Signature, artifact verify.ArtifactPolicyOption) (*verify.VerificationResult, error) {
 	b, err := parseBundle(s.Bundle)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for _, v := range k.envelopes {
@@ -174,13 +171,13 @@ func verifyWithKey(k publicKey, s registry.Signature, artifact verify.ArtifactPo
 		})
 		verifier, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		res, err := verifier.Verify(b, verify.NewPolicy(artifact, verify.WithKey()))
 		if err == nil {
-			return checkStatement(res)
+			return res, nil
 		}
 		errs = append(errs, err)
 	}
-	return errs[0]
+	return nil, errs[0]
 }

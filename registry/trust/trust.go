@@ -5,7 +5,8 @@
 // decides who must have signed it: the owner of one of some public keys, or an
 // identity for which a certificate authority of a given trust root vouches. A
 // signature counts if it is cosign's simple one or a sigstore bundle, is good
-// in itself, and names the image's digest. Nothing is taken on the word of a
+// in itself, and names the image's digest; so does a signed statement about the
+// image, such as its provenance, where one is asked for. Nothing is taken on the word of a
 // registry, and no trust root but the given one is ever used: the package
 // asks no service.
 //
@@ -55,10 +56,16 @@ type rule struct {
 	check   checker
 }
 
-// checker looks at one signature of an image and returns who made it.
+// checker looks at one signature of an image, or of a statement about it.
 type checker interface {
-	check(digest string, s registry.Signature) (string, error)
+	check(digest string, s registry.Signature) (finding, error)
 	who() string // whose signature is wanted
+}
+
+// finding is what is good of what stands beside an image.
+type finding struct {
+	by        string
+	predicate string // the type of what a statement states of the image; empty for its signature
 }
 
 // New prepares rules. The error names each one that cannot be used.
@@ -153,14 +160,25 @@ func (p *Policy) rule(ref string) (rule, bool, error) {
 type Verified struct {
 	Identities []string             // who signed it of those who are trusted, sorted; never empty
 	Signatures []registry.Signature // the good ones
+	Statements []Statement          // that were asked for, in the order of the registry
 }
 
+// Statement is what one who is trusted states of an image.
+type Statement struct {
+	Type      string // of the predicate: [Provenance]
+	Predicate []byte // JSON
+}
+
+// Provenance is the type of statements on what something was made of.
+const Provenance = "https://slsa.dev/provenance/v1"
+
 // Verify returns who signed an image, which is named by digest
-// ("quay.io/org/name@sha256:…"), nil where no rule is for it. What the store
-// and the vendored layout hold is looked at first, then the registry is asked.
-// An image without a good signature is an [*Error]; so is one whose
-// signatures are not at hand, where the client is offline.
-func (p *Policy) Verify(ctx context.Context, c *registry.Client, ref string) (*Verified, error) {
+// ("quay.io/org/name@sha256:…"), nil where no rule is for it. Of each type in
+// statements somebody whom the rule trusts must have stated something, too. What
+// the store and the vendored layout hold is looked at first, then the registry is
+// asked. An image without a good signature, or without such a statement, is an
+// [*Error]; so is one whose signatures are not at hand, where the client is offline.
+func (p *Policy) Verify(ctx context.Context, c *registry.Client, ref string, statements ...string) (*Verified, error) {
 	r, ok, err := p.rule(ref)
 	if err != nil || !ok {
 		return nil, err
@@ -173,71 +191,94 @@ func (p *Policy) Verify(ctx context.Context, c *registry.Client, ref string) (*V
 	if err != nil {
 		return nil, err
 	}
-	got, faults := r.good(digest, known)
-	if got != nil {
-		return got, nil
+	got, fault := r.good(digest, known, statements)
+	if fault != nil && !c.Offline {
+		fetched, err := c.Signatures(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		got, fault = r.good(digest, fetched, statements)
 	}
-	if c.Offline {
-		return nil, r.error(ref, faults, true)
+	if fault != nil {
+		fault.Image, fault.Offline = ref, c.Offline
+		return nil, fault
 	}
-	fetched, err := c.Signatures(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	got, faults = r.good(digest, fetched)
-	if got != nil {
-		return got, nil
-	}
-	return nil, r.error(ref, faults, false)
+	return got, nil
 }
 
-// good returns the signatures that count, nil where there is none, and what is
-// wrong with the others.
-func (r rule) good(digest string, sigs []registry.Signature) (*Verified, []string) {
+// good returns what counts of what stands beside an image, or what is missing, with
+// what is wrong with the rest.
+func (r rule) good(digest string, sigs []registry.Signature, statements []string) (*Verified, *Error) {
 	var got Verified
-	var faults []string
+	faults := map[string][]string{} // by the type of what is missing; "": a signature
 	for _, s := range sigs {
-		who, err := r.check.check(digest, s)
-		if err != nil {
-			faults = append(faults, inert.Clip(err.Error(), longest))
-			continue
+		f, err := r.check.check(digest, s)
+		switch {
+		case err != nil:
+			for _, wanted := range append(statements, "") {
+				if claimed := claim(s); claimed == wanted || claimed == unknown || wanted == "" {
+					faults[wanted] = append(faults[wanted], inert.Clip(err.Error(), longest))
+				}
+			}
+		case f.predicate == "":
+			got.Identities = append(got.Identities, f.by)
+			got.Signatures = append(got.Signatures, s)
+		case slices.Contains(statements, f.predicate):
+			got.Statements = append(got.Statements, Statement{Type: f.predicate, Predicate: predicate(s)})
+			got.Signatures = append(got.Signatures, s)
+			fallthrough
+		default:
+			faults[""] = append(faults[""], inert.Clip(fmt.Sprintf("%s: a statement of type %q, which is no signature", s.Manifest, f.predicate), longest))
 		}
-		got.Identities = append(got.Identities, who)
-		got.Signatures = append(got.Signatures, s)
 	}
 	if len(got.Identities) == 0 {
-		return nil, faults
+		return nil, r.error("", faults[""])
+	}
+	for _, wanted := range statements {
+		if !slices.ContainsFunc(got.Statements, func(s Statement) bool { return s.Type == wanted }) {
+			return nil, r.error(wanted, faults[wanted])
+		}
 	}
 	slices.Sort(got.Identities)
 	got.Identities = slices.Compact(got.Identities)
 	return &got, nil
 }
 
-func (r rule) error(ref string, faults []string, offline bool) error {
+func (r rule) error(statement string, faults []string) *Error {
 	slices.Sort(faults)
-	return &Error{Image: ref, Rule: r.Where, Wanted: r.check.who(), Faults: slices.Compact(faults), Offline: offline}
+	return &Error{Rule: r.Where, Wanted: r.check.who(), Statement: statement, Faults: slices.Compact(faults)}
 }
 
-// Error says that an image lacks the signature that a rule demands.
+// Error says that an image lacks the signature that a rule demands, or the
+// statement.
 type Error struct {
-	Image   string   // "quay.io/org/name@sha256:…"
-	Rule    string   // where the rule stands
-	Wanted  string   // "key cosign.pub"
-	Faults  []string // of the signatures that were found, sorted; empty where there is none
-	Offline bool     // whether the registry could have been asked
+	Image     string   // "quay.io/org/name@sha256:…"
+	Rule      string   // where the rule stands
+	Wanted    string   // "key cosign.pub"
+	Statement string   // the type of the statement that is missing, of an image that is signed; empty: the signature
+	Faults    []string // of the signatures that were found, sorted; empty where there is none
+	Offline   bool     // whether the registry could have been asked
 }
 
 // Error names the image, what is demanded, what was found and what to do.
 func (e *Error) Error() string {
 	const most = 3
 	var b strings.Builder
-	fmt.Fprintf(&b, "image %q: %s demands a signature by %s, and ", e.Image, e.Rule, e.Wanted)
+	wanted, remedy := "a signature by", "sign the image"
+	switch e.Statement {
+	case "":
+	case Provenance:
+		wanted, remedy = "provenance signed by", "push the artifact again with 'quayside push --sign', which leaves it as it is and puts that beside it"
+	default:
+		wanted, remedy = fmt.Sprintf("a statement of type %q signed by", e.Statement), "put one beside the image"
+	}
+	fmt.Fprintf(&b, "image %q: %s demands %s %s, and ", e.Image, e.Rule, wanted, e.Wanted)
 	switch n := len(e.Faults); {
 	case n == 0 && e.Offline:
 		b.WriteString("none is in the local store or the vendored layout, and nothing is fetched offline: run once with the registry in reach, or 'quayside vendor'")
 		return b.String()
 	case n == 0:
-		b.WriteString("there is none: sign the image, or change the rule")
+		fmt.Fprintf(&b, "there is none: %s, or change the rule", remedy)
 		return b.String()
 	case n == 1:
 		b.WriteString("the one that is there does not count: ")

@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/artifact"
 	"github.com/quayside/quayside/registry/sign"
+	"github.com/quayside/quayside/registry/trust"
 )
 
 type pushOptions struct {
@@ -49,9 +50,10 @@ func newPush(a *app) *cobra.Command {
 			the branch where a commit is checked out, as in CI. What the registry holds
 			already is not sent again; the tag moves.
 
-			With --sign the artifact is signed, by its digest, as 'quayside sign' does it. The
-			tag moves last, so that whoever follows it never sees an artifact without its
-			signature.
+			With --sign the artifact is signed, by its digest, as 'quayside sign' does it, and
+			so is a statement of what it was made of beside it (provenance, as SLSA has it), and
+			with --bom one of the bill of materials. The tag moves last, so that whoever follows
+			it never sees an artifact without its signature.
 
 			A work tree that differs from the commit is refused, and so is a tree that is not
 			what its lock says, or an overlay that does not build.
@@ -189,34 +191,57 @@ func (d *delivery) send(ctx context.Context) (pushState, error) {
 }
 
 // accompany puts what is asked for beside an artifact, which ref names by digest.
+// Its signature comes last, when all that it is found with is there.
 func (d *delivery) accompany(ctx context.Context, ref string) error {
+	statements := []statement{{trust.Provenance, d.cargo.Origin.Predicate()}}
 	if d.bom {
-		if err := d.attachBOM(ctx, ref); err != nil {
+		list, err := d.attachBOM(ctx, ref)
+		if err != nil {
 			return err
 		}
+		statements = append(statements, statement{bom.PredicateType, list})
 	}
 	if d.signer == nil {
 		return nil
 	}
-	_, sent, err := d.project.Sign(ctx, d.signer, ref)
-	if d.signed = "present"; sent {
-		d.signed = "signed"
+	d.signed = "present"
+	for _, s := range statements {
+		sent, err := d.project.Attest(ctx, d.signer, ref, s.kind, s.predicate)
+		if err != nil {
+			return err
+		}
+		d.note(sent)
 	}
+	_, sent, err := d.project.Sign(ctx, d.signer, ref)
+	d.note(sent)
 	return err
 }
 
+// note takes down whether something was signed now.
+func (d *delivery) note(sent bool) {
+	if sent {
+		d.signed = "signed"
+	}
+}
+
+// statement is what is stated of an artifact.
+type statement struct {
+	kind      string
+	predicate any
+}
+
 // attachBOM puts the bill of materials beside an artifact.
-func (d *delivery) attachBOM(ctx context.Context, ref string) error {
+func (d *delivery) attachBOM(ctx context.Context, ref string) (*bom.Document, error) {
 	list, err := materials(ctx, d.cargo.Project, d.cargo.Lock)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data, err := list.Text()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, _, err = d.client.Attach(ctx, ref, registry.Attachment{Type: bom.MediaType, Data: data})
-	return err
+	return list, err
 }
 
 func (d *delivery) print(state pushState) error {

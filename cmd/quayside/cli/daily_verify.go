@@ -45,6 +45,10 @@ func newVerify(a *app) *cobra.Command {
 			verified by itself: that it holds what its digests say and files alone, that the
 			overlays of its clusters build, and that it is what the commit that it names has,
 			where the repository around the workspace has that commit.
+			One of a registry whose signature spec.trust demands is not read unless it is
+			signed, and what it was made of is, too (its provenance, as 'quayside push --sign'
+			states it): who signed it is told, and what they state is compared with the
+			artifact and with the commit.
 
 			Exit codes: 0 in step; 1 something is out of step; 2 an error.`),
 		Example: examples(`

@@ -47,7 +47,7 @@ func documented() map[string][]string {
 		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
 		"promote":          {"promote", "promote . ./a", "promote a b --observed absent"},
 		"remove":           {"remove vault/vault --check", "remove nothing"},
-		"push":             {"push oci:dist/tree:main", "push oci://127.0.0.1:1/tree --cluster nothing"},
+		"push":             {"push oci:dist/tree:main", "push oci://127.0.0.1:1/tree --cluster nothing", "push oci://127.0.0.1:1/tree --sign absent.key"},
 		"render":           {"render", "render --check", "render --overlay a"},
 		"resolve":          {"resolve", "resolve --check", "resolve --upgrade", "resolve --upgrade=vault/nothing", "resolve --from absent"},
 		"sign":             {"sign --key absent.key 127.0.0.1:1/vault:v1"},

@@ -242,14 +242,14 @@ func build(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func unpackArtifact(ts *testscript.TestScript, _ bool, args []string) {
-	got, err := artifact.Open(context.Background(), new(registry.Client), "oci:"+ts.MkAbs(args[0])+":"+args[1])
+	got, err := artifact.Open(context.Background(), new(registry.Client), "oci:"+ts.MkAbs(args[0])+":"+args[1], nil)
 	ts.Check(err)
 	ts.Check(os.CopyFS(ts.MkAbs(args[2]), got.Files.FS()))
 }
 
 func renamed(ts *testscript.TestScript, _ bool, args []string) {
 	layout := ts.MkAbs(args[0])
-	got, err := artifact.Open(context.Background(), new(registry.Client), "oci:"+layout+":"+args[1])
+	got, err := artifact.Open(context.Background(), new(registry.Client), "oci:"+layout+":"+args[1], nil)
 	ts.Check(err)
 	got.Meta.Revision = "main@sha1:" + strings.TrimSpace(ts.ReadFile(args[3]))
 	packed, err := artifact.Pack(got.Files.FS(), got.Meta)

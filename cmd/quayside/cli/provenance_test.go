@@ -1,0 +1,173 @@
+package cli_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/provenance"
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/registrytest"
+	"github.com/quayside/quayside/registry/sign"
+	"github.com/quayside/quayside/registry/trust"
+	"github.com/quayside/quayside/registry/trust/trusttest"
+)
+
+// shipped is a signed artifact whose provenance is still to be stated.
+type shipped struct {
+	testing.TB
+	client *registry.Client
+	ref    string // "127.0.0.1:…/fleet@sha256:…"
+	other  string // an older artifact of the same repository
+	origin provenance.Origin
+}
+
+func (s *shipped) attest(with *sign.Signer, ref string, predicate any) {
+	s.Helper()
+	_, err := with.Attest(s.Context(), s.client, ref, trust.Provenance, predicate)
+	check(s, err)
+}
+
+// statements returns the bundles beside an artifact that state its provenance.
+func (s *shipped) statements(ref string) [][]byte {
+	s.Helper()
+	all, err := s.client.Signatures(s.Context(), ref)
+	check(s, err)
+	var out [][]byte
+	for _, sig := range all {
+		var b struct {
+			Envelope struct{ Payload []byte } `json:"dsseEnvelope"`
+		}
+		if sig.Bundle != nil && json.Unmarshal(sig.Bundle, &b) == nil && strings.Contains(string(b.Envelope.Payload), trust.Provenance) {
+			out = append(out, sig.Bundle)
+		}
+	}
+	return out
+}
+
+func (s *shipped) attach(bundle []byte) {
+	s.Helper()
+	_, _, err := s.client.Attach(s.Context(), s.ref, registry.Attachment{Type: registry.BundleType, Data: bundle})
+	check(s, err)
+}
+
+// TestProvenanceAttacks puts provenance beside a signed artifact that is missing,
+// altered, another's, or not the truth: verify and diff refuse it, and say why.
+func TestProvenanceAttacks(t *testing.T) {
+	pair, stranger := trusttest.NewKey(t), trusttest.NewKey(t)
+	signer := func(k *trusttest.Key) *sign.Signer {
+		s, err := sign.NewKey(k.Private(t, "secret"), "secret")
+		check(t, err)
+		return s
+	}
+	owner, mallory := signer(pair), signer(stranger)
+	for name, c := range map[string]struct {
+		do     func(s *shipped)
+		verify string // what it says, with exit code 2; from "1:" on with 1; nothing for 0
+		diff   string
+	}{
+		"the truth": {do: func(s *shipped) { s.attest(owner, s.ref, s.origin.Predicate()) }},
+		"the truth, among lies": {do: func(s *shipped) {
+			s.attest(mallory, s.ref, s.origin.Predicate())
+			s.attest(owner, s.ref, s.origin.Predicate())
+			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
+		}},
+		"missing":     {func(*shipped) {}, "demands provenance signed by key cosign.pub, and there is none", "and there is none"},
+		"another key": {func(s *shipped) { s.attest(mallory, s.ref, s.origin.Predicate()) }, "the one that is there does not count", "does not count"},
+		"replayed": {func(s *shipped) {
+			s.attest(owner, s.other, s.origin.Predicate())
+			s.attach(s.statements(s.other)[0])
+		}, "does not match", "does not match"},
+		"altered": {func(s *shipped) {
+			s.attest(owner, s.other, s.origin.Predicate())
+			bundle := string(s.statements(s.other)[0])
+			var b struct {
+				Envelope struct{ Payload []byte } `json:"dsseEnvelope"`
+			}
+			check(s, json.Unmarshal([]byte(bundle), &b))
+			_, from, _ := strings.Cut(s.other, "@sha256:")
+			_, to, _ := strings.Cut(s.ref, "@sha256:")
+			altered := strings.ReplaceAll(string(b.Envelope.Payload), from, to)
+			s.attach([]byte(strings.Replace(bundle, base64.StdEncoding.EncodeToString(b.Envelope.Payload), base64.StdEncoding.EncodeToString([]byte(altered)), 1)))
+		}, "the one that is there does not count", "does not count"},
+		"another builder's": {func(s *shipped) {
+			s.attest(owner, s.ref, map[string]any{"buildDefinition": map[string]any{"buildType": "https://ci.example.com"}})
+		}, `not the provenance of a tree that quayside pushed: it is of build type "https://ci.example.com"`, "of build type"},
+		"of another commit": {func(s *shipped) {
+			s.origin.Revision = "main@sha1:" + strings.Repeat("1", 40)
+			s.attest(owner, s.ref, s.origin.Predicate())
+		}, "the provenance is not this artifact's: it states main@sha1:1111", "and the artifact names main@sha1:"},
+		"of a cluster": {func(s *shipped) {
+			s.origin.Clusters = []string{"default"}
+			s.attest(owner, s.ref, s.origin.Predicate())
+		}, "it states that of clusters default", "it states that of clusters default"},
+		"without an operator": {func(s *shipped) {
+			s.origin.Operators = s.origin.Operators[1:]
+			s.attest(owner, s.ref, s.origin.Predicate())
+		}, "it does not state operator at-operator/at-operator, which the artifact has", "which the artifact has"},
+		"of another lock": {func(s *shipped) {
+			s.origin.Lock = "sha256:" + strings.Repeat("1", 64)
+			s.attest(owner, s.ref, s.origin.Predicate())
+		}, "1:it states lock sha256:1111", ""},
+		"of another bundle": {func(s *shipped) {
+			s.origin.Operators[0].Digest = "sha256:" + strings.Repeat("1", 64)
+			s.attest(owner, s.ref, s.origin.Predicate())
+		}, "1:it states operator at-operator/at-operator 0.1.1 (sha256:1111", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, server := quickstart(t), registrytest.NewReferring(t)
+			repo := "oci://" + server.Host + "/fleet"
+			put(t, dir, "cosign.pub", string(pair.Public))
+			put(t, dir, "quayside.yaml", read(t, dir, "quayside.yaml")+"  trust:\n  - {match: \""+server.Host+"/*\", keys: [cosign.pub]}\n")
+			for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=Test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "start"}} {
+				out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+				if err != nil {
+					t.Fatalf("git %q: %v\n%s", args, err, out)
+				}
+			}
+			run := func(code int, args ...string) string {
+				t.Helper()
+				got := quaysideIn(t, dir, t.TempDir(), args...)
+				if got.code != code {
+					t.Fatalf("%q: exit code %d, want %d\n%s%s", args, got.code, code, got.stdout, got.stderr)
+				}
+				return got.stdout + got.stderr
+			}
+			other, _ := pushedAs(t, run(0, "push", repo+":older", "--branch", "older", "-o", "json"))
+			ref, revision := pushedAs(t, run(0, "push", repo+":main", "-o", "json"))
+			kept, err := store.Open(t.TempDir())
+			check(t, err)
+			s := &shipped{TB: t, client: &registry.Client{Store: kept}, ref: ref, other: other}
+			_, err = owner.Sign(t.Context(), s.client, s.ref)
+			check(t, err)
+			lock := parseLock(t, read(t, dir, "quayside.lock"))
+			s.origin = provenance.Origin{Revision: revision, Workspace: ".", Lock: store.DigestOf([]byte(read(t, dir, "quayside.lock")))}
+			s.origin.Catalogs, s.origin.Operators = provenance.Inputs(lock)
+			c.do(s)
+
+			code, want := 2, c.verify
+			if rest, is := strings.CutPrefix(want, "1:"); is {
+				code, want = 1, rest
+			} else if want == "" {
+				code, want = 0, "signed by key sha256:"
+			}
+			wants(t, run(code, "verify", repo+":main"), want)
+			if c.diff == "" {
+				run(0, "diff", repo+":main")
+			} else {
+				wants(t, run(2, "diff", repo+":main"), c.diff)
+			}
+		})
+	}
+}
+
+// pushedAs returns the reference by digest and the revision that push prints.
+func pushedAs(t *testing.T, text string) (reference, revision string) {
+	t.Helper()
+	var v struct{ Reference, Revision string }
+	check(t, json.NewDecoder(strings.NewReader(text)).Decode(&v))
+	return strings.TrimPrefix(v.Reference, "oci://"), v.Revision
+}
