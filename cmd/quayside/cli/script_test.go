@@ -8,13 +8,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -25,8 +29,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = os.Setenv(raceOptions()) // for children
-	testscript.Main(m, map[string]func(){
+	programs := map[string]func(){
 		"quayside": func() {
 			var stdout bytes.Buffer
 			code := cli.Main(os.Args[1:], os.Stdin, io.MultiWriter(os.Stdout, &stdout), os.Stderr, os.Environ())
@@ -37,7 +40,52 @@ func TestMain(m *testing.M) {
 			os.Exit(code)
 		},
 		"tokens": func() { ruler(readTokens) },
-	})
+	}
+	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
+		program()
+		return
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // much lives long here, and is looked through again for every script
+	}
+	code, err := withPrograms(m.Run, slices.Collect(maps.Keys(programs)))
+	if err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// withPrograms runs the tests with programs in the path, all of which are this
+// one, and with nobody's home: what somebody has told Git is not for the tests.
+func withPrograms(tests func() int, names []string) (code int, err error) {
+	bin, err := os.MkdirTemp("", "quayside-test-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(bin) }()
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
+			return 0, err
+		}
+	}
+	key, value := raceOptions()
+	env := map[string]string{"PATH": bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME": bin, "XDG_CONFIG_HOME": "", key: value}
+	if home, err := os.UserHomeDir(); err == nil { // what go list needs of it
+		env["GOPATH"] = cmp.Or(os.Getenv("GOPATH"), filepath.Join(home, "go"))
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		env["GOCACHE"] = cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build"))
+	}
+	for key, value := range env {
+		if err := os.Setenv(key, value); err != nil {
+			return 0, err
+		}
+	}
+	return tests(), nil
 }
 
 // nonconforming is the exit code of a program that prints what its schema does
@@ -59,10 +107,17 @@ func ruler(run func(args []string) error) {
 	}
 }
 
+// scripts is where the scripts are.
+const scripts = "testdata/script"
+
 // TestScripts runs testdata/script/<command>_<case>.txtar. Beside testscript's
 // own commands there are:
 //
-//	code N program args...  run a program that must exit with N
+//	quayside args...        run quayside, in this process
+//	code N quayside args... likewise; it must exit with N
+//	code N exec program args...
+//	                        run a program that must exit with N (exec may be left out
+//	                        but for quayside)
 //	quickstart              copy examples/quickstart into the work directory
 //	fixture name [dir]      copy a directory of the repository's testdata
 //	keep path...            remember files and directories
@@ -78,13 +133,19 @@ func ruler(run func(args []string) error) {
 //	olm file...             start one that is written to, with OLM and a garbage collector
 //
 // $REGISTRY is a registry on loopback, the same for all scripts.
+//
+// quayside in this process takes a tenth of what a program takes that has to
+// start, and is told where it works by -C. So what hangs on the current directory
+// (names of files that are shown as they were given, a workspace that is looked
+// for upwards), on the standard input or on what Git finds in the environment says
+// exec quayside, which is the program by itself.
 func TestScripts(t *testing.T) {
 	server := registrytest.New(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		UpdateScripts:       *cli.Update,
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
+		Dir:                scripts,
+		WorkdirRoot:        t.TempDir(), // not to be removed one by one: ext4 is slow where files come and go in turn
+		UpdateScripts:      *cli.Update,
+		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, ".cache"))
 			env.Setenv("REGISTRY", server.Host)
@@ -93,6 +154,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"quayside":   succeed,
 			"code":       code,
 			"quickstart": func(ts *testscript.TestScript, _ bool, _ []string) { copyInto(ts, "../../../examples/quickstart", ".") },
 			"fixture":    fixture,
@@ -116,16 +178,51 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("%v", err)
+	if args = args[1:]; args[0] == "quayside" {
+		got = run(ts, args[1:])
+	} else {
+		if args[0] == "exec" {
+			args = args[1:]
 		}
-		got = exit.ExitCode()
+		if err := ts.Exec(args[0], args[1:]...); err != nil {
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) {
+				ts.Fatalf("%v", err)
+			}
+			got = exit.ExitCode()
+		}
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+func succeed(ts *testscript.TestScript, neg bool, args []string) {
+	if code := run(ts, args); (code == 0) == neg {
+		ts.Fatalf("exit code %d", code)
+	}
+}
+
+// run runs quayside in this process, where the script is, and returns its exit
+// code. Of the environment it gets what every script has and what this one sets.
+func run(ts *testscript.TestScript, args []string) int {
+	if slices.Contains(args, "-C") || len(args) > 0 && strings.HasPrefix(args[0], "__") {
+		ts.Fatalf("%q: exec quayside, for -C comes before all of this", args)
+	}
+	text, err := os.ReadFile(filepath.Join(scripts, ts.Name()+".txtar"))
+	ts.Check(err)
+	var env []string
+	for _, m := range regexp.MustCompile(`\b([A-Z_]+)=`).FindAllStringSubmatch("HOME= XDG_CACHE_HOME= KUBECONFIG= "+string(text), -1) {
+		env = append(env, m[1]+"="+ts.Getenv(m[1]))
+	}
+	args = append([]string{"-C", ts.MkAbs(".")}, args...)
+	var stdout bytes.Buffer
+	stdin := iotest.ErrReader(errors.New("exec quayside reads what stdin names"))
+	code := cli.Main(args, stdin, io.MultiWriter(ts.Stdout(), &stdout), ts.Stderr(), env)
+	if err := cli.Conforms(args, stdout.Bytes()); err != nil {
+		ts.Fatalf("%q: %v", args, err)
+	}
+	return code
 }
 
 func alone(ts *testscript.TestScript, _ bool, args []string) {
