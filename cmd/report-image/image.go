@@ -7,10 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/quayside/quayside/internal/gobuild"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry"
 )
@@ -39,7 +39,7 @@ func (o options) run(ctx context.Context) error {
 	defer os.RemoveAll(tmp)
 	programs := map[string][]byte{}
 	for _, p := range platforms() {
-		if programs[p], err = o.compile(ctx, p, filepath.Join(tmp, program)); err != nil {
+		if programs[p], err = gobuild.Compile(ctx, gobuild.Options{Source: sources, Platform: p, To: filepath.Join(tmp, program), Stderr: o.stderr}); err != nil {
 			return err
 		}
 	}
@@ -54,18 +54,6 @@ func (o options) run(ctx context.Context) error {
 		return nil
 	}
 	return o.upload(ctx, tmp)
-}
-
-// compile returns the program for one platform.
-func (o options) compile(ctx context.Context, platform, to string) ([]byte, error) {
-	system, arch, _ := strings.Cut(platform, "/")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, sources)
-	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off")
-	cmd.Stderr = o.stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("compiling for %s: %w", platform, err)
-	}
-	return os.ReadFile(to)
 }
 
 // write makes the layout anew, with nothing in it but the image, and returns the

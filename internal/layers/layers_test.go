@@ -33,7 +33,8 @@ func table() map[string]rule {
 	return map[string]rule{
 		"cmd/quayside":         {level: 9, outside: []string{"os"}},
 		"cmd/quayside/garbage": {level: 0},
-		"cmd/report-image":     {level: 9, outside: []string{"os", "os/exec", "os/signal", "context"}},
+		"cmd/report-image":     {level: 9, outside: []string{"os", "os/signal", "context"}},
+		"cmd/release":          {level: 9, outside: []string{"os", "os/signal", "context", "time"}},
 		"cmd/quayside-report":  {level: 9, outside: []string{"os", "os/signal", "syscall", "context", "log/slog"}},
 
 		"cmd/quayside/cli": {level: 8, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "os/signal", "syscall", "context", "time"}},
@@ -71,6 +72,7 @@ func table() map[string]rule {
 		"report/live/livetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 		"registry":             {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
 
+		"internal/gobuild": {level: 1, outside: []string{"os", "os/exec", "context"}},
 		"internal/gitrepo": {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
 
 		"adopt":                    {level: 4, never: []string{"subscription", "workspace", "registry", "internal/store"}},

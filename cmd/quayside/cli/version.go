@@ -23,18 +23,49 @@ func newVersion(a *app) *cobra.Command {
 // versionView is what `quayside version` prints.
 type versionView struct {
 	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty" doc:"What it was built from. Absent where that was no clone of the repository."`
+	Date     string `json:"date,omitempty" doc:"When that was committed, in UTC."`
+	Modified bool   `json:"modified,omitempty" doc:"It was built with changes that were not committed."`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
 func (a *app) printVersion() error {
-	v := versionView{a.version, runtime.Version(), platform()}
-	return a.print(v, func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
+	return a.print(a.built(), func(w io.Writer) { fmt.Fprint(w, a.versionLine()) })
+}
+
+// built returns what the go command noted in the program.
+func (a *app) built() versionView {
+	v := versionView{Version: a.version, Go: runtime.Version(), Platform: platform()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.time":
+			v.Date = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
 }
 
 // versionLine is what 'version' and --version print.
 func (a *app) versionLine() string {
-	return fmt.Sprintf("quayside %s (%s, %s)\n", a.version, runtime.Version(), platform())
+	v := a.built()
+	from := ""
+	if v.Commit != "" {
+		from = fmt.Sprintf("commit %.12s of %s", v.Commit, v.Date)
+		if v.Modified {
+			from += " with changes"
+		}
+		from += ", "
+	}
+	return fmt.Sprintf("quayside %s (%s%s, %s)\n", v.Version, from, v.Go, v.Platform)
 }
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }

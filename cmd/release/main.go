@@ -1,0 +1,27 @@
+// Release builds what a release of quayside consists of: an archive for each
+// platform, their checksums, a bill of materials, and the manifests of Homebrew and
+// krew. It publishes nothing. The same commit and the same Go give the same bytes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	o := options{stdout: os.Stdout, stderr: os.Stderr}
+	flag.StringVar(&o.dir, "o", "dist/release", "`directory` to make anew")
+	flag.StringVar(&o.url, "url", "https://github.com/quayside/quayside/releases/download", "`address` below which a release's files will lie, by version")
+	flag.BoolVar(&o.snapshot, "snapshot", false, "build what was not committed, too")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := o.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+const (
+	about    = "Resolves, locks and renders Kubernetes operators into Git"
+	homepage = "https://github.com/quayside/quayside"
+)
+
+// formula returns the formula of Homebrew, which installs from the archives.
+func formula(version, at string, sums map[string]string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "class Quayside < Formula\n  desc %q\n  homepage %q\n  version %q\n  license \"Apache-2.0\"\n", about, homepage, version)
+	for _, system := range []string{"darwin", "linux"} {
+		fmt.Fprintf(&b, "\n  on_%s do\n", strings.Replace(system, "darwin", "macos", 1))
+		for _, arch := range []string{"amd64", "arm64"} {
+			p := system + "/" + arch
+			cpu := map[string]string{"amd64": "intel", "arm64": "arm"}[arch]
+			fmt.Fprintf(&b, "    on_%s do\n      url %q\n      sha256 %q\n    end\n", cpu, at+archiveName(version, p), sums[p])
+		}
+		b.WriteString("  end\n")
+	}
+	b.WriteString(`
+  def install
+    bin.install "quayside"
+    generate_completions_from_executable(bin/"quayside", "completion")
+  end
+
+  test do
+    assert_match version.to_s, shell_output("#{bin}/quayside version")
+  end
+end
+`)
+	return b.Bytes()
+}
+
+// krew returns the manifest of krew, by which the program is 'kubectl quayside'.
+func krew(version, at string, sums map[string]string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `apiVersion: krew.googlecontainertools.github.com/v1alpha2
+kind: Plugin
+metadata:
+  name: quayside
+spec:
+  version: v%s
+  homepage: %s
+  shortDescription: %s
+  description: |
+    quayside does offline what the Operator Lifecycle Manager does in a cluster: it
+    chooses versions of operators from catalogs, writes a lock file, and renders the
+    lock into manifests that Argo CD, Flux or kubectl apply.
+  platforms:
+`, version, homepage, about)
+	for _, p := range platforms() {
+		system, arch, _ := strings.Cut(p, "/")
+		bin := program
+		if system == "windows" {
+			bin += ".exe"
+		}
+		fmt.Fprintf(&b, "  - selector:\n      matchLabels: {os: %s, arch: %s}\n    uri: %s\n    sha256: %s\n    bin: %s\n    files: [{from: %[5]s, to: .}, {from: LICENSE, to: .}]\n",
+			system, arch, at+archiveName(version, p), sums[p], bin)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quayside/quayside/internal/bom"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/gobuild"
+)
+
+const (
+	program  = "quayside"
+	sumsName = "SHA256SUMS"
+)
+
+func platforms() []string {
+	return []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/arm64", "windows/amd64", "windows/arm64"}
+}
+
+// beside are the files that go into every archive beside the program.
+func beside() []string { return []string{"LICENSE", "README.md"} }
+
+type options struct {
+	dir, url       string
+	snapshot       bool
+	stdout, stderr io.Writer
+}
+
+// build is one platform's program.
+type build struct {
+	platform string
+	program  []byte
+	info     *debug.BuildInfo
+}
+
+// run builds everything, and puts it in place when all of it is there.
+func (o options) run(ctx context.Context) error {
+	if err := o.mine(); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", program)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	var builds []build
+	for _, p := range platforms() {
+		fmt.Fprintf(o.stderr, "compiling for %s\n", p)
+		b, err := o.compile(ctx, p, tmp)
+		if err != nil {
+			return err
+		}
+		builds = append(builds, b)
+	}
+	also := map[string][]byte{}
+	for _, name := range beside() {
+		if also[name], err = os.ReadFile(name); err != nil {
+			return err
+		}
+	}
+	files, err := release(builds, also, o.url, o.snapshot)
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(o.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, err := filetree.WriteFile(filepath.Join(o.dir, name), files[name]); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.stdout, "%s  %9d  %s\n", sum(files[name]), len(files[name]), name)
+	}
+	return nil
+}
+
+// mine refuses to replace a directory that is no release.
+func (o options) mine() error {
+	entries, err := os.ReadDir(o.dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err == nil {
+		_, err = os.Stat(filepath.Join(o.dir, sumsName))
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not empty and no release: %w", o.dir, err)
+	}
+	return nil
+}
+
+func (o options) compile(ctx context.Context, platform, tmp string) (build, error) {
+	data, err := gobuild.Compile(ctx, gobuild.Options{
+		Source: "./cmd/" + program, Platform: platform, To: filepath.Join(tmp, program), Stderr: o.stderr,
+		Flags: []string{"-buildvcs=true", "-tags", "kustomize_disable_go_plugin_support"},
+	})
+	if err != nil {
+		return build{}, err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(data))
+	return build{platform, data, info}, err
+}
+
+// release returns the files of a release by name; none depends on the time or on the
+// machine. All builds are of one commit.
+func release(builds []build, also map[string][]byte, url string, snapshot bool) (map[string][]byte, error) {
+	first := builds[0].info
+	version := first.Main.Version
+	made, err := time.Parse(time.RFC3339, setting(first, "vcs.time"))
+	switch {
+	case err != nil || version == "" || version == "(devel)":
+		return nil, fmt.Errorf("the program does not know its commit: build in a clone of the repository, with git installed")
+	case setting(first, "vcs.modified") == "true" && !snapshot:
+		return nil, fmt.Errorf("%s has changes that are not committed: commit them, or build a -snapshot", version)
+	}
+	version = strings.TrimPrefix(version, "v")
+	files := map[string][]byte{}
+	sums := map[string]string{} // of archives, by platform
+	for _, b := range builds {
+		name, data, err := archive(b, version, made, also)
+		if err != nil {
+			return nil, err
+		}
+		files[name], sums[b.platform] = data, sum(data)
+	}
+	at := strings.TrimSuffix(url, "/") + "/v" + version + "/"
+	files["quayside.rb"] = formula(version, at, sums)
+	files["krew.yaml"] = krew(version, at, sums)
+	parts, err := bom.Modules(first)
+	if err == nil {
+		files[program+"_"+version+"_sbom.cdx.json"], err = parts.Text()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&list, "%s  %s\n", sum(files[name]), name)
+	}
+	files[sumsName] = list.Bytes()
+	return files, nil
+}
+
+func setting(info *debug.BuildInfo, key string) string {
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+func sum(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
+}
+
+// archiveName returns the name of a platform's archive.
+func archiveName(version, platform string) string {
+	ending := ".tar.gz"
+	if strings.HasPrefix(platform, "windows/") {
+		ending = ".zip"
+	}
+	return program + "_" + version + "_" + strings.ReplaceAll(platform, "/", "_") + ending
+}
+
+// entry is a file in an archive.
+type entry struct {
+	name string
+	data []byte
+	mode int64
+}
+
+// entries returns what goes into an archive, in order.
+func entries(b build, also map[string][]byte) []entry {
+	name := program
+	if strings.HasPrefix(b.platform, "windows/") {
+		name += ".exe"
+	}
+	out := []entry{{name, b.program, 0o755}}
+	for path, data := range also {
+		out = append(out, entry{path, data, 0o644})
+	}
+	slices.SortFunc(out, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	return out
+}

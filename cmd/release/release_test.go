@@ -1,0 +1,195 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"maps"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const version = "v1.2.3"
+
+func builds(modified string) []build {
+	var out []build
+	for _, p := range platforms() {
+		out = append(out, build{p, []byte("program for " + p), &debug.BuildInfo{
+			GoVersion: "go1.26.8",
+			Main:      debug.Module{Path: "github.com/quayside/quayside", Version: version},
+			Deps:      []*debug.Module{{Path: "github.com/Some/module", Version: "v2.0.0", Sum: "h1:1KrZg61W6TWSxuNZ37Xy49ps13NUovb66QLprthtwi4="}},
+			Settings:  []debug.BuildSetting{{Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: modified}},
+		}})
+	}
+	return out
+}
+
+func made(t *testing.T) map[string][]byte {
+	t.Helper()
+	files, err := release(builds("false"), map[string][]byte{"LICENSE": []byte("licence"), "README.md": []byte("read me")}, "https://example.com/dl", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestRelease wants whatever is listed to be there, with its sum, and each archive to
+// hold its platform's program.
+func TestRelease(t *testing.T) {
+	files := made(t)
+	if !reflect.DeepEqual(files, made(t)) {
+		t.Error("made twice, it differs")
+	}
+	listed := map[string]string{}
+	for line := range strings.Lines(string(files[sumsName])) {
+		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		listed[name] = digest
+	}
+	for name, data := range files {
+		if name != sumsName && listed[name] != sum(data) {
+			t.Errorf("%s: sum %q, want %q", name, listed[name], sum(data))
+		}
+	}
+	if len(listed) != len(files)-1 {
+		t.Errorf("%d files are listed of %d", len(listed), len(files)-1)
+	}
+	for _, p := range platforms() {
+		name := archiveName("1.2.3", p)
+		program, want := "quayside", map[string]string{"LICENSE": "licence", "README.md": "read me"}
+		if strings.HasPrefix(p, "windows/") {
+			program += ".exe"
+		}
+		want[program] = "program for " + p
+		if got := contents(t, name, files[name]); !maps.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// contents returns the files of an archive.
+func contents(t *testing.T, name string, data []byte) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	if strings.HasSuffix(name, ".zip") {
+		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.File {
+			in, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[f.Name] = string(text)
+		}
+		return out
+	}
+	gz, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(gz); ; {
+		h, err := r.Next()
+		if err == io.EOF { //nolint:errorlint // of tar
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if executable := h.Mode == 0o755; executable != strings.HasPrefix(h.Name, "quayside") {
+			t.Errorf("%s: %s has the mode %o", name, h.Name, h.Mode)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[h.Name] = string(text)
+	}
+}
+
+// TestManifests wants what package managers fetch to be files of the release, with
+// their sums.
+func TestManifests(t *testing.T) {
+	files := made(t)
+	var plugin struct {
+		Spec struct {
+			Version   string
+			Platforms []struct {
+				Selector         struct{ MatchLabels map[string]string }
+				URI, SHA256, Bin string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(files["krew.yaml"], &plugin); err != nil {
+		t.Fatal(err)
+	}
+	const at = "https://example.com/dl/v1.2.3/"
+	var got []string
+	for _, p := range plugin.Spec.Platforms {
+		platform := p.Selector.MatchLabels["os"] + "/" + p.Selector.MatchLabels["arch"]
+		got = append(got, platform)
+		name, ok := strings.CutPrefix(p.URI, at)
+		if !ok || p.SHA256 != sum(files[name]) || name != archiveName("1.2.3", platform) {
+			t.Errorf("krew, %s: %s with %s is no file of the release", platform, p.URI, p.SHA256)
+		}
+		if _, ok := contents(t, name, files[name])[p.Bin]; !ok {
+			t.Errorf("krew, %s: %s is not in the archive", platform, p.Bin)
+		}
+	}
+	if !slices.Equal(got, platforms()) || plugin.Spec.Version != version {
+		t.Errorf("krew: %q of %s, want %q of %s", got, plugin.Spec.Version, platforms(), version)
+	}
+	for _, p := range platforms() {
+		name := archiveName("1.2.3", p)
+		want := "      url \"" + at + name + "\"\n      sha256 \"" + sum(files[name]) + "\"\n"
+		if strings.Contains(string(files["quayside.rb"]), want) == strings.HasPrefix(p, "windows/") {
+			t.Errorf("the formula has %s wrong:\n%s", p, files["quayside.rb"])
+		}
+	}
+}
+
+func TestBillOfMaterials(t *testing.T) {
+	var d struct {
+		Metadata   struct{ Component struct{ Purl string } }
+		Components []struct {
+			Purl   string
+			Hashes []struct{ Alg, Content string }
+		}
+	}
+	if err := json.Unmarshal(made(t)["quayside_1.2.3_sbom.cdx.json"], &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Metadata.Component.Purl != "pkg:golang/github.com/quayside/quayside@v1.2.3" || len(d.Components) != 2 {
+		t.Fatalf("%+v", d)
+	}
+	if m := d.Components[1]; m.Purl != "pkg:golang/github.com/some/module@v2.0.0" || len(m.Hashes) != 1 || m.Hashes[0].Content != "d4aad983ad56e93592c6e359dfb5f2e3da6cd77354a2f6fae902e9aed86dc22e" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestRefused wants no release of what nobody can build again.
+func TestRefused(t *testing.T) {
+	if _, err := release(builds("true"), nil, "", false); err == nil || !strings.Contains(err.Error(), "changes that are not committed") {
+		t.Errorf("with changes: %v", err)
+	}
+	if _, err := release(builds("true"), nil, "", true); err != nil {
+		t.Errorf("a snapshot: %v", err)
+	}
+	unknown := builds("false")
+	unknown[0].info.Settings = nil
+	if _, err := release(unknown, nil, "", true); err == nil || !strings.Contains(err.Error(), "does not know its commit") {
+		t.Errorf("without a commit: %v", err)
+	}
+}
