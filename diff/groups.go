@@ -56,6 +56,9 @@ func (r *Report) headline() string {
 		}
 	}
 	s := plural(len(named), "operator changes", "operators change")
+	if len(named) == 0 {
+		s = "no operator changes"
+	}
 	if c := counts(r.Findings); c != "" {
 		s += ": " + c
 	}

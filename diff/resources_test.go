@@ -216,7 +216,7 @@ func TestQuaysidesOwn(t *testing.T) {
 	if d := cmp.Diff([]string{"low data.crd-removed: v1 → -"}, lines(r)); d != "" || len(r.Removals) > 0 {
 		t.Errorf("-want +got\n%s%v", d, r.Removals)
 	}
-	if got, want := r.headline(), "0 operators change: 1 low"; got != want {
+	if got, want := r.headline(), "no operator changes: 1 low"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,12 +1,14 @@
 package registry
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/docker/cli/cli/config"
 	"github.com/docker/cli/cli/config/configfile"
@@ -88,7 +90,7 @@ func (c *Credentials) find(repo name.Repository) credential {
 		for _, key := range loginKeys(repo) {
 			login, err := file.GetAuthConfig(key)
 			if err != nil {
-				none.note = fmt.Sprintf("the credential helper named in %s for %s failed", path, repo.RegistryStr())
+				none.note = fmt.Sprintf("the credential helper named in %s for %s %s", path, repo.RegistryStr(), helperFault(file, key, err))
 				continue
 			}
 			login.ServerAddress = "" // filled in whether there is a login or not
@@ -101,6 +103,16 @@ func (c *Credentials) find(repo name.Repository) credential {
 		}
 	}
 	return none
+}
+
+// helperFault says what is wrong with the helper that keeps a login. What it printed
+// is not told, for that may be a secret.
+func helperFault(file *configfile.ConfigFile, key string, err error) string {
+	program := "docker-credential-" + cmp.Or(file.CredentialHelpers[key], file.CredentialsStore)
+	if strings.Contains(err.Error(), "executable file not found") { // by os/exec; the chain of errors is cut on the way
+		return "is missing: there is no " + program + " on the PATH"
+	}
+	return "failed (" + program + ")"
 }
 
 // readLogins returns nil where there is no such file. Its errors tell nothing

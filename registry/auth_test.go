@@ -142,9 +142,12 @@ func TestCredentialHelper(t *testing.T) {
 	if err := open(`{"credsStore":"good"}`); err != nil {
 		t.Error(err)
 	}
-	for _, config := range []string{`{"credsStore":"bad"}`, `{"credsStore":"missing"}`} {
+	for config, want := range map[string]string{
+		`{"credsStore":"bad"}`:     "failed (docker-credential-bad)",
+		`{"credsStore":"missing"}`: "is missing: there is no docker-credential-missing on the PATH",
+	} {
 		err := open(config)
-		if err == nil || !strings.Contains(err.Error(), "the credential helper named in "+dir) || strings.Contains(err.Error(), secret) {
+		if err == nil || !strings.Contains(err.Error(), "the credential helper named in "+dir) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v", config, err)
 		}
 	}
@@ -312,6 +315,8 @@ func TestTLS(t *testing.T) {
 	c := newClient(t)
 	if err := c.Push(t.Context(), ref, example(t)); err == nil {
 		t.Error("a certificate that nobody vouches for was accepted")
+	} else if text := err.Error(); !strings.Contains(text, "x509: ") || !strings.Contains(text, "certs.d/"+host+"/ca.crt") || strings.Contains(text, "400") {
+		t.Errorf("a certificate that nobody vouches for: %s", text)
 	}
 	c.CertDirs = []string{filepath.Join(certs, "missing"), certs}
 	if err := c.Push(t.Context(), ref, example(t)); err != nil {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -114,6 +115,10 @@ func clean(err error, host string, login credential) error {
 	var own *statusError
 	if errors.As(err, &own) {
 		return own
+	}
+	var unproven *tls.CertificateVerificationError
+	if errors.As(err, &unproven) { // whatever plain HTTP was answered, which is tried on loopback
+		return fmt.Errorf("asking %s: %w: put the certificate of the authority that issued it into ~/.config/containers/certs.d/%s/ca.crt", host, &noURLError{unproven}, host)
 	}
 	var terr *transport.Error
 	if errors.As(err, &terr) {

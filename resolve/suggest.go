@@ -25,6 +25,9 @@ func (t *teller) remedies() []remedy {
 	}
 	t.free()
 	for _, s := range t.declared() {
+		if t.misnamed(s) != nil {
+			continue // the declaration is not at fault
+		}
 		t.try(remedy{Change: Change{s.pos().String(), "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
 			in.decl.Subscriptions = slices.DeleteFunc(in.decl.Subscriptions, func(d subscription.Subscription) bool { return d.Key() == s.key() })
 		}})
@@ -246,6 +249,9 @@ func (t *teller) flag() {
 			run("--upgrade", key, func(in *inputs) { in.name(key) })
 		}
 	}
+	for _, s := range t.declared() {
+		t.elseAsk(s)
+	}
 	pinned := t.pinned()
 	if len(pinned) > 0 {
 		run("--allow-downgrade", Target{}, func(in *inputs) { in.opt.AllowDowngrade = true })
@@ -258,6 +264,43 @@ func (t *teller) flag() {
 		}
 		run("--unpin", key, func(in *inputs) { in.opt.Unpin = append(slices.Clone(in.opt.Unpin), key) })
 	}
+}
+
+// misnamed returns the target that asks for a version of s which its package does not
+// have; nil where none does.
+func (t *teller) misnamed(s *want) *Target {
+	target := t.b.w.named(s)
+	if target == nil || target.Version == "" || slices.Contains(t.published(s), target.Version) {
+		return nil
+	}
+	return target
+}
+
+// published returns the versions in the channels of s.
+func (t *teller) published(s *want) []string {
+	var out []string
+	pkgs, _ := t.b.w.packages(s)
+	for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
+		out = append(out, e.Bundle().Version().String())
+	}
+	return out
+}
+
+// elseAsk adds what could be asked for in place of a version that is not there.
+func (t *teller) elseAsk(s *want) {
+	target := t.misnamed(s)
+	if target == nil {
+		return
+	}
+	ask := func(version, text string) {
+		other := *target
+		other.Version = version
+		t.try(remedy{Change: Change{Text: "ask for " + s.ns + "/" + s.pkg + text}, apply: func(in *inputs) { in.name(other) }})
+	}
+	for _, v := range diag.Nearest(target.Version, t.published(s)) {
+		ask(v, "@"+v)
+	}
+	ask("", ", without a version")
 }
 
 // pinned returns the pins that take part.

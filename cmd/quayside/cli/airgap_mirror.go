@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff/state"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/registry/mirror"
@@ -116,8 +117,12 @@ func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []
 	if err != nil {
 		return err
 	}
+	done, bytes := 0, int64(0) // what became of each image is printed at the end
 	mirror.NewPorter(client, o.argPath(o.from), o.argPath(layout)).Carry(ctx, copies, o.parallel, func(c *mirror.Copy) {
-		o.talk.noteBetween("%s %s (%.1f MB)", c.State, c.To, float64(c.Bytes)/1e6)
+		done, bytes = done+1, bytes+c.Bytes
+		if tenth := (len(copies) + 9) / 10; done%tenth == 0 && done < len(copies) {
+			o.talk.noteBetween("%d of %s done (%.1f MB)", done, diag.Count(len(copies), "image"), float64(bytes)/1e6)
+		}
 	})
 	o.talk.Done()
 	return nil

@@ -64,10 +64,14 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	ages := []resolve.Age{}
+	o.talk.Done()
 	for _, a := range in.Outdated() {
 		if o.current || !a.Current() {
 			ages = append(ages, a)
 		}
+	}
+	if len(ages) == 0 {
+		o.talk.Note("every operator is at the head of its channel")
 	}
 	return o.printTable(outdatedView{ages}, ageTable(ages))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -10,8 +11,9 @@ import (
 )
 
 // table prints rows. On a terminal they stand under a heading, aligned, and
-// the last column is cut where the line ends; elsewhere there is no heading
-// and a tab between columns, so that cut and awk have an easy time.
+// the last column is cut where the line ends; where that would leave nothing of it,
+// each row is a paragraph. Elsewhere there is no heading and a tab between columns,
+// so that cut and awk have an easy time. Without a row nothing is printed.
 type table struct {
 	head   []string
 	rows   [][]string
@@ -49,8 +51,14 @@ func (t *table) write(term *terminal) {
 		}
 	}
 	limit := term.width
-	if t.uncut {
+	switch before := sum(widths[:max(len(widths)-1, 0)]) + 2*(len(widths)-1); {
+	case len(t.rows) == 0:
+		return
+	case t.uncut:
 		limit = math.MaxInt
+	case before+minLast > limit:
+		t.paragraphs(term)
+		return
 	}
 	fmt.Fprintln(term, term.paint(bold, aligned(head, widths, limit)))
 	for i, row := range t.rows {
@@ -59,6 +67,40 @@ func (t *table) write(term *terminal) {
 			line = term.paint(t.colors[i], line)
 		}
 		fmt.Fprintln(term, line)
+	}
+}
+
+// minLast is how much of the last column there has to be room for.
+const minLast = 4
+
+func sum(widths []int) int {
+	n := 0
+	for _, w := range widths {
+		n += w
+	}
+	return n
+}
+
+// paragraphs prints the first cell of each row on a line of its own, and below it
+// the others that say something, with what they are, as many on a line as it holds.
+func (t *table) paragraphs(term *terminal) {
+	for i, row := range t.rows {
+		fmt.Fprintln(term, term.paint(cmp.Or(t.colors[i], bold), row[0]))
+		line := ""
+		for k, cell := range row[1:] {
+			if cell == "" {
+				continue
+			}
+			part := "  " + t.head[k+1] + ": " + cell
+			if line != "" && utf8.RuneCountInString(line+part) > term.width {
+				fmt.Fprintln(term, line)
+				line = ""
+			}
+			line += part
+		}
+		if line != "" {
+			fmt.Fprintln(term, line)
+		}
 	}
 }
 

@@ -33,6 +33,27 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTableNarrow shows every column on a terminal that has no room for them beside
+// each other, and nothing where there is no row.
+func TestTableNarrow(t *testing.T) {
+	tbl := &table{head: []string{"image", "role", "operators", "clusters"}}
+	tbl.add("quay.io/org/name@sha256:0000", "related", "vault/vault,vault/etcd", "")
+	tbl.add("quay.io/org/other:v1", "bundle", "vault/etcd", "lab")
+	var b bytes.Buffer
+	term := &terminal{Writer: &b, device: &b, tty: true, width: 40}
+	tbl.write(term)
+	want := "quay.io/org/name@sha256:0000\n  role: related\n  operators: vault/vault,vault/etcd\n" +
+		"quay.io/org/other:v1\n  role: bundle  operators: vault/etcd\n  clusters: lab\n"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	b.Reset()
+	(&table{head: tbl.head}).write(term)
+	if b.Len() > 0 {
+		t.Errorf("without a row: %q", b.String())
+	}
+}
+
 func TestTableRows(t *testing.T) {
 	tbl := &table{uncut: true, head: []string{"operator", "message"}}
 	tbl.add("etcd", "all is well")
