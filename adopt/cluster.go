@@ -18,7 +18,6 @@ const (
 	labelOwner          = "olm.owner"
 	labelOwnerKind      = "olm.owner.kind"
 	labelOwnerNamespace = "olm.owner.namespace"
-	labelCopiedFrom     = "olm.copiedFrom"
 	prefixComponent     = snapshot.OLM + "/"
 	rbacGroup           = "rbac.authorization.k8s.io"
 )
@@ -317,7 +316,7 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 	case namespace == "":
 		out = append(out, c.byCSVName[owner]...)
 	default:
-		if from := o.Labels[labelCopiedFrom]; from != "" {
+		if from := o.Labels[snapshot.CopiedFrom]; from != "" {
 			namespace = from
 		}
 		out = append(out, c.versionOf(namespace, owner))
@@ -328,7 +327,7 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 	switch o.Kind {
 	case "ClusterServiceVersion":
 		from := o.Namespace
-		if copied := o.Labels[labelCopiedFrom]; copied != "" {
+		if copied := o.Labels[snapshot.CopiedFrom]; copied != "" {
 			from = copied
 		}
 		out = append(out, c.byCSV[[2]string{from, o.Name}])
@@ -377,7 +376,7 @@ func (c *cluster) owners(o *snapshot.Object) []*operator {
 		switch kobj.Group(ref.APIVersion) + "/" + strings.ToLower(ref.Kind) {
 		case snapshot.OLM + "/clusterserviceversion":
 			namespace := o.Namespace
-			if from := o.Labels[labelCopiedFrom]; from != "" {
+			if from := o.Labels[snapshot.CopiedFrom]; from != "" {
 				namespace = from
 			}
 			if owner == nil {

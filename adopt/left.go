@@ -46,7 +46,7 @@ func leftovers() []leftover {
 	marked := func(_ *cluster, o *snapshot.Object) bool { return managed(o) }
 	return []leftover{
 		{func(_ *cluster, o *snapshot.Object) bool {
-			return o.Group == snapshot.OLM && o.Kind == "ClusterServiceVersion" && o.Labels[labelCopiedFrom] != ""
+			return o.Group == snapshot.OLM && o.Kind == "ClusterServiceVersion" && o.Labels[snapshot.CopiedFrom] != ""
 		}, AtDetach, "OLM's copy of the ClusterServiceVersion: deleted with Orphan after the original, for it owns the operator's rights in this namespace"},
 		{of(snapshot.OLM, "ClusterServiceVersion"), AtDetach, "what OLM installs: without its finalizer, and with Orphan"},
 		{of(snapshot.OLM, "Subscription"), AtDetach, "what OLM upgrades by: with Orphan"},

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/subscription"
 )
@@ -243,14 +242,11 @@ func (s *want) allows() (func(bundle string, v catalog.Version) bool, *fault) {
 	case s.decl == nil || s.decl.Range == "":
 		return func(string, catalog.Version) bool { return true }, nil
 	}
-	in, err := semver.NewConstraint(s.decl.Range)
+	in, err := olm.ParseVersions(s.decl.Range)
 	if err != nil {
 		return nil, &fault{pos: s.pos(subscription.FieldRange), msg: fmt.Sprintf("version range %q: %v", s.decl.Range, err)}
 	}
-	return func(_ string, v catalog.Version) bool {
-		m, err := semver.NewVersion(v.String())
-		return err == nil && in.Check(m)
-	}, nil
+	return func(_ string, v catalog.Version) bool { return in(v.String()) }, nil
 }
 
 // limits reports whether s says which versions may answer it, and allowed is how

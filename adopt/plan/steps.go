@@ -113,7 +113,7 @@ func (b *block) detached() []item {
 			return 0
 		}
 		for n, op := range b.operators {
-			if i.Name == op.CSV && (i.Namespace == op.Namespace || i.live.Labels[copiedFrom] == op.Namespace) {
+			if i.Name == op.CSV && (i.Namespace == op.Namespace || i.live.Labels[snapshot.CopiedFrom] == op.Namespace) {
 				return n + 1
 			}
 		}
@@ -135,10 +135,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// copiedFrom is OLM's label on copies of ClusterServiceVersions.
-const copiedFrom = "olm.copiedFrom"
-
-func isCopy(o *snapshot.Object) bool { return o.Labels[copiedFrom] != "" }
+func isCopy(o *snapshot.Object) bool { return o.Labels[snapshot.CopiedFrom] != "" }
 
 // guarded reports whether a tool may prune an object when its declaration leaves
 // Git.

@@ -48,8 +48,9 @@ func (c *cuts) field(name string) (inner *cuts, kept bool) {
 // all reports whether nothing is left out.
 func (c *cuts) all() bool { return c == nil || len(c.fields) == 0 && !c.only }
 
-// copiedFrom is the sure sign of a ClusterServiceVersion that OLM copied.
-const copiedFrom = "olm.copiedFrom"
+// CopiedFrom is the label that OLM puts on what it copies: the Namespace of the
+// original. It is the sure sign of a ClusterServiceVersion that is a copy.
+const CopiedFrom = "olm.copiedFrom"
 
 // cutsOf returns what nobody looks at of an object.
 func (b *builder) cutsOf(o *Object) *cuts {
@@ -68,7 +69,7 @@ func (b *builder) cutsOf(o *Object) *cuts {
 	case "apiextensions.k8s.io/CustomResourceDefinition":
 		return c.in("status", only("storedVersions"))
 	case "operators.coreos.com/ClusterServiceVersion":
-		if _, copied := o.Labels[copiedFrom]; copied {
+		if _, copied := o.Labels[CopiedFrom]; copied {
 			meta.in("annotations", only("olm.operatorGroup", "olm.operatorNamespace"))
 			c.fields["spec"] = nil
 		} else {

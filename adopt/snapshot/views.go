@@ -36,7 +36,7 @@ func (s *Snapshot) CSVs() []CSV {
 		}
 		o.decode(&body)
 		return CSV{
-			Object: o, CopiedFrom: o.Labels[copiedFrom], Version: body.Spec.Version,
+			Object: o, CopiedFrom: o.Labels[CopiedFrom], Version: body.Spec.Version,
 			Phase: body.Status.Phase, Reason: body.Status.Reason, Message: body.Status.Message,
 		}
 	})

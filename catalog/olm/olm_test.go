@@ -133,3 +133,29 @@ func checkRequirement(t *testing.T, r Requirement, depth int) {
 		checkRequirement(t, sub, depth+1)
 	}
 }
+
+func TestParseVersions(t *testing.T) {
+	for _, tt := range []struct {
+		within, version string
+		want            bool
+	}{
+		{">=1.2 <2", "1.2.0", true},
+		{">=1.2 <2", "2.0.0", false},
+		{"1.2", "1.2.9", true},
+		{"1.2.3", "1.2.4", false},
+		{">=1.0.0", "1.1.0-rc.1", false},
+		{">=1.0.0-0", "1.1.0-rc.1", true},
+		{">=1", "latest", false},
+	} {
+		in, err := ParseVersions(tt.within)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.within, err)
+		}
+		if got := in(tt.version); got != tt.want {
+			t.Errorf("%s in %s: %v, want %v", tt.version, tt.within, got, tt.want)
+		}
+	}
+	if _, err := ParseVersions("stable"); err == nil {
+		t.Error(`"stable" is a range`)
+	}
+}

@@ -11,10 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -180,7 +179,7 @@ func (a *adder) version(ctx context.Context, d *draft, pkg *catalog.Package, at 
 		d.channel = channel.Name()
 		return channel.Head().Bundle(), nil
 	}
-	within, err := semver.NewConstraint(at)
+	within, err := olm.ParseVersions(at)
 	if err != nil {
 		return nil, fmt.Errorf("package %q has no channel %q, and that is no version or range of versions%s", pkg.Name(), at, diag.DidYouMean(at, pkg.ChannelNames()))
 	}
@@ -196,20 +195,13 @@ func (a *adder) version(ctx context.Context, d *draft, pkg *catalog.Package, at 
 	return b, nil
 }
 
-// admits reports whether a range of versions has a bundle's in it, as resolving
-// reads ranges.
-func admits(within *semver.Constraints, b *catalog.Bundle) bool {
-	v, err := semver.NewVersion(b.Version().String())
-	return err == nil && within.Check(v)
-}
-
 // newest returns the highest version of a package that is wanted, and the channel to
 // take it from: the default one where it has that version.
-func newest(pkg *catalog.Package, within *semver.Constraints) (best *catalog.Bundle, in *catalog.Channel) {
+func newest(pkg *catalog.Package, within func(version string) bool) (best *catalog.Bundle, in *catalog.Channel) {
 	for _, c := range pkg.Channels() {
 		for _, e := range c.Entries() {
 			b := e.Bundle()
-			if b == nil || !admits(within, b) {
+			if b == nil || !within(b.Version().String()) {
 				continue
 			}
 			by := 1
