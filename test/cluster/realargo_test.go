@@ -53,6 +53,7 @@ func startArgoCD(t *testing.T, cluster *harness.Cluster) hub {
 		"TMPDIR=" + own, "ARGOCD_ASK_PASS_SOCK=" + filepath.Join(own, "ask-pass.sock"),
 		"KUBECONFIG=" + cluster.Kubeconfig, "ARGOCD_FAKE_IN_CLUSTER=true", "ARGOCD_GPG_ENABLED=false", "ARGOCD_SYNC_WAVE_DELAY=0",
 		"ARGOCD_TLS_DATA_PATH=" + t.TempDir(), "ARGOCD_SSH_DATA_PATH=" + t.TempDir(), "PATH=" + tools + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"ARGOCD_REPO_SERVER_OCI_LAYER_MEDIA_TYPES=application/vnd.oci.image.layer.v1.tar,application/vnd.oci.image.layer.v1.tar+gzip,application/vnd.cncf.flux.content.v1.tar+gzip",
 	}
 	for _, server := range [][]string{
 		{"redis", at(0)},

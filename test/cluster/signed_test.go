@@ -1,0 +1,370 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// TestFluxSigned has Flux verify what quayside has pushed and signed, and apply it:
+// every Kustomization becomes ready. Artifacts that nobody or somebody else has
+// signed, that were replaced, or of which the signature was tampered with, are
+// refused. What Flux takes all the same docs/artifacts.md tells, and quayside refuses
+// that, too.
+func TestFluxSigned(t *testing.T) {
+	t.Parallel() // it has servers of its own, and mostly waits
+	source, kustomize := harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller")
+	s := newSigned(t)
+	key, public := keyPair(t)
+	other, _ := keyPair(t)
+	q := quickstart(t, gitops{profile: "flux", kind: "OCIRepository", path: "."})
+	settings, err := os.ReadFile(filepath.Join(q.dir, "quayside.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.write(t, "quayside.yaml", fmt.Sprintf("%s  trust:\n  - {match: \"%s/*\", keys: [cosign.pub]}\n", settings, s.host))
+	q.write(t, "cosign.pub", string(public))
+	q.settle(t)
+	q.commit(t, "start")
+
+	cluster := harness.Start(t, harness.Options{})
+	startFlux(t, cluster, source, kustomize)
+	ctx, applier := within(t, 8*time.Minute), applier(t, cluster)
+	list := append(objects(t, fmt.Sprintf(cosignKey, base64.StdEncoding.EncodeToString(public))), s.source(t, "fleet")...)
+	list = append(list, manifests(t, filepath.Join(q.dir, "rendered", "flux", "default"))...)
+	digest := s.push(t, q, "fleet", "--sign", key)
+	if _, err := applier.Apply(ctx, list); err != nil {
+		t.Fatal(err)
+	}
+	reconcile(ctx, t, applier, list, digest)
+	sameAsRendered(ctx, t, applier, q.rendered(t), nil)
+
+	const unmatched = "no matching signatures were found for"
+	for _, c := range []struct {
+		repository string
+		sign       []string
+		spoil      func(repository, digest string)
+		flux       string // empty where it takes it
+		quayside   string
+	}{
+		// Source-controller 1.7.3 looks neither at the digest of the layer that it
+		// unpacks nor at the one that a signature is for. What quayside has read once
+		// it has, so that this comes first.
+		{repository: tampered, sign: []string{"--sign", key}, quayside: "digest"},
+		{repository: "unsigned", flux: unmatched, quayside: "there is none"},
+		{repository: "other-key", sign: []string{"--sign", other}, flux: unmatched, quayside: "not made with the key"},
+		{
+			repository: "tampered-signature", sign: []string{"--sign", key}, flux: unmatched, // the bundle beside it is whole
+			spoil: func(repository, digest string) { s.spoilSignature(t, repository, digest) },
+		},
+		{
+			repository: "replaced", sign: []string{"--sign", key}, flux: unmatched, quayside: "there is none",
+			spoil: func(repository, _ string) { s.replace(t, repository) },
+		},
+		{
+			repository: "moved-signature", sign: []string{"--sign", key}, quayside: "signs another image",
+			spoil: func(repository, digest string) {
+				s.moveSignature(t, repository, digest, s.replace(t, repository))
+			},
+		},
+	} {
+		digest := s.push(t, q, c.repository, c.sign...)
+		if c.spoil != nil {
+			c.spoil(c.repository, digest)
+		}
+		source := s.source(t, c.repository)
+		if _, err := applier.Apply(ctx, source); err != nil {
+			t.Fatal(err)
+		}
+		taken, message := judged(ctx, t, applier, source[0])
+		if taken != (c.flux == "") || !strings.Contains(message, c.flux) {
+			t.Errorf("%s: taken by Flux: %t: %q, want %q", c.repository, taken, message, c.flux)
+		}
+		_, stderr, code := q.run(t, "verify", "oci://"+s.host+"/"+c.repository+":main")
+		if (code == 0) != (c.quayside == "") || !strings.Contains(stderr, c.quayside) {
+			t.Errorf("%s: quayside verify exits with %d, want %q\n%s", c.repository, code, c.quayside, stderr)
+		}
+	}
+	q.must(t, "verify", "--strict", "oci://"+s.host+"/fleet:main")
+}
+
+// TestArgoCDOCI has Argo CD's own controllers take what quayside has pushed as an
+// OCI source, and an upgrade of it.
+func TestArgoCDOCI(t *testing.T) {
+	t.Parallel() // it has servers of its own, and mostly waits
+	s := newSigned(t)
+	cluster := harness.Start(t, harness.Options{})
+	h := startArgoCD(t, cluster)
+	q := quickstart(t, gitops{profile: "argocd", url: "oci://" + s.host + "/fleet", path: ".", at: "argocd", automated: true})
+	q.settle(t)
+	q.commit(t, "start")
+	key, _ := keyPair(t)
+	ctx := within(t, 8*time.Minute)
+	if _, err := h.Apply(ctx, objects(t, fmt.Sprintf(argoRegistry, s.host))); err != nil {
+		t.Fatal(err)
+	}
+	digest := s.push(t, q, "fleet", "--sign", key)
+	apps := manifests(t, filepath.Join(q.dir, "rendered", "argocd"))
+	if _, err := h.Apply(ctx, apps); err != nil {
+		t.Fatal(err)
+	}
+	settle := func(digest string) {
+		t.Helper()
+		for _, app := range apps {
+			h.await(ctx, t, app.GetName(), digest, "settled", settled)
+		}
+		sameAsRendered(ctx, t, h.Applier, q.rendered(t), nil)
+	}
+	settle(digest)
+	q.must(t, "resolve", "--offline", "--upgrade")
+	q.settle(t)
+	q.commit(t, "upgrade")
+	next := s.push(t, q, "fleet", "--sign", key)
+	if next == digest {
+		t.Fatal("the upgrade is the same artifact")
+	}
+	settle(next)
+}
+
+const cosignKey = `
+apiVersion: v1
+kind: Secret
+metadata: {name: cosign-pub, namespace: flux-system}
+data: {cosign.pub: %s}
+`
+
+const argoRegistry = `
+apiVersion: v1
+kind: Secret
+metadata: {name: fleet, namespace: argocd, labels: {argocd.argoproj.io/secret-type: repository}}
+stringData: {type: oci, name: fleet, url: "oci://%s/fleet", insecureOCIForceHttp: "true"}
+`
+
+// signed is a registry for artifacts with signatures.
+type signed struct{ host string }
+
+// tampered is a repository of which the registry serves layers with a bit changed.
+const tampered = "tampered-layer"
+
+func newSigned(t *testing.T) *signed {
+	t.Helper()
+	s := &signed{}
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/"+tampered+"/blobs/") {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		inner.ServeHTTP(answer, r)
+		body := answer.Body.Bytes()
+		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) { // the layer, and no signature
+			body[len(body)/2] ^= 1
+		}
+		for key, values := range answer.Header() {
+			w.Header()[key] = values
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(server.Close)
+	s.host = strings.TrimPrefix(server.URL, "http://")
+	return s
+}
+
+// source returns an OCIRepository of a repository's tag main, whose signature
+// is verified.
+func (s *signed) source(t *testing.T, repository string) []*unstructured.Unstructured {
+	t.Helper()
+	return objects(t, fmt.Sprintf(`
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata: {name: %[1]s, namespace: flux-system}
+spec:
+  {interval: 1h, timeout: 20s, url: "oci://%[2]s/%[1]s", ref: {tag: main}, insecure: true, verify: {provider: cosign, secretRef: {name: cosign-pub}}}
+`, repository, s.host))
+}
+
+// push pushes the workspace's last commit to a repository's tag main, and returns its
+// digest.
+func (s *signed) push(t *testing.T, q quayside, repository string, flags ...string) string {
+	t.Helper()
+	out := q.must(t, append([]string{"push", "oci://" + s.host + "/" + repository + ":main"}, flags...)...)
+	_, digest, ok := strings.Cut(strings.TrimSpace(out), "@")
+	if !ok {
+		t.Fatalf("push printed %q", out)
+	}
+	return digest
+}
+
+// tag returns a tag of a repository.
+func (s *signed) tag(t *testing.T, repository, tag string) name.Tag {
+	t.Helper()
+	out, err := name.NewTag(s.host+"/"+repository+":"+tag, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// signatures is the tag below which the signatures of a digest lie.
+func signatures(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
+
+// get returns what a tag names.
+func (s *signed) get(t *testing.T, tag name.Tag) (v1.Image, *v1.Manifest) {
+	t.Helper()
+	im, err := remote.Image(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := im.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return im, m
+}
+
+// spoilSignature changes a bit of the signature below a digest's tag.
+func (s *signed) spoilSignature(t *testing.T, repository, digest string) {
+	t.Helper()
+	tag := s.tag(t, repository, signatures(digest))
+	im, m := s.get(t, tag)
+	layers, err := im.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d signatures, %v", len(layers), err)
+	}
+	const annotation = "dev.cosignproject.cosign/signature"
+	raw, err := base64.StdEncoding.DecodeString(m.Layers[0].Annotations[annotation])
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)-1] ^= 1
+	spoilt, err := mutate.Append(mutate.MediaType(empty.Image, m.MediaType), mutate.Addendum{
+		Layer: layers[0], MediaType: m.Layers[0].MediaType, Annotations: map[string]string{annotation: base64.StdEncoding.EncodeToString(raw)},
+	})
+	if err == nil {
+		err = remote.Write(tag, spoilt)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replace moves the tag main to another artifact, and returns its digest.
+func (s *signed) replace(t *testing.T, repository string) string {
+	t.Helper()
+	tag := s.tag(t, repository, "main")
+	_, m := s.get(t, tag)
+	evil, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, m.MediaType), m.Config.MediaType), mutate.Addendum{
+		Layer: static.NewLayer(packed(t, map[string][]byte{"evil.yaml": []byte("{}")}), m.Layers[0].MediaType),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := evil.Digest()
+	if err == nil {
+		err = remote.Write(tag, evil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest.String()
+}
+
+// moveSignature puts the signature of one digest below the tag of another one.
+func (s *signed) moveSignature(t *testing.T, repository, from, to string) {
+	t.Helper()
+	im, _ := s.get(t, s.tag(t, repository, signatures(from)))
+	if err := remote.Write(s.tag(t, repository, signatures(to)), im); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commit commits the workspace, which is a Git repository from then on.
+func (q quayside) commit(t *testing.T, message string) {
+	t.Helper()
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-q", "-m", message}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = q.dir
+		cmd.Env = append(cmd.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// keyPair returns a file with a private key, and the public key in PEM form.
+func keyPair(t *testing.T) (file string, public []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "cosign.key")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// judged waits until a source is ready or not, and returns which it is and why.
+func judged(ctx context.Context, t *testing.T, applier *harness.Applier, source *unstructured.Unstructured) (taken bool, message string) {
+	t.Helper()
+	for {
+		live, err := applier.Get(ctx, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready, message, _ := harness.Condition(live, "Ready")
+		_, has, _ := unstructured.NestedMap(live.Object, "status", "artifact")
+		switch ready {
+		case "True":
+			return true, message
+		case "False":
+			if has {
+				t.Errorf("%s is refused, and there to be applied: %s", harness.Name(source), message)
+			}
+			return false, message
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: Ready is %q: %s", harness.Name(source), ready, message)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
