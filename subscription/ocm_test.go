@@ -51,6 +51,31 @@ func mustParse(t interface{ Fatal(...any) }, text string) *subscription.Set {
 	return set
 }
 
+// TestPolicyOfPage holds the example in docs/declarations.md to what it is said to be.
+func TestPolicyOfPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/declarations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "\n## Policies\n")
+	_, after, _ = strings.Cut(after, "```yaml\n")
+	example, _, found := strings.Cut(after, "```\n")
+	if !found {
+		t.Fatal("no example there")
+	}
+	set := mustParse(t, example)
+	want := []subscription.Subscription{{
+		Dialect: subscription.OCM, Name: "etcd", Namespace: "my-etcd", Package: "etcd", Channels: []string{"singlenamespace-alpha"},
+		Catalog: &catalog.ID{Namespace: "olm", Name: "quickstart"}, Allowed: []string{"etcdoperator.v0.9.2", "etcdoperator.v0.9.4"}, Approval: subscription.Automatic, Policy: subscription.CatalogProvided,
+	}}
+	if d := cmp.Diff(want, set.Subscriptions, cmpopts.IgnoreTypes(diag.Pos{}, diag.Fields{}, catalog.Digest(""))); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if len(set.OperatorGroups) != 1 || len(set.Warnings) > 0 {
+		t.Errorf("OperatorGroups %v, warnings %v", set.OperatorGroups, set.Warnings)
+	}
+}
+
 // TestPolicyLeavesOut holds what a policy that says little asks for, and what its
 // list of versions allows.
 func TestPolicyLeavesOut(t *testing.T) {
