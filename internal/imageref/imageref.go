@@ -123,8 +123,7 @@ func Ends(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
 // with another one never starts.
 func Valid(s string) bool { return len(s) <= 512 && valid().MatchString(s) }
 
-// Many commands start that never look at one.
-var valid = sync.OnceValue(func() *regexp.Regexp {
+var valid = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // compiled once, and not by commands that look at no image
 	const host = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
 	return regexp.MustCompile(`^(?:` + host + `)?` + pathPart + `(?:/` + pathPart + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`)
 })
