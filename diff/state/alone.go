@@ -57,8 +57,9 @@ func (c *Comparison) alone(s *Side, base diff.State, each func(gets) error) erro
 		}
 		clusters[i] = append(clusters[i], name)
 	}
+	g := s.ground(base)
 	for i, x := range shares {
-		got, err := c.state(s, base, x)
+		got, err := c.state(g, x)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -113,12 +112,13 @@ func (c *Comparison) reports(opt diff.Options) ([]diff.Part, error) {
 		return []diff.Part{{Report: report}}, err
 	}
 	changed := opt.Accepted != nil || !c.alike(before, after)
+	grounds := [2]*ground{c.Before.ground(before), c.After.ground(after)}
 	var parts []diff.Part
 	for _, g := range groups {
 		if !changed && g.before.is(g.after) {
 			continue
 		}
-		b, a, err := c.states(g, before, after)
+		b, a, err := c.states(g, grounds[0], grounds[1])
 		if err != nil {
 			return nil, err
 		}
@@ -158,18 +158,18 @@ func (s *Side) definition(name string) bool {
 
 // states returns what a group gets, before and after. What is new is compared
 // with the base of what it gets.
-func (c *Comparison) states(g group, before, after diff.State) (b, a diff.State, err error) {
-	if a, err = c.state(&c.After, after, g.after); err != nil {
+func (c *Comparison) states(g group, before, after *ground) (b, a diff.State, err error) {
+	if a, err = c.state(after, g.after); err != nil {
 		return b, a, c.After.named(err)
 	}
 	if g.before.overlays != nil {
-		b, err = c.state(&c.Before, before, g.before)
+		b, err = c.state(before, g.before)
 	}
 	if err != nil {
 		c.notes = append(c.notes, fmt.Sprintf("cluster %s, before: %v: it is compared without what its overlay changed", g.names[0], c.Before.named(err)))
 	}
 	if err != nil || g.before.overlays == nil {
-		b = base(before, a)
+		b = base(before.whole, a)
 		b.KubernetesVersion = g.before.version
 	}
 	return b, a, nil
@@ -187,79 +187,55 @@ func base(s, of diff.State) diff.State {
 
 // state returns what a cluster gets: of the objects of the base those that its
 // overlays leave as they are, and what they make of the others.
-func (c *Comparison) state(s *Side, whole diff.State, x share) (diff.State, error) {
-	base := map[string][]diff.Object{}
-	out := whole
-	out.KubernetesVersion, out.Objects = x.version, nil
-	for _, o := range whole.Objects {
-		if x.all && s.definition(o.Path) {
-			out.Objects = append(out.Objects, o)
-		} else {
-			base[o.Path] = append(base[o.Path], o)
-		}
-	}
+func (c *Comparison) state(g *ground, x share) (diff.State, error) {
+	l := g.layer(x.all)
+	out := g.whole
+	out.KubernetesVersion, out.Objects = x.version, slices.Clip(l.given)
+	here := []map[string]bool{l.here}
 	for _, o := range x.overlays {
-		objects, err := c.objects(s, base, o)
+		objects, by, err := c.objects(g, l, o)
 		if err != nil {
 			return out, err
 		}
-		out.Objects = append(out.Objects, objects...)
+		out.Objects, here = append(out.Objects, objects...), append(here, by)
 	}
-	here, there := map[string]bool{}, map[string]bool{}
-	for _, o := range out.Objects {
-		here[o.Operator] = here[o.Operator] || o.Ref().Kind != "CustomResourceDefinition"
-	}
-	for name, list := range base {
-		there[list[0].Operator] = there[list[0].Operator] || !s.definition(name)
-	}
-	return out.Keep(func(operator string) bool { return here[operator] || !there[operator] }), nil
-}
-
-// objects returns what an overlay brings: what it lists where that is all, what
-// its patches make of that where they are as easily told, else what kustomize
-// builds. Installations, which say once more what is there, are left out.
-func (c *Comparison) objects(s *Side, base map[string][]diff.Object, o *overlay.Overlay) ([]diff.Object, error) {
-	files := o.All()
-	var listed []diff.Object
-	simple, at := true, map[kobj.Key]int{}
-	for _, name := range o.Resources() {
-		shown := path.Join(s.as, name)
-		objects := base[shown]
-		if objects == nil {
-			var err error
-			if objects, err = diff.Objects([]diff.File{{Path: shown, Data: files[name]}}, s.pins()); err != nil {
-				return nil, err
-			}
-		}
-		simple = simple && len(objects) == 1 && objects[0].Simple()
-		for i := range objects {
-			key := objects[i].Key()
-			_, twice := at[key]
-			simple, at[key] = simple && !twice, len(listed)+i
-		}
-		listed = append(listed, objects...)
-	}
-	if !simple || !s.edited(o, files, listed, at) {
-		var err error
-		if listed, err = c.asBuilt(s, o, files, listed, at); err != nil {
-			return nil, err
-		}
-	}
-	return slices.DeleteFunc(listed, func(o diff.Object) bool {
-		ref := o.Ref()
-		return ref.Kind == "Installation" && ref.Group == "quayside.dev"
+	return out.Keep(func(operator string) bool {
+		return !l.there[operator] || slices.ContainsFunc(here, func(by map[string]bool) bool { return by[operator] })
 	}), nil
 }
 
+// objects returns what an overlay brings, and its operators: what it lists where that
+// is all, what its patches make of that where they are as easily told, else what
+// kustomize builds. Installations are left out.
+func (c *Comparison) objects(g *ground, l *layer, o *overlay.Overlay) ([]diff.Object, map[string]bool, error) {
+	x, err := g.listing(l, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, here := slices.Clone(x.objects), x.here
+	simple := x.simple && g.side.edited(o, objects, x.at)
+	if !simple {
+		if objects, err = c.asBuilt(g.side, o, x.objects, x.at); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !simple || x.told {
+		objects = slices.DeleteFunc(objects, installation)
+		here = operators(objects)
+	}
+	return objects, here, nil
+}
+
 // edited puts in their place, which is at their key, what the patches of an overlay
-// make of the objects that it lists. It reports whether that is all that a build
-// does; where it is not, what is listed may be half done.
-func (s *Side) edited(o *overlay.Overlay, files map[string][]byte, listed []diff.Object, at map[kobj.Key]int) bool {
+// make of the objects that it lists, each of the operator that it was of. It reports
+// whether that is all that a build does; where it is not, what is listed may be half
+// done.
+func (s *Side) edited(o *overlay.Overlay, listed []diff.Object, at map[kobj.Key]int) bool {
 	edits, plain := o.Edits()
 	if !plain || len(edits) == 0 {
 		return plain
 	}
-	sources := s.sources(o, files)
+	sources := s.sources(o)
 	for _, e := range edits {
 		i, there := at[e.Key]
 		if !there {
@@ -278,13 +254,13 @@ func (s *Side) edited(o *overlay.Overlay, files map[string][]byte, listed []diff
 
 // asBuilt returns what kustomize builds of an overlay: of what it leaves as it is,
 // the objects that are listed.
-func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, files map[string][]byte, listed []diff.Object, at map[kobj.Key]int) ([]diff.Object, error) {
+func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, at map[kobj.Key]int) ([]diff.Object, error) {
 	built, err := c.build(o)
 	if err != nil {
 		return nil, diag.Below(s.as, err)
 	}
 	var out []diff.Object
-	sources := s.sources(o, files)
+	sources := s.sources(o)
 	for _, data := range built {
 		object, err := diff.Built(data, s.pins(), sources)
 		if err != nil {
@@ -319,9 +295,20 @@ func (c *Comparison) build(o *overlay.Overlay) ([][]byte, error) {
 
 // sources returns the files of an overlay that are not the base's, the user's own
 // before those that are generated.
-func (s *Side) sources(o *overlay.Overlay, files map[string][]byte) []diff.File {
+func (s *Side) sources(o *overlay.Overlay) []diff.File {
+	var names []string
+	files := map[string][]byte{}
+	for k := range o.Kustomizations() {
+		if !s.theirs(k.File) && !strings.HasPrefix(k.File, path.Join(s.out, "clusters")+"/") {
+			continue // the base's, and so is all that it refers to
+		}
+		for _, name := range k.Files() {
+			names, files[name] = append(names, name), k.Data(name)
+		}
+	}
+	slices.Sort(names)
 	var out, generated []diff.File
-	for _, name := range slices.Sorted(maps.Keys(files)) {
+	for _, name := range slices.Compact(names) {
 		f := diff.File{Path: path.Join(s.as, name), Data: files[name]}
 		switch {
 		case name == o.File:

@@ -50,13 +50,13 @@ func TestWhatAClusterGetsOfRealOperators(t *testing.T) {
 			}
 			var builds [2]map[string][]byte
 			var err error
-			builds[0], err = stock(dirs[0])
+			builds[0], err = stock(dirs[0], "one")
 			check(t, err)
 			overlays, told := overlaysOf(builds[0]), 0
 			for i := range steps {
 				text := overlays.Example(i)
 				check(t, os.WriteFile(filepath.Join(dirs[1], "clusters", "one", "kustomization.yaml"), []byte(text), 0o600))
-				if builds[1], err = stock(dirs[1]); err != nil {
+				if builds[1], err = stock(dirs[1], "one"); err != nil {
 					t.Logf("kustomize does not build it: %v\n%s", err, text)
 					continue
 				}

@@ -32,6 +32,23 @@ func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mir
 		return nil, err
 	}
 	var shares []mirror.Share
+	type place struct {
+		file     *byte // of what no overlay changes
+		document int
+	}
+	known := map[place][]string{}
+	images := func(o *diff.Object) []string {
+		if len(o.Raw) == 0 {
+			return o.Images()
+		}
+		at := place{&o.Raw[0], o.Document}
+		list, is := known[at]
+		if !is {
+			list = o.Images()
+			known[at] = list
+		}
+		return list
+	}
 	err = c.alone(s, base, func(got gets) error {
 		x := mirror.Share{Clusters: got.clusters}
 		for _, pin := range got.state.Pins {
@@ -39,7 +56,7 @@ func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mir
 		}
 		for i := range got.state.Objects {
 			o := &got.state.Objects[i]
-			for _, image := range o.Images() {
+			for _, image := range images(o) {
 				if name, ok := original[image]; ok {
 					image = name
 				}

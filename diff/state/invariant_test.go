@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -87,9 +88,9 @@ func drawOverlay(t *rapid.T, side string, files map[string]string) {
 	}
 }
 
-// stock returns what kustomize itself builds of the cluster's overlay on disk.
-func stock(dir string) (map[string][]byte, error) {
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "clusters", "one"))
+// stock returns what kustomize itself builds of a cluster's overlay on disk.
+func stock(dir, cluster string) (map[string][]byte, error) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "clusters", cluster))
 	if err != nil {
 		return nil, err
 	}
@@ -117,20 +118,9 @@ func TestWhatAClusterGetsIsWhatDiffSaw(t *testing.T) {
 			files := smallTree()
 			drawOverlay(t, side, files)
 			dirs[i] = filepath.Join(root, side)
-			if err := os.RemoveAll(dirs[i]); err != nil {
-				t.Fatal(err)
-			}
-			for name, text := range files {
-				name = filepath.Join(dirs[i], filepath.FromSlash(name))
-				if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			write(t, dirs[i], files)
 			var err error
-			if builds[i], err = stock(dirs[i]); err != nil {
+			if builds[i], err = stock(dirs[i], "one"); err != nil {
 				t.Skipf("kustomize does not build it: %v", err)
 			}
 		}
@@ -138,9 +128,40 @@ func TestWhatAClusterGetsIsWhatDiffSaw(t *testing.T) {
 	})
 }
 
+// write makes a directory of files in place of what it holds.
+func write(t *rapid.T, dir string, files map[string]string) {
+	t.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // toldAsBuilt compares two trees, of whose cluster kustomize itself built these
 // objects: just those that differ are told, and nothing is said where none does.
 func toldAsBuilt(t rapid.TB, p *project.Project, dirs [2]string, builds [2]map[string][]byte) {
+	t.Helper()
+	want := []string{}
+	for _, name := range slices.Sorted(maps.Keys(union(builds[0], builds[1]))) {
+		if !bytes.Equal(builds[0][name], builds[1][name]) {
+			want = append(want, name)
+		}
+	}
+	if d := cmp.Diff(want, told(t, p, dirs)); d != "" {
+		t.Errorf("kustomize's builds differ in (-) and diff tells of (+):\n%s", d)
+	}
+}
+
+// told compares two trees and returns the objects that are told to differ, sorted.
+func told(t rapid.TB, p *project.Project, dirs [2]string) []string {
 	t.Helper()
 	comparison, err := state.Trees(p, dirs[0], dirs[1])
 	if err != nil {
@@ -156,23 +177,71 @@ func toldAsBuilt(t rapid.TB, p *project.Project, dirs [2]string, builds [2]map[s
 			got = append(got, fmt.Sprint(ref.Kind, " ", ref.Namespace, "/", ref.Name))
 		}
 	}
+	if report.Empty() != (len(got) == 0) {
+		t.Errorf("empty is %v, and %d objects are told to differ", report.Empty(), len(got))
+	}
 	slices.Sort(got)
-	want := []string{}
-	for _, name := range slices.Sorted(maps.Keys(union(builds[0], builds[1]))) {
-		if !bytes.Equal(builds[0][name], builds[1][name]) {
-			want = append(want, name)
-		}
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("kustomize's builds differ in (-) and diff tells of (+):\n%s", d)
-	}
-	if report.Empty() != (len(want) == 0) {
-		t.Errorf("empty is %v, and %d objects differ", report.Empty(), len(want))
-	}
+	return got
 }
 
 func union(a, b map[string][]byte) map[string][]byte {
 	out := maps.Clone(a)
 	maps.Copy(out, b)
 	return out
+}
+
+// TestClustersThatListDifferently draws two clusters that list some of the same
+// operators, and the config of each before and after: told is what differs in what
+// kustomize itself builds of either, and never an Installation.
+func TestClustersThatListDifferently(t *testing.T) {
+	p := open(t, t.TempDir(), &said{})
+	root := t.TempDir()
+	clusters := []string{"one", "two"}
+	rapid.Check(t, func(t *rapid.T) {
+		var dirs [2]string
+		builds := [2]map[string][]byte{{}, {}}
+		for i, side := range []string{"before", "after"} {
+			files := smallTree()
+			second := strings.NewReplacer("name: d,", "name: e,", "name: c, namespace", "name: f, namespace", "package: p", "package: q")
+			for _, name := range []string{"deployment-d.yaml", "configmap-c.yaml", "kustomization.yaml"} {
+				files["operators/ns/q/"+name] = second.Replace(files["operators/ns/p/"+name])
+			}
+			files["operators/ns/kustomization.yaml"] = "resources: [p, q]\n"
+			files["operators/ns/q/kustomization.yaml"] = "resources: [deployment-d.yaml, configmap-c.yaml, installation.yaml]\n"
+			files["operators/ns/q/installation.yaml"] = "apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: q, namespace: ns}\nspec: {version: " + side + "}\n"
+			for _, cluster := range clusters {
+				lists := rapid.SampledFrom([]string{"p", "q", "p, ../../../operators/ns/q", "q, own.yaml", "p, own.yaml"}).Draw(t, side+" "+cluster)
+				text := "resources: [../../../operators/ns/" + lists + "]\npatches:\n"
+				for _, name := range []string{"d", "e"} {
+					site := rapid.SampledFrom([]string{"a", "b"}).Draw(t, side+" "+cluster+" "+name)
+					text += "- target: {group: apps, version: v1, kind: Deployment, name: " + name + ", namespace: ns}\n  patch: '- {op: add, path: /spec/template/spec/nodeSelector, value: {site: " + site + "}}'\n"
+				}
+				files["clusters/"+cluster+"/generated/kustomization.yaml"] = text
+				files["clusters/"+cluster+"/generated/own.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own-" + cluster + ", namespace: ns}\n"
+				files["clusters/"+cluster+"/kustomization.yaml"] = "resources: [generated]\n"
+			}
+			dirs[i] = filepath.Join(root, side)
+			write(t, dirs[i], files)
+			for _, cluster := range clusters {
+				built, err := stock(dirs[i], cluster)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, data := range built {
+					if !strings.HasPrefix(name, "Installation ") {
+						builds[i][cluster+" "+name] = data
+					}
+				}
+			}
+		}
+		differs := map[string]bool{}
+		for name := range union(builds[0], builds[1]) {
+			if _, object, _ := strings.Cut(name, " "); !bytes.Equal(builds[0][name], builds[1][name]) {
+				differs[object] = true
+			}
+		}
+		if d := cmp.Diff(slices.Sorted(maps.Keys(differs)), slices.Compact(told(t, p, dirs)), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("kustomize's builds differ in (-) and diff tells of (+):\n%s", d)
+		}
+	})
 }

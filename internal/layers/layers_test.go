@@ -115,7 +115,7 @@ func table() map[string]rule {
 		"internal/jsonschema": {level: 0, beside: []string{"internal/yamlnode"}},
 		"internal/layers":     {level: 0},
 		"internal/kobj":       {level: 0},
-		"internal/overlay":    {level: 0, beside: []string{"internal/admit", "internal/diag", "internal/kobj", "internal/yamlnode"}},
+		"internal/overlay":    {level: 0, beside: []string{"internal/admit", "internal/blockyaml", "internal/diag", "internal/kobj", "internal/yamlnode"}},
 		"internal/celrule":    {level: 0},
 		"internal/kinds":      {level: 0, beside: []string{"internal/diag", "internal/kobj"}},
 		"internal/selector":   {level: 0, beside: []string{"internal/kobj"}},

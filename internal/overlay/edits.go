@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/quayside/quayside/internal/admit"
+	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -87,47 +88,57 @@ func (o *Overlay) Edits() ([]Edit, bool) {
 // operations reads a JSON patch that changes the spec of an object, or sets
 // annotations that mean nothing to kustomize; nil for any other.
 func operations(text []byte) []op {
-	const field = "list:\n"
-	docs, err := yamlnode.Documents("", slices.Concat([]byte(field), text), yamlnode.Limits{})
-	if err != nil || len(docs) != 1 {
-		return nil
-	}
-	data, err := yamlnode.JSON(docs[0])
-	if err != nil {
-		return nil
-	}
-	var said struct {
-		List []struct {
-			Op, Path string
-			Value    any
-		}
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	dec.DisallowUnknownFields()
-	if dec.Decode(&said) != nil {
-		return nil
-	}
-	if len(said.List) > maxOps {
+	list, ok := listed(text)
+	if !ok || len(list) > maxOps {
 		return nil
 	}
 	var out []op
-	for _, s := range said.List {
-		value, plain := integers(s.Value)
-		steps := strings.Split(s.Path, "/")
-		if s.Op != "remove" && !plain || !slices.Contains([]string{"add", "replace", "remove"}, s.Op) || len(steps) < 3 || steps[0] != "" {
+	for _, v := range list {
+		said, _ := v.(map[string]any)
+		name, at := kobj.Text(said, "op"), kobj.Text(said, "path")
+		raw, has := said["value"]
+		fields := 2
+		if has {
+			fields++
+		}
+		value, plain := integers(raw)
+		steps := strings.Split(at, "/")
+		if len(said) != fields || name != "remove" && !plain || !slices.Contains([]string{"add", "replace", "remove"}, name) || len(steps) < 3 || steps[0] != "" {
 			return nil
 		}
 		for i := range steps {
 			steps[i] = strings.ReplaceAll(strings.ReplaceAll(steps[i], "~1", "/"), "~0", "~")
 		}
-		annotation := len(steps) == 4 && steps[1] == "metadata" && steps[2] == "annotations" && s.Op != "remove" && !strings.Contains(steps[3], "k8s.io") && !strings.Contains(steps[3], "kubernetes.io")
+		annotation := len(steps) == 4 && steps[1] == "metadata" && steps[2] == "annotations" && name != "remove" && !strings.Contains(steps[3], "k8s.io") && !strings.Contains(steps[3], "kubernetes.io")
 		if _, isText := value.(string); steps[1] != "spec" && (!annotation || !isText) {
 			return nil
 		}
-		out = append(out, op{s.Op, steps[1:], value})
+		out = append(out, op{name, steps[1:], value})
 	}
 	return out
+}
+
+// listed returns the list that a text in YAML is, and false where it is none. What
+// quayside writes is read by the fast parser.
+func listed(text []byte) ([]any, bool) {
+	if docs, ok := blockyaml.Decode(text, func(string) (any, bool) { return nil, false }); ok && len(docs) == 1 {
+		list, is := docs[0].([]any)
+		return list, is
+	}
+	const field = "list:\n"
+	docs, err := yamlnode.Documents("", slices.Concat([]byte(field), text), yamlnode.Limits{})
+	if err != nil || len(docs) != 1 {
+		return nil, false
+	}
+	data, err := yamlnode.JSON(docs[0])
+	if err != nil {
+		return nil, false
+	}
+	var said struct{ List []any }
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	dec.DisallowUnknownFields()
+	return said.List, dec.Decode(&said) == nil
 }
 
 // integers returns v with its numbers as int64, and false where one is none, or

@@ -33,6 +33,12 @@ func edited() map[string]string {
 
 // drawPatch returns the entry of a patch: most often one as render writes it.
 func drawPatch(t *rapid.T) string {
+	entry := func(target, patch string) string {
+		if rapid.Bool().Draw(t, "block") {
+			patch = block(patch)
+		}
+		return entry(target, patch)
+	}
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	often := func(what, usual string, others ...string) string {
 		return pick(what, append([]string{usual, usual, usual, usual, usual, usual}, others...)...)
@@ -59,6 +65,17 @@ func drawPatch(t *rapid.T) string {
 	return entry(often("target", `{group: apps, version: v1, kind: Deployment, name: x\.y, namespace: ns}`,
 		`{group: apps, version: v1, kind: Deployment, name: x.y, namespace: ns}`, `{group: apps, version: v1, kind: Deployment, name: x-y, namespace: ns}`, `{group: apps, version: v2, kind: Deployment, name: x-y, namespace: ns}`,
 		`{group: apps, version: v1, kind: Deployment, name: none, namespace: ns}`, `{group: apps, version: v1, kind: Deployment, name: x-y, namespace: other}`, `{kind: Deployment}`, `{labelSelector: a=b}`), fmt.Sprintf("- {op: %s, path: /spec/%s, value: %s}", op, at, value))
+}
+
+// block returns a patch of the form "- {op: a, path: b, value: c}" as tools write it.
+func block(patch string) string {
+	var out strings.Builder
+	for line := range strings.Lines(patch) {
+		text := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "- {"), "}")
+		text = strings.Replace(strings.Replace(text, ", path: ", "\n  path: ", 1), ", value: ", "\n  value: ", 1)
+		out.WriteString("- " + text + "\n")
+	}
+	return out.String()
 }
 
 func entry(target, patch string) string {

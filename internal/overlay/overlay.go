@@ -347,6 +347,23 @@ func (o *Overlay) All() map[string][]byte {
 // Files returns the paths of File and of the files that it refers to, sorted.
 func (o *Overlay) Files() []string { return slices.Sorted(maps.Keys(o.own)) }
 
+// Data returns the content of a file that o itself refers to.
+func (o *Overlay) Data(name string) []byte { return o.own[name] }
+
+// Listing returns what stands for the files that are listed in o and below: of two
+// overlays of the same files of which it is the same, these are the same.
+func (o *Overlay) Listing() string {
+	if len(o.list) == 0 && len(o.below) == 1 {
+		return o.below[0].Listing()
+	}
+	parts := slices.Clone(o.list)
+	for _, sub := range o.below {
+		parts = append(parts, "in "+sub.Dir)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "\n")
+}
+
 // Changes reports whether o itself does more than list resources.
 func (o *Overlay) Changes() bool { return !o.lists }
 

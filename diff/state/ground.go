@@ -1,0 +1,109 @@
+package state
+
+import (
+	"path"
+
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/overlay"
+)
+
+// ground is the state of a side before any overlay. What many overlays build on is
+// worked out once.
+type ground struct {
+	side   *Side
+	whole  diff.State
+	layers map[bool]*layer // by whether a cluster gets every definition
+}
+
+// layer is what clusters get of a ground, and what their overlays may list.
+type layer struct {
+	given    []diff.Object            // whatever an overlay lists
+	here     map[string]bool          // the operators of that, whether with more than definitions
+	base     map[string][]diff.Object // what may be listed, by path
+	there    map[string]bool          // the operators of that, likewise
+	listings map[string]*listing
+}
+
+// listing is what an overlay lists.
+type listing struct {
+	objects []diff.Object
+	here    map[string]bool  // the operators of these, whether with more than definitions
+	simple  bool             // kustomize takes each as it stands, and each once
+	at      map[kobj.Key]int // their places
+	told    bool             // there are Installations among them
+}
+
+func (s *Side) ground(whole diff.State) *ground {
+	return &ground{s, whole, map[bool]*layer{}}
+}
+
+// layer returns what clusters get that get every definition, or not.
+func (g *ground) layer(all bool) *layer {
+	if g.layers[all] != nil {
+		return g.layers[all]
+	}
+	l := &layer{base: map[string][]diff.Object{}, there: map[string]bool{}, listings: map[string]*listing{}}
+	for _, o := range g.whole.Objects {
+		if all && g.side.definition(o.Path) {
+			l.given = append(l.given, o)
+		} else {
+			l.base[o.Path] = append(l.base[o.Path], o)
+		}
+	}
+	l.here = operators(l.given)
+	for name, list := range l.base {
+		l.there[list[0].Operator] = l.there[list[0].Operator] || !g.side.definition(name)
+	}
+	g.layers[all] = l
+	return l
+}
+
+// operators returns the operators of objects, and of each whether it has more than
+// definitions among them.
+func operators(objects []diff.Object) map[string]bool {
+	out := map[string]bool{}
+	for i := range objects {
+		o := &objects[i]
+		out[o.Operator] = out[o.Operator] || kobj.Text(o.Content, "kind") != "CustomResourceDefinition"
+	}
+	return out
+}
+
+// listing returns what an overlay lists, of which nothing may be changed. Overlays
+// that list the same share it.
+func (g *ground) listing(l *layer, o *overlay.Overlay) (*listing, error) {
+	key := o.Listing()
+	if known := l.listings[key]; known != nil {
+		return known, nil
+	}
+	files := o.All()
+	x := &listing{simple: true, at: map[kobj.Key]int{}}
+	for _, name := range o.Resources() {
+		shown := path.Join(g.side.as, name)
+		objects := l.base[shown]
+		if objects == nil {
+			var err error
+			if objects, err = diff.Objects([]diff.File{{Path: shown, Data: files[name]}}, g.side.pins()); err != nil {
+				return nil, err
+			}
+		}
+		x.simple = x.simple && len(objects) == 1 && objects[0].Simple()
+		for i := range objects {
+			key := objects[i].Key()
+			_, twice := x.at[key]
+			x.simple, x.at[key] = x.simple && !twice, len(x.objects)+i
+			x.told = x.told || installation(objects[i])
+		}
+		x.objects = append(x.objects, objects...)
+	}
+	x.here = operators(x.objects)
+	l.listings[key] = x
+	return x, nil
+}
+
+// installation reports whether an object says once more what is there.
+func installation(o diff.Object) bool {
+	ref := o.Ref()
+	return ref.Kind == "Installation" && ref.Group == "quayside.dev"
+}
