@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/cmd/quayside/garbage"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
@@ -33,8 +34,16 @@ func (a *app) open() (*project.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	return project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Talk: a.talk})
+	p, err := project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Talk: a.talk})
+	if err == nil && len(p.Settings.Clusters) >= fleet {
+		garbage.Spare()
+	}
+	return p, err
 }
+
+// fleet is from how many clusters on their tree takes so much memory that collecting
+// it more often is worth the time.
+const fleet = 200
 
 // locked opens the workspace, and demands a lock.
 func (a *app) locked() (*project.Project, *lockfile.File, error) {
