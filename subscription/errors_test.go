@@ -44,7 +44,7 @@ func faults() []fault {
 		{"own approval", own + "spec: {package: p, approval: automatic}\n", `f.yaml:4:30: spec.approval: "automatic" is not one of Automatic, Manual (did you mean "Automatic"?)`},
 		{"own bundle and package", own + "spec: {package: p, bundle: \"image:quay.io/x\"}\n", `f.yaml:4:17: spec.package: not beside spec.bundle, which says exactly what to install`},
 		{"own bundle", own + "spec: {bundle: quay.io/x}\n", `f.yaml:4:16: spec.bundle: "quay.io/x" is none of image:reference, oci:layout and dir:directory`},
-		{"own config", own + "spec: {package: p, config: {env: [{value: x}], nodeselector: {}}}\n", "f.yaml:4:35: spec.config.env[0].name: missing\nf.yaml:4:48: unknown field \"nodeselector\" in spec.config (did you mean \"nodeSelector\" or \"selector\"?)"},
+		{"own config", own + "spec: {package: p, config: {env: [{value: x}], nodeselector: {}}}\n", "f.yaml:4:35: spec.config.env[0].name: missing\nf.yaml:4:48: unknown field \"nodeselector\" in spec.config (did you mean \"nodeSelector\"?)"},
 		{
 			"config of Kubernetes' own types", own + `spec: {package: p, config: {
   volumes: [{name: a, configmap: {name: c}}, {name: b, secret: {secretname: s}}, {name: a, emptyDir: {}}, {emptyDir: x}],

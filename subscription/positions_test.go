@@ -141,7 +141,7 @@ func fieldFaults() []fieldFault {
 		{"", own + meta + "spec: {package: p, config: {volumes: [{name: v, emptyDir: {}}, {name: ‸v, emptyDir: {}}]}}\n", "is given twice"},
 		{"", own + meta + "spec: {package: p, config: {affinity: {nodeAffinity: ‸[]}}}\n", "want an object, got a list"},
 		{"v0.go spec.sourceType", source + "spec: {sourceType: ‸GRPC}\n", not},
-		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\" or"},
+		{"v0.go spec.grpcPodConfig.affinity", source + "spec: {sourceType: grpc, grpcPodConfig: {affinity: {nodeaffinity: ‸{}}}}\n", "(did you mean \"nodeAffinity\"?)"},
 		{"", group + "spec: {upgradeStrategy: ‸Unsafe}\n", not},
 		{"", group + "spec: {targetNamespaces: [a, ‸B]}\n", space},
 		{"", group + "spec: {selector: {matchExpressions: [{key: k, operator: Exists, values: ‸[x]}]}}\n", "takes none"},

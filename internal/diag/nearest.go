@@ -14,8 +14,8 @@ const maxNear = 128
 const minLike = 3
 
 // Nearest returns those of among that word was probably meant to be, best
-// first, at most three: equal but for case, beginning with it, few edits away, or
-// having its words among theirs, as [Like] says. It returns nil when nothing is near.
+// first, at most three: equal but for case, or else beginning with it, few edits away,
+// or having its words among theirs, as [Like] says. It returns nil when nothing is near.
 func Nearest(word string, among []string) []string {
 	type scored struct {
 		name       string
@@ -47,6 +47,9 @@ func Nearest(word string, among []string) []string {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.dist, b.dist), strings.Compare(a.name, b.name))
 	})
 	near = slices.Compact(near)
+	if len(near) > 0 && near[0].rank == 0 { // only the case is wrong
+		near = slices.DeleteFunc(near, func(s scored) bool { return s.rank > 0 })
+	}
 	var names []string
 	for _, s := range near[:min(3, len(near))] {
 		names = append(names, s.name)

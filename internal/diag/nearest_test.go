@@ -14,6 +14,7 @@ func TestNearest(t *testing.T) {
 	}{
 		{"ok/swap", "stabel", []string{"stable", "alpha"}, []string{"stable"}},
 		{"ok/case", "ETCD", []string{"etcd"}, []string{"etcd"}},
+		{"ok/case alone", "OCI", []string{"oci-archive", "oci", "oki"}, []string{"oci"}},
 		{"ok/best first", "alpha1", []string{"alpha22", "alpha2", "alpha"}, []string{"alpha", "alpha2", "alpha22"}},
 		{"ok/at most three", "aaaa", []string{"aaab", "aaac", "aaad", "aaae"}, []string{"aaab", "aaac", "aaad"}},
 		{"ok/no repeats", "etcx", []string{"etcd", "etcd"}, []string{"etcd"}},
