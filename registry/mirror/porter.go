@@ -28,10 +28,11 @@ func NewPorter(client *registry.Client, from, to string) *Porter {
 }
 
 // Carry carries the copies, as many at once as parallel says, and notes in each
-// what became of it. said is called after each, by several goroutines.
+// what became of it. said is called after each, one call at a time.
 func (p *Porter) Carry(ctx context.Context, copies []Copy, parallel int, said func(*Copy)) {
 	slots := make(chan struct{}, parallel)
 	var wait sync.WaitGroup
+	var mu sync.Mutex
 	for i := range copies {
 		slots <- struct{}{}
 		wait.Go(func() {
@@ -41,6 +42,8 @@ func (p *Porter) Carry(ctx context.Context, copies []Copy, parallel int, said fu
 			if c.Err = p.carry(ctx, c); c.Err != nil {
 				c.State, c.Error = Failed, c.Err.Error()
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			said(c)
 		})
 	}
