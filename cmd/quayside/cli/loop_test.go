@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,13 +41,14 @@ func TestLoop(t *testing.T) {
 	)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
+	var flux sync.WaitGroup
 	var kubeconfigs []string
 	for _, env := range []string{"dev", "stage", "prod"} {
 		c := livetest.New(t)
 		name := env + "-1"
 		kubeconfigs = append(kubeconfigs, filepath.Join(dir, name))
 		put(t, dir, name, strings.ReplaceAll(c.Kubeconfig(), `"test"`, `"`+name+`"`))
-		go apply(ctx, c, "http://"+host+"/v2/fleet/"+env, func() []livetest.Object {
+		want := func() []livetest.Object {
 			var stdout, stderr bytes.Buffer
 			if code := cli.Main([]string{"-C", filepath.Join(work, "envs", env), "render", "--stdout"}, nil, &stdout, &stderr, environ); code != 0 {
 				t.Errorf("%s: %s", env, &stderr)
@@ -55,17 +58,19 @@ func TestLoop(t *testing.T) {
 				t.Error(err)
 			}
 			return objects
-		})
+		}
+		flux.Go(func() { apply(ctx, c, "http://"+host+"/v2/fleet/"+env, want) })
 	}
-	environ = append(environ, "KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)))
 	script, err := filepath.Abs("../../../examples/loop/loop.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, shell, script, work, host+"/fleet", filepath.Join(dir, "cosign.key"))
-	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ, time.Second
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Env = append(slices.Clone(environ), "KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)))
 	out, err := cmd.CombinedOutput()
 	cancel()
+	flux.Wait()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
