@@ -79,8 +79,7 @@ const (
 // of the images that it and its clusters need. Components are operators, catalogs
 // and images, in this order, each by name.
 func Make(environment string, lock *lockfile.File, images []mirror.Image) (*Document, error) {
-	d := &Document{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []Component{}}
-	d.Metadata.Component = Component{Type: Operator, Ref: "environment", Name: environment}
+	d := document(Component{Type: Operator, Ref: "environment", Name: environment})
 	uses := map[string][]string{}
 	for _, p := range lock.Pins {
 		ref := operatorRef(p.Key())
@@ -110,6 +109,11 @@ func Make(environment string, lock *lockfile.File, images []mirror.Image) (*Docu
 	}
 	d.Dependencies = dependencies(d, uses)
 	return d, d.number()
+}
+
+// document returns one that lists nothing yet of what it is about.
+func document(of Component) *Document {
+	return &Document{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Metadata: metadata{of}, Components: []Component{}}
 }
 
 // dependencies returns what each component uses, all of which is there.

@@ -14,24 +14,20 @@ const Library = "library"
 // command noted in it, by path, with the toolchain's standard library. A module's
 // hash is the one of its files that go.sum has.
 func Modules(info *debug.BuildInfo) (*Document, error) {
-	d := &Document{Format: "CycloneDX", SpecVersion: "1.6", Version: 1, Components: []Component{}}
-	d.Metadata.Component = module(Operator, info.Main)
-	std := Component{Type: Library, Ref: "std", Name: "std", Version: strings.TrimPrefix(info.GoVersion, "go"), Purl: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}
-	d.Components = append(d.Components, std)
+	d := document(module(Operator, info.Main))
+	version := strings.TrimPrefix(info.GoVersion, "go")
+	d.Components = append(d.Components, Component{Type: Library, Ref: "std", Name: "std", Version: version, Purl: "pkg:golang/std@" + version})
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
 		d.Components = append(d.Components, module(Library, *m))
 	}
+	uses := map[string][]string{}
 	for _, c := range d.Components {
-		d.Dependencies = append(d.Dependencies, dependency{Ref: c.Ref})
+		uses[d.Metadata.Component.Ref] = append(uses[d.Metadata.Component.Ref], c.Ref)
 	}
-	uses := make([]string, 0, len(d.Components))
-	for _, c := range d.Components {
-		uses = append(uses, c.Ref)
-	}
-	d.Dependencies = append([]dependency{{d.Metadata.Component.Ref, uses}}, d.Dependencies...)
+	d.Dependencies = dependencies(d, uses)
 	return d, d.number()
 }
 
