@@ -68,6 +68,10 @@ const (
 	PredicateType = "https://cyclonedx.org/bom"
 )
 
+// endOfSupport is what CycloneDX calls the day after which a manufacturer does
+// nothing more for a component (cyclonedx-property-taxonomy, cdx/lifecycle.md).
+const endOfSupport = "cdx:lifecycle:milestone:endOfSupport"
+
 // Types of components.
 const (
 	Operator = "application"
@@ -161,6 +165,9 @@ func operator(p lockfile.Pin) Component {
 	c.note("catalog", p.Catalog.String())
 	c.note("contentDigest", string(p.ContentDigest))
 	c.note("identity", p.Identity)
+	if end := p.Lifecycle.Ends(); end != "" {
+		c.Properties = append(c.Properties, property{endOfSupport, end})
+	}
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/bom"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry/mirror"
@@ -45,6 +46,39 @@ func text(t *testing.T, lock *lockfile.File, images []mirror.Image) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// TestEndOfSupport wants the day after which nothing is done for an operator, in
+// CycloneDX's own word, and nothing where the catalog says none.
+func TestEndOfSupport(t *testing.T) {
+	const name = "cdx:lifecycle:milestone:endOfSupport"
+	lock, images := example()
+	if data := text(t, lock, images); bytes.Contains(data, []byte(name)) {
+		t.Errorf("nothing is said, got %s", data)
+	}
+	lock.Pins[1].Lifecycle = &lifecycle.Version{Name: "2.0", Phases: []lifecycle.Phase{
+		{Name: "Full", Start: "2026-01-01", End: "2026-06-30"}, {Name: "Maintenance", Start: "2026-07-01", End: "2027-12-31"},
+	}}
+	var got struct {
+		Components []struct {
+			Ref        string `json:"bom-ref"`
+			Properties []struct{ Name, Value string }
+		}
+	}
+	if err := json.Unmarshal(text(t, lock, images), &got); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, c := range got.Components {
+		for _, p := range c.Properties {
+			if p.Name == name {
+				found[c.Ref] = p.Value
+			}
+		}
+	}
+	if len(found) != 1 || found["operator:b/two"] != "2027-12-31" {
+		t.Errorf("got %v", found)
+	}
 }
 
 func TestMake(t *testing.T) {

@@ -168,8 +168,11 @@ func (l List) Unwrap() []error {
 // Warning is something the user should know that stops nothing.
 type Warning struct {
 	Pos  Pos    // zero where no file is to blame
-	Code string // stable, for machines: "declaration-in-tree"
+	Code string // of one of Codes: "declaration-in-tree"
 	Msg  string
+
+	Subject      string // what it is about, as long as that is there: "namespace/package" of an operator, a catalog, a package; empty: see Pos
+	Acknowledged bool   // a person knows of it
 }
 
 // String returns "position: message".

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
@@ -44,7 +45,7 @@ func Add(ctx context.Context, p *project.Project, w Wish) (*Edit, error) {
 	var faults diag.List
 	for _, text := range w.Packages {
 		if err := a.add(ctx, text); err != nil {
-			faults.Add(diag.Pos{}, err)
+			faults.Add(diag.Pos{File: text}, err)
 		}
 	}
 	if err := faults.Err(); err != nil {
@@ -54,7 +55,14 @@ func Add(ctx context.Context, p *project.Project, w Wish) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(ctx, p, merged, files, false)
+	e, err := finish(ctx, p, merged, files, false)
+	if err != nil {
+		return nil, diag.Moved(err, a.asked)
+	}
+	if e.Resolution.Lock == nil {
+		a.point(e.Resolution)
+	}
+	return e, nil
 }
 
 type adder struct {
@@ -65,6 +73,14 @@ type adder struct {
 	index   *catalog.Index
 	files   map[string]addition // by path
 	drafts  []draft
+	places  []place // of the drafts
+}
+
+// place is where a draft begins, and by which argument.
+type place struct {
+	file string
+	line int
+	text string
 }
 
 // look reads the packages that are wished for.
@@ -90,7 +106,7 @@ func (a *adder) look(ctx context.Context) error {
 	if a.index, err = sh.Pick(ctx, cache.Only(names...)); err != nil {
 		return err
 	}
-	_, err = project.Broken(a.index)
+	_, err = a.project.Broken(a.index)
 	return err
 }
 
@@ -125,7 +141,7 @@ func (a *adder) add(ctx context.Context, text string) error {
 		return err
 	}
 	a.drafts = append(a.drafts, d)
-	return a.place(d)
+	return a.place(d, text)
 }
 
 // fits reports whether a declaration of the workspace's dialect can name a catalog.
@@ -206,7 +222,7 @@ func newest(pkg *catalog.Package, within func(version string) bool) (best *catal
 			}
 			by := 1
 			if best != nil {
-				by = b.Version().Compare(best.Version())
+				by = cmp.Or(b.Version().Compare(best.Version()), b.CompareReleases(best))
 			}
 			if by > 0 || by == 0 && c.Name() == pkg.DefaultChannel() {
 				best, in = b, c
@@ -260,7 +276,7 @@ func supported(modes []catalog.InstallMode) string {
 }
 
 // place finds the file that a declaration goes into.
-func (a *adder) place(d draft) error {
+func (a *adder) place(d draft, text string) error {
 	where, file, err := a.project.NewDeclarations()
 	if err != nil {
 		return err
@@ -279,6 +295,7 @@ func (a *adder) place(d draft) error {
 		if !file && (ours || f.old != nil) {
 			continue
 		}
+		a.places = append(a.places, place{name, f.lines() + bytes.Count(f.added, []byte{'\n'}) + 1, text})
 		f.added = yamlnode.Append(f.added, d.text())
 		a.files[name] = f
 		return nil
@@ -289,6 +306,50 @@ func (a *adder) place(d draft) error {
 // addition is what a file is and what is added to it.
 type addition struct{ old, added []byte }
 
+// lines returns how many lines stand before what is added.
+func (f addition) lines() int {
+	if f.old == nil {
+		return 0
+	}
+	return bytes.Count(yamlnode.Append(f.old, nil), []byte{'\n'})
+}
+
+// asked returns the argument that p was made of, for what lies in a draft, which nobody
+// can look at before it is written; else p.
+func (a *adder) asked(p diag.Pos) diag.Pos {
+	for _, at := range slices.Backward(a.places) {
+		if p.File == at.file && p.Line >= at.line {
+			return diag.Pos{File: at.text}
+		}
+	}
+	return p
+}
+
+// point has what was found without a solution point at arguments, likewise; a conflict
+// at the first that takes part, for without that it was not there.
+func (a *adder) point(res *project.Resolution) {
+	for i := range res.Warnings {
+		res.Warnings[i].Pos = a.asked(res.Warnings[i].Pos)
+	}
+	for _, c := range res.Conflicts {
+		c.Point(func(at string) string {
+			file, rest, _ := strings.Cut(at, ":")
+			row, _, _ := strings.Cut(rest, ":")
+			if line, err := strconv.Atoi(row); err == nil {
+				if p := a.asked(diag.Pos{File: file, Line: line}); p.Line == 0 {
+					return p.String()
+				}
+			}
+			return at
+		})
+		for _, l := range slices.Backward(c.Chain) {
+			if slices.ContainsFunc(a.places, func(p place) bool { return l.Depth == 0 && l.At == diag.Pos{File: p.text}.String() }) {
+				c.At = l.At
+			}
+		}
+	}
+}
+
 // outcome returns the files as they will be, and what is declared with what is new,
 // each at its place.
 func (a *adder) outcome() ([]File, *subscription.Set, error) {
@@ -296,11 +357,11 @@ func (a *adder) outcome() ([]File, *subscription.Set, error) {
 	sets := []*subscription.Set{a.set}
 	for _, name := range slices.Sorted(maps.Keys(a.files)) {
 		f := a.files[name]
-		change, lines := Created, 0
+		change := Created
 		if f.old != nil {
-			change, lines = Changed, bytes.Count(yamlnode.Append(f.old, nil), []byte{'\n'})
+			change = Changed
 		}
-		set, err := subscription.Parse(name, append(bytes.Repeat([]byte{'\n'}, lines), f.added...))
+		set, err := subscription.Parse(name, append(bytes.Repeat([]byte{'\n'}, f.lines()), f.added...))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -22,6 +22,13 @@ func Remove(ctx context.Context, p *project.Project, operators []string) (*Edit,
 	if err != nil {
 		return nil, err
 	}
+	lock, err := p.LockIfAny()
+	if err != nil {
+		return nil, err
+	}
+	if set, err = project.FromLock(set, lock); err != nil {
+		return nil, err
+	}
 	r := remover{project: p, set: *set, cuts: map[string][]cut{}}
 	var gone []subscription.Subscription
 	for _, want := range operators {

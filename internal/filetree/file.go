@@ -14,7 +14,11 @@ import (
 // one step, with its mode, and with its owner and group where that is allowed;
 // after an error the old one stands as it was.
 func WriteFile(name string, data []byte) (written bool, err error) {
-	mode := fs.FileMode(0o644)
+	return WriteFileMode(name, data, 0o644)
+}
+
+// WriteFileMode is [WriteFile] where a file that is new has this mode.
+func WriteFileMode(name string, data []byte, mode fs.FileMode) (written bool, err error) {
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -24,7 +28,7 @@ func WriteFile(name string, data []byte) (written bool, err error) {
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return false, err
 		}
-		return WriteFile(name, data)
+		return WriteFileMode(name, data, mode)
 	case !info.Mode().IsRegular():
 		return false, fmt.Errorf("%s is not a regular file", name)
 	default:

@@ -32,8 +32,10 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	if force {
 		spec = "+" + spec
 	}
-	urls := target.Config().URLs
-	to := urls[len(urls)-1]
+	to, err := r.Address(remote)
+	if err != nil {
+		return false, err
+	}
 	credentials, err := auth(to, token)
 	if err != nil {
 		return false, fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
@@ -82,6 +84,17 @@ func (r *Repo) Push(ctx context.Context, remote, branch, token string, force boo
 	return true, nil
 }
 
+// Address returns where a push to a remote goes, which is given as for [Repo.Push]:
+// a URL, or a path.
+func (r *Repo) Address(remote string) (string, error) {
+	target, err := r.remote(remote)
+	if err != nil {
+		return "", err
+	}
+	urls := target.Config().URLs
+	return urls[len(urls)-1], nil
+}
+
 // anonymous is the name of a remote that is given by its URL.
 const anonymous = "anonymous"
 
@@ -113,18 +126,18 @@ func auth(remote, token string) (transport.AuthMethod, error) {
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http":
 		return nil, nil //nolint:nilerr,nilnil // a path, or ssh: see above
-	case u.User != nil && !confidential(u):
+	case u.User != nil && !Confidential(u):
 		return nil, errors.New("credentials are sent over https only: write https, or leave them out")
-	case u.User != nil || token == "" || !confidential(u):
+	case u.User != nil || token == "" || !Confidential(u):
 		return nil, nil //nolint:nilnil // documented above
 	default:
 		return &http.BasicAuth{Username: "x-access-token", Password: token}, nil
 	}
 }
 
-// confidential reports whether nobody on the way reads what is sent over https
+// Confidential reports whether nobody on the way reads what is sent over https
 // or http: the latter only where it stays on this machine.
-func confidential(u *url.URL) bool {
+func Confidential(u *url.URL) bool {
 	addr, err := netip.ParseAddr(u.Hostname())
 	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }

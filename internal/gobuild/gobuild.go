@@ -1,8 +1,8 @@
 // Package gobuild compiles programs of this module for other platforms, with the
 // same bytes on every machine: without C, without paths, for the least processor of
-// each kind.
+// each kind. What others are to have is built from a commit, and from nothing else.
 //
-// Start from [Compile].
+// Start from [Compile], [Quayside] and [CommitOf].
 package gobuild
 
 import (

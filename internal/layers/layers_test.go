@@ -33,9 +33,12 @@ func table() map[string]rule {
 	return map[string]rule{
 		"cmd/quayside":         {level: 9, outside: []string{"os"}},
 		"cmd/quayside/garbage": {level: 0},
-		"cmd/report-image":     {level: 9, outside: []string{"os", "os/signal", "context"}},
+		"cmd/image":            {level: 9, outside: []string{"os", "os/signal", "context"}},
 		"cmd/release":          {level: 9, outside: []string{"os", "os/signal", "context", "time"}},
 		"cmd/quayside-report":  {level: 9, outside: []string{"os", "os/signal", "syscall", "context", "log/slog"}},
+
+		"cmd/man":             {level: 9, outside: []string{"os", "time"}},
+		"cmd/quayside/manual": {level: 8, beside: []string{"cmd/quayside/cli"}, outside: []string{"time"}},
 
 		"cmd/quayside/cli": {level: 8, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "os/signal", "syscall", "context", "time"}},
 
@@ -72,8 +75,10 @@ func table() map[string]rule {
 		"report/live/livetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 		"registry":             {level: 1, outside: []string{"os", "context", "net", "net/http", "time", "syscall"}},
 
-		"internal/gobuild": {level: 1, outside: []string{"os", "os/exec", "context"}},
-		"internal/gitrepo": {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
+		"internal/forge":           {level: 2, outside: []string{"context", "net/http", "time"}},
+		"internal/forge/forgetest": {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
+		"internal/gobuild":         {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
+		"internal/gitrepo":         {level: 1, outside: []string{"os", "os/exec", "context", "time"}},
 
 		"adopt":                    {level: 4, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 		"adopt/declare":            {level: 4},
@@ -97,19 +102,28 @@ func table() map[string]rule {
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"internal/bom":             {level: 4},
+		"internal/treeview":        {level: 4},
 		"internal/provenance":      {level: 4, beside: []string{"internal/bom"}},
 		"internal/ship":            {level: 7, beside: []string{"internal/propose"}, outside: []string{"context"}},
+		"internal/checkup":         {level: 7, outside: []string{"context"}},
 		"registry/trust":           {level: 2, outside: []string{"context", "time"}},
 		"registry/trust/trusttest": {level: 2, outside: []string{"context", "crypto/rand", "log", "net/http", "net/http/httptest", "time"}},
 		"internal/servertest":      {level: 0, outside: []string{"net/http"}},
 		"registry/registrytest":    {level: 2, outside: []string{"log", "net/http", "net/http/httptest"}},
 
 		"catalog/olm":         {level: 0},
+		"catalog/lifecycle":   {level: 0},
 		"internal/inert":      {level: 0},
+		"internal/picture":    {level: 0, beside: []string{"internal/inert", "internal/page"}},
+		"internal/permalink":  {level: 0, beside: []string{"internal/inert", "internal/remote"}},
+		"internal/remote":     {level: 0},
+		"internal/browse":     {level: 0, outside: []string{"os/exec", "time"}},
+		"internal/page":       {level: 0, beside: []string{"internal/inert"}},
 		"internal/diag":       {level: 0, beside: []string{"internal/inert"}},
 		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag", "internal/inert", "internal/kobj"}},
 		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
 		"internal/imageref":   {level: 0},
+		"internal/scan":       {level: 0, beside: []string{"internal/diag", "internal/imageref", "internal/inert"}},
 		"internal/store":      {level: 0, beside: []string{"internal/imageref"}, outside: []string{"os", "context", "time", "crypto/rand", "syscall"}},
 		"internal/blockyaml":  {level: 0},
 		"internal/jsonschema": {level: 0, beside: []string{"internal/yamlnode"}},
@@ -159,7 +173,7 @@ func owned() map[string][]string {
 		"sigs.k8s.io/controller-runtime":         {"report/kube", "cmd/quayside-report"},
 		"github.com/prometheus":                  {"report/kube"},
 		"k8s.io/client-go":                       {"report/live", "report/kube", "cmd/quayside-report", "adopt/run/runtest"},
-		"github.com/spf13/cobra":                 {"cmd/quayside/cli"},
+		"github.com/spf13/cobra":                 {"cmd/quayside/cli", "cmd/quayside/manual"},
 		"github.com/crillab/gophersat":           {"resolve/internal/solve"},
 	}
 }

@@ -33,6 +33,7 @@ func kept() map[string]string {
 		// Tests look at what programs only pass on.
 		"adopt/snapshot.Snapshot.Passed": "what of a dump was passed over",
 		"adopt/verify.Compare":           "what a cluster did not keep between two looks, as a whole",
+		"internal/diag.Code.What":        "docs/warnings.md is made of it",
 		"internal/store.Store.Dir":       "where what is stored lies on disk",
 		"registry.Error.Status":          "what the registry answered",
 		"report.ObservedFile.At":         "when the cluster was looked at, read back",
@@ -178,7 +179,7 @@ func (i *ownImporter) Import(path string) (*types.Package, error) {
 
 func (p *program) check(pkg *checked, imports *ownImporter) error {
 	for _, name := range pkg.GoFiles {
-		f, err := parser.ParseFile(p.fset, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(p.fset, filepath.Join(pkg.Dir, name), nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
 		}
@@ -293,6 +294,9 @@ func (p *program) declare(pkg *checked, d ast.Decl) {
 			p.fields(pkg, o, s.Type)
 		case *ast.ValueSpec:
 			mentioned := p.mentions(pkg, s)
+			if doc := d.(*ast.GenDecl).Doc; doc != nil { // of a variable that stands alone
+				mentioned = append(mentioned, p.mentions(pkg, doc)...)
+			}
 			for _, name := range s.Names {
 				if name.Name == "_" {
 					p.roots = append(p.roots, mentioned...)
@@ -371,13 +375,28 @@ func (p *program) mentions(pkg *checked, n ast.Node) []use {
 			}
 		case *ast.BasicLit:
 			if n.Kind == token.STRING && strings.Contains(n.Value, "{{") {
-				for _, m := range templateField.FindAllStringSubmatch(n.Value, -1) {
-					out = append(out, use{name: m[1]})
+				out = append(out, named(n.Value)...)
+			}
+		case *ast.Comment: // a template may stand in a file of its own
+			files, ok := strings.CutPrefix(n.Text, "//go:embed ")
+			for _, name := range strings.Fields(files) {
+				text, err := os.ReadFile(filepath.Join(filepath.Dir(p.fset.Position(n.Pos()).Filename), name))
+				if ok && err == nil && strings.Contains(string(text), "{{") {
+					out = append(out, named(string(text))...)
 				}
 			}
 		}
 		return true
 	})
+	return out
+}
+
+// named returns what a template names.
+func named(template string) []use {
+	var out []use
+	for _, m := range templateField.FindAllStringSubmatch(template, -1) {
+		out = append(out, use{name: m[1]})
+	}
 	return out
 }
 

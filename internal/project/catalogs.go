@@ -80,8 +80,21 @@ func (p *Project) indexes() (*cache.Cache, error) {
 	}
 	return &cache.Cache{
 		Store: client.Store, Place: p.Place(), Version: p.Version,
-		Progress: func(id catalog.ID) { p.Talk.Progress("reading catalog %s", id) },
+		Progress: p.tellCatalog,
 	}, nil
+}
+
+// tellCatalog says what becomes of a catalog.
+func (p *Project) tellCatalog(cat cache.Catalog, phase cache.Phase) {
+	switch phase {
+	case cache.Finding:
+		p.Talk.Progress("reading catalog %s", cat.ID)
+		p.Talk.Detail("catalog %s is %s", cat.ID, cmp.Or(cat.At, "nowhere"))
+	case cache.Indexing:
+		p.Talk.Progress("indexing catalog %s", cat.ID)
+	case cache.Known:
+		p.Talk.Detail("catalog %s was read before: its index is in the store", cat.ID)
+	}
 }
 
 // Shelf opens catalogs. One that cannot be read is kept as broken, with the
@@ -119,16 +132,16 @@ func (p *Project) Shelf(ctx context.Context, cats []cache.Catalog, locked *lockf
 
 // Broken returns what is wrong with the catalogs that could not be read, as
 // warnings, or as an error where there is no other to look at.
-func Broken(x *catalog.Index) ([]diag.Warning, error) {
+func (p *Project) Broken(x *catalog.Index) ([]diag.Warning, error) {
 	faults := broken(x, func(catalog.ID) bool { return true })
 	if len(x.Catalogs()) == 0 {
 		return nil, faults.Err()
 	}
 	var out []diag.Warning
 	for _, f := range faults {
-		out = append(out, diag.Warning{Pos: f.Pos, Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()})
+		out = append(out, diag.Warning{Pos: f.Pos, Code: "broken-catalog", Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()})
 	}
-	return out, nil
+	return p.Acknowledge(out), nil
 }
 
 // broken returns what is wrong with the catalogs that could not be read and

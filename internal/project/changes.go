@@ -23,6 +23,7 @@ type Change struct {
 	Why           string              `json:"why,omitempty"`
 	RemainingHops []string            `json:"remainingHops,omitempty"`
 	HeldBack      lockfile.HeldBack   `json:"heldBack,omitempty"`
+	Storage       *lockfile.Storage   `json:"storage,omitempty" doc:"the state in which it waits for an upgrade that drops versions in which objects may be stored"`
 }
 
 // changes returns how after differs from before, which may be nil, and why.
@@ -45,6 +46,12 @@ func changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 			continue
 		}
 		v.Operator = c.Namespace + "/" + c.Package
+		if c.Leaving != "" {
+			if v.Why = leftover(c, after); v.Why != "" {
+				out = append(out, v)
+			}
+			continue
+		}
 		if c.Kind == lockfile.Moved {
 			v.Fields = nil // a moved pin differs in nearly all of them
 		}
@@ -52,11 +59,25 @@ func changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 			v.Why = why[v.Operator]
 		}
 		if pin, ok := after.Pin(c.Namespace, c.Package); ok {
-			v.RemainingHops, v.HeldBack = pin.RemainingHops, pin.HeldBack
+			v.RemainingHops, v.HeldBack, v.Storage = pin.RemainingHops, pin.HeldBack, pin.Storage
 		}
 		out = append(out, v)
 	}
 	return out
+}
+
+// leftover says why there is more or less of an operator that another one follows;
+// "" where its pin tells that.
+func leftover(c lockfile.Change, after *lockfile.File) string {
+	_, again := after.Pin(c.Namespace, c.Package)
+	switch {
+	case c.Kind == lockfile.Added, again:
+		return ""
+	case c.Kind == lockfile.Removed:
+		return "what was left of it; " + c.Leaving + " follows it"
+	default:
+		return "what is left of it"
+	}
 }
 
 // Sign returns "+", "-" or "~".
@@ -103,6 +124,9 @@ func (c Change) String() string {
 	}
 	if c.HeldBack != "" {
 		fmt.Fprintf(&b, "; held back: %s", c.HeldBack)
+	}
+	if c.Storage != nil {
+		fmt.Fprintf(&b, "; storage: %s", c.Storage)
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -28,8 +29,10 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	}
 	v, err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options)
 	if err != nil {
+		v.Warnings = in.project.Acknowledge(v.Warnings)
 		return v, in.blame(err)
 	}
+	v.Warnings = in.project.Acknowledge(append(v.Warnings, in.project.stale(diag.Resolving, in.AboutDeclared(), v.Warnings)...))
 	v.Stale = append(v.Stale, in.stale...)
 	v.Stale = append(v.Stale, in.elsewhere()...)
 	if content {

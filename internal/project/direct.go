@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
@@ -116,7 +117,9 @@ func (p *Project) direct(ctx context.Context, sub subscription.Subscription, src
 	if err := d.tie(ctx, c, &one.Bundles[0]); err != nil {
 		return d, err
 	}
-	d.target.Namespace = cmp.Or(sub.Namespace, SuggestedNamespace(one.Bundles[0].Metadata.Annotations), one.Name)
+	if d.target.Namespace, err = homeOf(sub, one); err != nil {
+		return d, err
+	}
 	d.source.ID = directID(d.target.Namespace, sub)
 	d.content.Warnings = nil // that a channel has gaps says nothing of one bundle
 	d.source.Fill(&d.content)
@@ -147,16 +150,28 @@ func (d *direct) tie(ctx context.Context, c *source.Catalog, b *catalog.BundleDa
 	return nil
 }
 
+// homeOf returns the install namespace of a bundle that a subscription names.
+func homeOf(sub subscription.Subscription, pkg *catalog.PackageData) (string, error) {
+	annotations := pkg.Bundles[0].Metadata.Annotations
+	switch {
+	case sub.Namespace != "":
+		return sub.Namespace, nil
+	case sub.Dialect == subscription.V1:
+		return olm.ManagedNamespace(pkg.Name, annotations)
+	}
+	return cmp.Or(SuggestedNamespace(annotations), pkg.Name), nil
+}
+
 // SuggestedNamespace returns the namespace that a bundle wants to be installed
 // in, or nothing.
 func SuggestedNamespace(annotations map[string]string) string {
-	if ns := annotations["operatorframework.io/suggested-namespace"]; ns != "" {
+	if ns := annotations[olm.SuggestedNamespace]; ns != "" {
 		return ns
 	}
 	var template struct {
 		Metadata struct{ Name string }
 	}
-	if json.Unmarshal([]byte(annotations["operatorframework.io/suggested-namespace-template"]), &template) != nil {
+	if json.Unmarshal([]byte(annotations[olm.SuggestedNamespaceTemplate]), &template) != nil {
 		return "" // rendering says what is wrong with it
 	}
 	return template.Metadata.Name
@@ -195,7 +210,7 @@ func withDirects(set *subscription.Set, ds []direct) (*subscription.Set, error) 
 }
 
 // FromLock returns set with what the lock says of subscriptions that name a
-// bundle, for who reads no bundle.
+// bundle, or that leave their namespace to it, for who reads no bundle.
 func FromLock(set *subscription.Set, lock *lockfile.File) (*subscription.Set, error) {
 	var ds []direct
 	for _, sub := range set.Subscriptions {
@@ -205,7 +220,14 @@ func FromLock(set *subscription.Set, lock *lockfile.File) (*subscription.Set, er
 			ds = append(ds, d)
 		}
 	}
-	return withDirects(set, ds)
+	out := *set
+	out.Subscriptions = slices.Clone(set.Subscriptions)
+	for i, sub := range out.Subscriptions {
+		if p, ok := resolve.PinOf(lock, sub); ok && sub.Namespace == "" && sub.Bundle == "" {
+			out.Subscriptions[i].Namespace = p.Namespace
+		}
+	}
+	return withDirects(&out, ds)
 }
 
 // putDirects puts the catalogs of the bundles on the shelf.
@@ -235,7 +257,7 @@ func refreshed(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile
 	var changed []resolve.Reason
 	for _, d := range ds {
 		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == d.target.Namespace && p.Package == d.pkg })
-		if i < 0 || d.broken != nil || d.target.Hold != "" || d.target.Approval == subscription.Manual && !names(opt, pins[i]) {
+		if i < 0 || d.broken != nil || d.target.Hold != "" || d.target.Approval == subscription.Manual && names(opt, pins[i]) == nil {
 			continue
 		}
 		fresh := d.repinned(pins[i])
@@ -253,8 +275,14 @@ func refreshed(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile
 	return lock.With(cats, pins), changed
 }
 
-func names(opt resolve.Options, p lockfile.Pin) bool {
-	return slices.ContainsFunc(opt.Named, func(t resolve.Target) bool { return t.Namespace == p.Namespace && t.Package == p.Package })
+// names returns the target that names p; nil where none does.
+func names(opt resolve.Options, p lockfile.Pin) *resolve.Target {
+	for i, t := range opt.Named {
+		if t.Namespace == p.Namespace && t.Package == p.Package {
+			return &opt.Named[i]
+		}
+	}
+	return nil
 }
 
 // repinned returns p with what the bundle says of itself.

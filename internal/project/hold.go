@@ -21,34 +21,75 @@ type hold struct {
 }
 
 // Hold keeps the operators in their place that a cluster was seen to have and
-// that must not move: see [report.ObservedFile], which may be nil. An operator
-// that the file does not name may move. An upgrade that was asked for by name
-// and is held is a [PolicyError], and held all the same.
-func (in *Inputs) Hold(file *report.ObservedFile) error {
-	if file == nil || in.Read == nil {
+// that must not move, as the first of the files says that has something against
+// it: one for each cluster that was seen. An operator that no file names may move.
+// An upgrade that was asked for by name and is held is a [PolicyError], and held
+// all the same.
+func (in *Inputs) Hold(files ...*report.ObservedFile) error {
+	if in.Read == nil {
 		return nil
 	}
+	in.observed = append(in.observed, files...)
 	var refused []string
 	for _, p := range in.Read.Pins {
-		o, ok := file.Operator(p.Namespace, p.Package)
-		if !ok {
-			continue
-		}
-		why := against(o, p)
+		o, why := againstAny(files, p)
 		if why == "" {
 			continue
 		}
 		h := hold{resolve.Hold{Namespace: p.Namespace, Package: p.Package, Reason: why}, o.Pos}
 		in.holds = append(in.holds, h)
 		in.Options.Held = append(in.Options.Held, h.Hold)
-		if names(in.Options, p) {
-			refused = append(refused, fmt.Sprintf("%s: %s must not be moved: %s", o.Pos, p.Key(), why))
+		if by := names(in.Options, p); by != nil {
+			asks := ""
+			if !by.At.IsZero() {
+				asks = ", as " + by.At.String() + " asks for"
+			}
+			refused = append(refused, fmt.Sprintf("%s: %s must not be moved%s: %s", o.Pos, p.Key(), asks, why))
 		}
 	}
 	if len(refused) > 0 {
 		return &PolicyError{strings.Join(refused, "\n")}
 	}
 	return nil
+}
+
+// Settle lets what is left of operators go whose followers clusters were seen to
+// run, as they are pinned: all of the files that name one, one for each cluster. With
+// all, somebody says so of every one of them.
+func (in *Inputs) Settle(files []*report.ObservedFile, all bool) {
+	if all {
+		in.Options.Settled = []string{"*"}
+	}
+	if in.Read == nil {
+		return
+	}
+	for _, p := range in.Read.Pins {
+		named, runs := 0, 0
+		for _, f := range files {
+			o, ok := f.Operator(p.Namespace, p.Package)
+			if ok {
+				named++
+			}
+			if ok && o.State == report.StateReady && o.Pin == p.Checksum() {
+				runs++
+			}
+		}
+		if named > 0 && runs == named {
+			in.Options.Settled = append(in.Options.Settled, p.Key())
+		}
+	}
+}
+
+// againstAny returns the first of what was seen of a pin that is against moving it,
+// and why; "" where nothing is.
+func againstAny(files []*report.ObservedFile, pin lockfile.Pin) (report.ObservedOperator, string) {
+	for _, f := range files {
+		o, ok := f.Operator(pin.Namespace, pin.Package)
+		if why := against(o, pin); ok && why != "" {
+			return o, why
+		}
+	}
+	return report.ObservedOperator{}, ""
 }
 
 // against says why an operator must not move from its pin, or "". What it says
@@ -77,7 +118,7 @@ func (in *Inputs) heldBack(said []diag.Warning) []diag.Warning {
 	var out []diag.Warning
 	for _, h := range in.holds {
 		if !slices.ContainsFunc(said, func(w diag.Warning) bool { return w.Code == "held" && strings.HasSuffix(w.Msg, "held: "+h.Reason) }) {
-			out = append(out, diag.Warning{Pos: h.pos, Code: "held", Msg: fmt.Sprintf("%s/%s is not moved: %s", h.Namespace, h.Package, h.Reason)})
+			out = append(out, diag.Warning{Pos: h.pos, Code: "held", Subject: h.Namespace + "/" + h.Package, Msg: fmt.Sprintf("%s/%s is not moved: %s", h.Namespace, h.Package, h.Reason)})
 		}
 	}
 	return out

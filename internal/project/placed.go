@@ -1,17 +1,17 @@
 package project
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
 )
 
 // Placed returns t with a namespace. Where t has none it is the only one in
-// which the package is pinned or asked for, else, for a package that nobody
+// which the package is pinned or asked for by name, else, for a package that nobody
 // asks for, the one of its own name; several are an error that lists them.
 func Placed(t resolve.Target, lock *lockfile.File, set *subscription.Set) (resolve.Target, error) {
 	if t.Namespace != "" {
@@ -26,7 +26,7 @@ func Placed(t resolve.Target, lock *lockfile.File, set *subscription.Set) (resol
 		}
 	}
 	for _, s := range set.Subscriptions {
-		if s.Package == t.Package {
+		if s.Package == t.Package && s.Namespace != "" {
 			in = append(in, s.Namespace)
 		}
 	}
@@ -42,7 +42,7 @@ func Placed(t resolve.Target, lock *lockfile.File, set *subscription.Set) (resol
 		for _, ns := range in {
 			full = append(full, ns+"/"+t.Package)
 		}
-		return t, fmt.Errorf("package %q is in several namespaces: name one of %s", t.Package, strings.Join(full, ", "))
+		return t, diag.Errorf(t.At, "package %q is in several namespaces: name one of %s", t.Package, strings.Join(full, ", "))
 	}
 	return t, nil
 }

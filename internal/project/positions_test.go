@@ -127,7 +127,7 @@ func brokenCatalogs(p *project.Project) []*diag.Error {
 	if err != nil {
 		return faultsOf(err)
 	}
-	_, err = project.Broken(in.Index)
+	_, err = p.Broken(in.Index)
 	return faultsOf(err)
 }
 
@@ -183,7 +183,7 @@ func (p place) check(t *testing.T, text string) {
 // those of declared catalogs, is held by what Broken and Vendored say.
 func TestEveryPositionHasARow(t *testing.T) {
 	elsewhere := []string{
-		"elsewhere", "ask", "embedded", "checkSigned", "refreshed", // of the lock
+		"elsewhere", "ask", "embedded", "checkSigned", "refreshed", "Unedited", // of the lock
 		"Hold",       // of what a cluster was seen to have
 		"putDirects", // of a bundle that reads and makes no catalog: none is known
 		"Shelf",      // of catalogs, once more, where nobody signed them as quayside.yaml demands

@@ -16,7 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,6 +43,7 @@ type Env struct {
 	Getenv  func(key string) string // where the store and the credentials are
 	Version string                  // of this program
 	Offline bool                    // never open a socket
+	Today   string                  // "2026-11-21", in UTC: what is acknowledged until when; empty: nothing expires
 	Layout  string                  // an OCI layout to look into in place of VendorDir; empty: none
 	Talk    Talk
 }
@@ -50,6 +53,7 @@ type Talk interface {
 	Progress(format string, args ...any) // what goes on now
 	Pull(registry.Progress)              // likewise, of an image that is fetched
 	Done()                               // it is over
+	Detail(format string, args ...any)   // what was done, for who wants to know all of it
 	Note(format string, args ...any)     // what is not as one would think
 	Warn(ws []diag.Warning)              // what a person should know
 }
@@ -88,6 +92,7 @@ func Open(root Root, env Env) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	env.Talk.Detail("workspace %s, settings %s", cmp.Or(root.dir, root.name), cmp.Or(settings.File, "none"))
 	p := &Project{Env: env, Root: root, Settings: settings, signed: &signatures{}}
 	p.Declarations = sync.OnceValues(p.declarations)
 	p.Lock = sync.OnceValues(func() (*lockfile.File, error) { return p.ReadLock(LockFile) })
@@ -146,12 +151,12 @@ func (p *Project) FS() fs.FS { return p.files }
 func (p *Project) OnDisk() bool { return p.dir != "" }
 
 // ErrNoDeclarations is for a workspace that neither names its declarations nor
-// has any in the usual place.
+// has any in the usual place, and where that is not because nothing was declared yet.
 var ErrNoDeclarations = errors.New("no declarations here")
 
 func (p *Project) declarations() (*subscription.Set, error) {
 	w := p.Settings
-	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) {
+	if _, named := w.Fields["spec.declarations"]; !named && len(w.Declarations) == 1 && !p.exists(w.Declarations[0].Path) && !p.pinsNothing() {
 		if err := p.Absent(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoDeclarations, err)
 		}
@@ -174,7 +179,57 @@ func (p *Project) declarations() (*subscription.Set, error) {
 	if err := outside.Err(); err != nil {
 		return nil, err
 	}
-	return subscription.LoadFS(files, opt)
+	var absent []diag.Warning
+	if p.pinsNothing() {
+		opt.Absent, absent = p.absent()
+	}
+	set, err := subscription.LoadFS(files, opt)
+	if err != nil {
+		return nil, err
+	}
+	p.Talk.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
+	set.Warnings = p.Acknowledge(diag.SortWarnings(append(set.Warnings, absent...)))
+	return set, nil
+}
+
+// pinsNothing reports whether there is a workspace that has no pins, with a lock or
+// without one.
+func (p *Project) pinsNothing() bool {
+	lock, err := p.LockIfAny()
+	if lock == nil {
+		return err == nil && p.Configured()
+	}
+	return len(lock.Pins) == 0
+}
+
+// absent returns which of the directories of declarations in the workspace are not
+// there, with a warning for each. Git keeps no empty ones: where nothing is pinned,
+// that is how a clone looks in which nothing was declared yet, or is any more.
+func (p *Project) absent() ([]int, []diag.Warning) {
+	var which []int
+	var out []diag.Warning
+	for i, d := range p.Settings.Declarations {
+		if !fs.ValidPath(d.Path) || path.Ext(d.Path) != "" || p.exists(d.Path) {
+			continue
+		}
+		which = append(which, i)
+		out = append(out, diag.Warning{
+			Pos: p.Settings.At(fmt.Sprintf("spec.declarations[%d]", i)), Code: "no-declarations",
+			Msg: fmt.Sprintf("%s is not there: put Subscriptions into it, or run 'quayside add'", d.Path),
+		})
+	}
+	return which, out
+}
+
+// Acknowledge returns warnings with those marked that quayside.yaml says are known.
+func (p *Project) Acknowledge(ws []diag.Warning) []diag.Warning {
+	return diag.Acknowledge(ws, p.Settings.Acknowledged(), p.Today)
+}
+
+// stale returns warnings for what quayside.yaml says is known of a step, and is
+// among none of its warnings.
+func (p *Project) stale(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
+	return diag.Stale(step, slices.Concat(ws...), p.Settings.Acknowledged(), p.Today)
 }
 
 // Configured reports whether there is a quayside.yaml.
@@ -216,6 +271,7 @@ func (p *Project) ReadLock(name string) (*lockfile.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Talk.Detail("read %s", p.name+filepath.ToSlash(name))
 	return lockfile.Parse(p.name+filepath.ToSlash(name), data)
 }
 
@@ -238,7 +294,7 @@ func (p *Project) Unedited() (*Project, []resolve.Target, error) {
 	before.Lock = func() (*lockfile.File, error) { return lock, nil }
 	var to []resolve.Target
 	for _, e := range edits {
-		to = append(to, resolve.Target{Namespace: e.Namespace, Package: e.Package, Version: e.Version})
+		to = append(to, resolve.Target{Namespace: e.Namespace, Package: e.Package, Version: e.Version, At: e.Pos})
 	}
 	return &before, to, nil
 }

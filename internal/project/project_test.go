@@ -24,6 +24,7 @@ import (
 type silent struct{ testing.TB }
 
 func (silent) Progress(string, ...any) {}
+func (silent) Detail(string, ...any)   {}
 func (silent) Pull(registry.Progress)  {}
 func (silent) Done()                   {}
 func (s silent) Note(f string, args ...any) {

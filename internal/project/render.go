@@ -52,7 +52,12 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 		return c.Open(ctx, pin)
 	})
 	p.Talk.Done()
-	return res, err
+	if err != nil {
+		return nil, err
+	}
+	p.Talk.Detail("rendered %s into %s", diag.Count(len(lock.Pins), "operator"), diag.Count(res.Tree.Len(), "file"))
+	res.Warnings = p.Acknowledge(append(res.Warnings, p.stale(diag.Rendering, res.Warnings)...))
+	return res, nil
 }
 
 // Rendered reads the tree as it stands, empty where there is none. What is the
@@ -92,6 +97,7 @@ func (p *Project) renderOptions() (render.Options, error) {
 		Profile:           w.Profile,
 		Certificates:      w.Certificates,
 		KubernetesVersion: w.KubernetesVersion,
+		StorageMigration:  w.StorageMigration,
 		OpenShift:         w.OpenShiftVersion != "",
 		AllowNames:        w.AllowNames,
 		Proxy:             render.Proxy{HTTP: w.Proxy.HTTPProxy, HTTPS: w.Proxy.HTTPSProxy, None: w.Proxy.NoProxy},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/quayside/quayside/catalog/cache"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
 )
@@ -36,9 +38,12 @@ type Inputs struct {
 	Read     *lockfile.File // as it was read: bundles that are declared themselves may have changed since
 
 	project  *Project
-	catalogs []cache.Catalog  // as they are declared
-	stale    []resolve.Reason // what of Lock is not as it was read
-	holds    []hold           // what a cluster holds back
+	catalogs []cache.Catalog              // as they are declared
+	stale    []resolve.Reason             // what of Lock is not as it was read
+	holds    []hold                       // what a cluster holds back
+	observed []*report.ObservedFile       // what was seen of clusters
+	storage  map[string]*lockfile.Storage // how operators wait for objects to leave versions, by namespace/package
+	unread   []diag.Warning               // upgrades of which that is not known
 }
 
 // Inputs reads the declarations, the lock, and of the catalogs what resolving
@@ -49,11 +54,12 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if err != nil {
 		return nil, err
 	}
-	in := &Inputs{project: p}
+	in := &Inputs{project: p, storage: map[string]*lockfile.Storage{}}
 	if in.Read, err = p.LockIfAny(); err != nil {
 		return nil, err
 	}
-	if opt.Named, err = allPlaced(opt.Named, in.Read, set); err != nil {
+	named := opt.Named
+	if opt.Named, err = allPlaced(named, in.Read, set); err != nil {
 		return nil, err
 	}
 	if opt.Unpin, err = allPlaced(opt.Unpin, in.Read, set); err != nil {
@@ -81,13 +87,33 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	if err := putDirects(sh, bundles); err != nil {
 		return nil, err
 	}
-	in.Index, err = sh.Pick(ctx, cache.Closure(resolve.Scope(in.Declared, in.Lock, opt)))
+	if in.Index, err = sh.Pick(ctx, cache.Closure(resolve.Scope(in.Declared, in.Lock, opt))); err != nil {
+		return nil, err
+	}
+	if in.Declared, err = resolve.Namespaced(in.Index, in.Declared, in.Read, opt); err != nil {
+		return nil, err
+	}
+	in.Options.Named, err = allPlaced(named, in.Read, in.Declared)
 	return in, err
 }
 
-// Outdated returns how far behind every pin of the lock is.
-func (in *Inputs) Outdated() []resolve.Age {
-	return resolve.Outdated(in.Index, in.Declared, in.Read, in.Options)
+// AboutDeclared returns what a person should know of the declarations, acknowledged
+// or not.
+func (in *Inputs) AboutDeclared() []diag.Warning {
+	out := slices.Clone(in.Declared.Warnings)
+	if line := in.Declared.LeftAlone(); line != "" {
+		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
+	}
+	return in.project.Acknowledge(out)
+}
+
+// Acknowledge is that of the workspace.
+func (in *Inputs) Acknowledge(ws []diag.Warning) []diag.Warning { return in.project.Acknowledge(ws) }
+
+// Outdated returns how far behind every pin of the lock is, and how it is
+// supported on a day.
+func (in *Inputs) Outdated(day string) []resolve.Age {
+	return resolve.Outdated(in.Index, in.Declared, in.Read, in.Options, day)
 }
 
 // Resolution is what resolving came to.
@@ -104,28 +130,34 @@ type Resolution struct {
 // Resolve makes the lock that answers the inputs. With an error there may be a
 // resolution without a lock, for its warnings.
 func (in *Inputs) Resolve(ctx context.Context) (*Resolution, error) {
-	res, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
+	res, err := in.solve(ctx)
+	in.project.Talk.Detail("resolved")
 	if res == nil {
 		return nil, err
 	}
-	return in.resolution(ctx, res)
+	return in.resolution(ctx, res, slices.Collect(maps.Keys(in.storage))...)
 }
 
-// resolution ties what resolving found to its content.
-func (in *Inputs) resolution(ctx context.Context, res *resolve.Result) (*Resolution, error) {
+// resolution ties what resolving found to its content. The operators named go into
+// the state in which they wait.
+func (in *Inputs) resolution(ctx context.Context, res *resolve.Result, waiting ...string) (*Resolution, error) {
 	var err error
 	out := &Resolution{Conflicts: res.Conflicts, Stays: res.Stays, Warnings: res.Warnings}
 	if len(res.Conflicts) > 0 {
 		out.Failed = in.blame(resolve.Conflicts(res.Conflicts))
 	}
-	out.Warnings = diag.SortWarnings(append(out.Warnings, in.heldBack(out.Warnings)...))
+	out.Warnings = diag.SortWarnings(slices.Concat(out.Warnings, in.heldBack(out.Warnings), in.unread))
+	if res.Lock != nil {
+		out.Warnings = append(out.Warnings, in.project.stale(diag.Resolving, in.AboutDeclared(), out.Warnings)...)
+	}
+	out.Warnings = in.project.Acknowledge(out.Warnings)
 	if res.Lock == nil { // what else is new in a pin comes with its content
 		out.Pins = len(res.Partial.Pins)
 		out.Changes = slices.DeleteFunc(changes(in.Read, res.Partial, res.Moves), func(c Change) bool { return c.Change == lockfile.Changed })
 		return out, nil
 	}
 	out.Pins = len(res.Lock.Pins)
-	if out.Lock, err = in.complete(ctx, res.Lock); err != nil {
+	if out.Lock, err = in.complete(ctx, in.staged(res.Lock, waiting...)); err != nil {
 		return out, err
 	}
 	out.Changes = changes(in.Read, out.Lock, res.Moves)

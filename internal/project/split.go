@@ -3,6 +3,8 @@ package project
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/diag"
@@ -26,7 +28,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 	if _, err := in.Check(ctx, false); err != nil {
 		return nil, nil, err
 	}
-	all, err := resolve.Resolve(in.Index, in.Declared, in.Lock, in.Options)
+	all, err := in.solve(ctx)
 	var conflicts resolve.Conflicts
 	if err != nil {
 		if errors.As(err, &conflicts) {
@@ -46,7 +48,37 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 		}
 		out = append(out, Upgrade{Resolution: res, Operators: p.Operators, Bonds: p.Bonds})
 	}
-	return out, diag.SortWarnings(append(all.Warnings, in.heldBack(all.Warnings)...)), nil
+	waits, err := in.waits(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(out, waits...), in.project.Acknowledge(diag.SortWarnings(slices.Concat(all.Warnings, in.heldBack(all.Warnings), in.unread))), nil
+}
+
+// waits returns a part for each package that goes into another state in which it
+// waits for objects to leave versions: see [lockfile.Storage].
+func (in *Inputs) waits(ctx context.Context) ([]Upgrade, error) {
+	var out []Upgrade
+	of := map[string]int{} // a package's part in out
+	for _, p := range in.Read.Pins {
+		if next := in.storage[p.Key()]; next == nil || reflect.DeepEqual(next, p.Storage) {
+			continue
+		}
+		i, known := of[p.Package]
+		if !known {
+			i = len(out)
+			of[p.Package], out = i, append(out, Upgrade{})
+		}
+		out[i].Operators = append(out[i].Operators, p.Key())
+	}
+	for i, u := range out {
+		lock, err := in.complete(ctx, in.staged(in.Lock, u.Operators...))
+		if err != nil {
+			return nil, err
+		}
+		out[i].Resolution = &Resolution{Lock: lock, Pins: len(lock.Pins), Changes: changes(in.Read, lock, nil)}
+	}
+	return out, nil
 }
 
 // CSVs returns what the bundles of some operators of a lock say of themselves, by

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
@@ -234,7 +235,13 @@ func tamperings() []tampering {
 		pin("properties", "stale", func(p *lockfile.Pin) {
 			p.Properties = append(p.Properties, catalog.Property{Type: "olm.package.required", Value: []byte(`{"packageName":"nowhere","versionRange":">=1.0.0"}`)})
 		}),
+		pin("lifecycle", "stale", func(p *lockfile.Pin) {
+			p.Lifecycle = &lifecycle.Version{Name: "3.0", Phases: []lifecycle.Phase{{Name: "For ever", Start: "2025-01-01", End: "2999-12-31"}}}
+		}),
 		pin("adopted", "nothing", func(p *lockfile.Pin) { p.Adopted = &lockfile.Adopted{Condition: "app.v3.0.0"} }),
+		pin("storage", "nothing", func(p *lockfile.Pin) {
+			p.Storage = &lockfile.Storage{State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.example.com", From: "v1", To: "v2"}}}
+		}),
 		pin("declaration", "stale", func(p *lockfile.Pin) { p.Declaration = otherDigest }),
 		accepted("operator", func(a *lockfile.Accepted) { a.Operator = "vault/vault" }),
 		accepted("clusters", func(a *lockfile.Accepted) { a.Clusters = []string{"prod"} }),
@@ -289,6 +296,9 @@ func TestTamperedWithoutCatalog(t *testing.T) {
 		{"pins.properties", "stale", func(f *lockfile.File) { vault(f).Properties = vault(f).Properties[:1] }},
 		{"pins.properties", "unchecked", func(f *lockfile.File) {
 			vault(f).Properties = append(vault(f).Properties, catalog.Property{Type: "x", Value: []byte(`1`)})
+		}},
+		{"pins.lifecycle", "unchecked", func(f *lockfile.File) {
+			vault(f).Lifecycle = &lifecycle.Version{Name: "0.1", Phases: []lifecycle.Phase{{Name: "For ever", Start: "2025-01-01", End: "2999-12-31"}}}
 		}},
 		{"catalogs.digest", "unchecked", func(f *lockfile.File) { f.Catalogs[1].Digest = otherDigest }},
 		{"catalogs.source", "stale", func(f *lockfile.File) { f.Catalogs[1].Source = "bundles:elsewhere" }},

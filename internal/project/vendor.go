@@ -62,12 +62,12 @@ func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorO
 			return nil, warnings, diag.Errorf(c.Pos, "catalog %q: %w", c.ID, err)
 		}
 		if err != nil {
-			warnings = append(warnings, diag.Warning{Pos: c.Pos, Msg: fmt.Sprintf("catalog %q is left out: %v", c.ID, err)})
+			warnings = append(warnings, diag.Warning{Pos: c.Pos, Code: "catalog-left-out", Subject: c.ID.String(), Msg: fmt.Sprintf("catalog %q is left out: %v", c.ID, err)})
 			continue
 		}
 		out = append(out, images...)
 	}
-	return out, warnings, nil
+	return out, p.Acknowledge(warnings), nil
 }
 
 // withSignatures returns an image, and what it is signed with where it has to

@@ -84,7 +84,10 @@ func (es Environments) read(name string, data []byte) ([]gate.Observation, []dia
 		if o.Environment != "" {
 			of = "environment " + o.Environment
 		}
-		warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: name}, Code: "unknown-cluster", Msg: fmt.Sprintf("%q is no cluster of %s: what was seen there counts for nothing", o.Cluster, of)})
+		warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: name}, Code: "unknown-cluster", Subject: o.Cluster, Msg: fmt.Sprintf("%q is no cluster of %s: what was seen there counts for nothing", o.Cluster, of)})
+	}
+	for _, e := range es {
+		warnings = e.Acknowledge(warnings)
 	}
 	return seen, warnings, nil
 }

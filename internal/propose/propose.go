@@ -6,6 +6,7 @@ package propose
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/workspace"
 )
@@ -34,6 +36,8 @@ type Base struct {
 	// and the path of that where several workspaces of HEAD have one name. It is
 	// empty for a workspace without a name at the top of the repository.
 	Environment string
+
+	Scans *scan.Results // what scanners found in images, for the text; may be nil
 
 	project *project.Project
 	author  gitrepo.Author
@@ -101,6 +105,9 @@ func (b *Proposal) Commit(ctx context.Context, branch string, force bool) (hash 
 func (b *Proposal) Push(ctx context.Context, remote, branch, token string, force bool) (moved bool, err error) {
 	return b.repo.Push(ctx, remote, branch, token, force)
 }
+
+// Remote returns where a push to a remote goes, a name or a URL.
+func (b *Base) Remote(name string) (string, error) { return b.repo.Address(name) }
 
 func (b *Base) inRepo(name string) string { return path.Join(b.prefix, name) }
 
@@ -251,16 +258,23 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Change
 
 // Body returns the text for a pull request: the environment, what moved and why,
 // where that was released, then what the step from before, which may be nil, to
-// the new lock changes.
-func (b *Proposal) Body(ctx context.Context, before *lockfile.File, now time.Time) ([]byte, error) {
-	c, err := state.Moved(b.project, state.Lock, "HEAD", before, b.upgrade.Lock)
+// the new lock on the branch changes.
+func (b *Proposal) Body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
+	names := [2]string{cmp.Or(b.repo.HeadBranch(ctx), "HEAD"), branch}
+	c, err := state.Moved(b.project, state.Lock, names, before, b.upgrade.Lock)
 	if err != nil {
 		return nil, err
 	}
+	c.Scans, c.Reading = b.Scans, true
 	report, err := c.Report(ctx, now)
 	if err != nil {
 		return nil, err
 	}
+	for i := range report.Reading { // the others stand in the preface
+		r := &report.Reading[i]
+		r.Links = slices.DeleteFunc(r.Links, func(l diff.ReadingLink) bool { return l.What != "link" })
+	}
+	report.Reading = slices.DeleteFunc(report.Reading, func(r diff.Reading) bool { return len(r.Links)+len(r.Texts) == 0 })
 	text := diff.Markdown(report)
 	head, err := b.preface(ctx, before)
 	if err != nil {

@@ -33,6 +33,10 @@ func TestReleased(t *testing.T) {
 			bundle.CSV{Name: "x.v0.9.4", Version: "0.9.4", Annotations: map[string]string{"repository": "https://gitlab.com/group/sub/x/"}},
 			[]string{"[repository](https://gitlab.com/group/sub/x/)", "[v0.9.2...v0.9.4](https://gitlab.com/group/sub/x/-/compare/v0.9.2...v0.9.4)"},
 		},
+		"a forge of somebody's": {
+			bundle.CSV{Name: "x.v0.9.4", Version: "0.9.4", Annotations: map[string]string{"repository": "https://gitea.example.com/org/x.git"}},
+			[]string{"[repository](https://gitea.example.com/org/x.git)", "[v0.9.2...v0.9.4](https://gitea.example.com/org/x/compare/v0.9.2...v0.9.4)"},
+		},
 		"another forge": {
 			bundle.CSV{Name: "x.v0.9.4", Version: "0.9.4", Annotations: map[string]string{"repository": "https://git.example/x"}}, []string{"[repository](https://git.example/x)"},
 		},
@@ -77,6 +81,7 @@ func TestRefPart(t *testing.T) {
 type quiet struct{}
 
 func (quiet) Progress(string, ...any) {}
+func (quiet) Detail(string, ...any)   {}
 func (quiet) Pull(registry.Progress)  {}
 func (quiet) Done()                   {}
 func (quiet) Note(string, ...any)     {}

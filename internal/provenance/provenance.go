@@ -56,7 +56,11 @@ func Inputs(lock *lockfile.File) (catalogs, operators []Input) {
 		}
 		catalogs = append(catalogs, in)
 	}
-	for _, p := range lock.Pins {
+	pins := slices.Clone(lock.Pins)
+	for _, l := range lock.Leaving {
+		pins = append(pins, l.Pin)
+	}
+	for _, p := range pins {
 		operators = append(operators, Input{Name: p.Key(), Version: p.Version, URI: bom.PackageURL(p.Image), Digest: string(p.BundleDigest())})
 	}
 	return catalogs, operators

@@ -16,7 +16,7 @@ func Lock(name string, wait time.Duration) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock = func() { _ = f.Close() } // it was only read
+	unlock = func() { letGo(f) }
 	for until := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
 		switch err := tryLock(f); {
 		case !errors.Is(err, errBusyLock):
@@ -45,5 +45,13 @@ func ShareDir(dir string, tidy func() error) (release func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return func() { _ = f.Close() }, nil
+	return func() { letGo(f) }, nil
+}
+
+// letGo gives up the lock on a file that was only read, and closes it. Closing
+// alone is not enough: a process that is being started has the file, and with it the
+// lock, for as long as it takes to become another program.
+func letGo(f *os.File) {
+	unlockFile(f)
+	_ = f.Close()
 }

@@ -10,10 +10,13 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// tryLock locks an open file until it is closed, or its process dies.
+// tryLock locks an open file until it is unlocked, or its process dies.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
+
+// unlockFile gives up the lock on an open file, whoever else has it open.
+func unlockFile(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
 // errBusyLock is what tryLock says where another holds the lock; any other
 // error is about a file system without locks.

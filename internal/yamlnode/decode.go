@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -86,7 +87,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, open bool) {
 }
 
 func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) {
-	short, isShort := ShortForm(v.Type())
+	of := shapeOf(v.Type())
+	short, isShort := of.shortForm()
 	text, isText := Text(n)
 	switch {
 	case isShort && isText:
@@ -99,23 +101,19 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 		d.wrong(n, path, "a mapping")
 		return
 	}
-	known := map[string]reflect.StructField{}
-	var names []string
-	for _, f := range Fields(v.Type()) {
-		known[f.Name], names = f, append(names, f.Name)
-	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, err := keyText(n.Content[i])
 		if err != nil {
 			d.errs.Add(At(d.file, n.Content[i]), err)
 			continue
 		}
-		f, ok := known[key]
+		at, ok := of.byName[key]
 		switch {
 		case ok:
+			f := of.fields[at]
 			d.value(n.Content[i+1], v.FieldByIndex(f.Index), join(path, key), open || f.Tag.Get("yamlnode") == "open")
 		case !open:
-			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Cut(n.Content[i].Value, maxShown), within(path), diag.DidYouMean(key, names))
+			d.errs.Addf(At(d.file, n.Content[i]), "unknown field %q%s%s", inert.Cut(n.Content[i].Value, maxShown), within(path), diag.DidYouMean(key, of.names()))
 		}
 	}
 }
@@ -206,24 +204,62 @@ func within(path string) string {
 
 // Fields returns the fields of a struct that have a name in JSON, under that
 // name, in order. Those of an embedded struct, or of a field tagged
-// `json:",inline"`, are among them.
-func Fields(t reflect.Type) []reflect.StructField { return fields(t, nil) }
+// `json:",inline"`, are among them. The caller must not change what it gets.
+func Fields(t reflect.Type) []reflect.StructField { return shapeOf(t).fields }
 
 // ShortForm returns the field of a struct that a string in place of a mapping
 // stands for: a string that is tagged `yamlnode:"text"`. It is false where there is
 // none.
-func ShortForm(t reflect.Type) (reflect.StructField, bool) {
-	all := Fields(t)
-	i := slices.IndexFunc(all, func(f reflect.StructField) bool { return f.Tag.Get("yamlnode") == "text" })
-	if i < 0 {
+func ShortForm(t reflect.Type) (reflect.StructField, bool) { return shapeOf(t).shortForm() }
+
+// shape is what there is to know of a struct's type.
+type shape struct {
+	fields []reflect.StructField
+	byName map[string]int // the last of each name
+	short  int            // of the field that a string stands for; -1: none
+}
+
+// shapes has the shapes of types. Reading the tags of a lock's types anew for each
+// block of it took a third of the time that reading the lock took.
+var shapes sync.Map //nolint:gochecknoglobals // of what is compiled in, and the same for all; filled when it is asked for
+
+func shapeOf(t reflect.Type) *shape {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape)
+	}
+	out := &shape{fields: fields(t, nil), byName: map[string]int{}}
+	for i, f := range out.fields {
+		out.byName[f.Name] = i
+	}
+	out.short = slices.IndexFunc(out.fields, func(f reflect.StructField) bool { return f.Tag.Get("yamlnode") == "text" })
+	known, _ := shapes.LoadOrStore(t, out)
+	return known.(*shape)
+}
+
+func (s *shape) shortForm() (reflect.StructField, bool) {
+	if s.short < 0 {
 		return reflect.StructField{}, false
 	}
-	return all[i], true
+	return s.fields[s.short], true
+}
+
+// names returns the names of the fields, in order.
+func (s *shape) names() []string {
+	out := make([]string, len(s.fields))
+	for i, f := range s.fields {
+		out[i] = f.Name
+	}
+	return out
 }
 
 // Required reports whether a field is tagged as one that must be there.
 func Required(f reflect.StructField) bool {
-	return slices.Contains(strings.Fields(f.Tag.Get("form")), "required")
+	for word := range strings.FieldsSeq(f.Tag.Get("form")) {
+		if word == "required" {
+			return true
+		}
+	}
+	return false
 }
 
 func fields(t reflect.Type, above []int) []reflect.StructField {

@@ -37,13 +37,21 @@ func Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var plain any
-	if err := dec.Decode(&plain); err != nil {
+	plain, err := fromJSON(data)
+	if err != nil {
 		return nil, err
 	}
 	return Encode(plain), nil
+}
+
+// fromJSON returns a JSON value as encoding/json does, with its numbers as they are
+// written.
+func fromJSON(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
 }
 
 // encoder appends YAML to out. A node is written where the cursor stands; one
@@ -134,33 +142,6 @@ func (e *encoder) sequence(items []any, indent int) {
 		}
 		e.raw(" ")
 		e.node(item, indent+2)
-	}
-}
-
-// flow writes v on one line.
-func (e *encoder) flow(v any) {
-	sep := ""
-	switch v := v.(type) {
-	case map[string]any:
-		e.raw("{")
-		for _, key := range sortedKeys(v) {
-			e.raw(sep + e.quoted(key) + ": ")
-			e.flow(v[key])
-			sep = ", "
-		}
-		e.raw("}")
-	case []any:
-		e.raw("[")
-		for _, item := range v {
-			e.raw(sep)
-			e.flow(item)
-			sep = ", "
-		}
-		e.raw("]")
-	case string:
-		e.raw(e.quoted(v))
-	default:
-		e.raw(valueText(v))
 	}
 }
 

@@ -1,0 +1,196 @@
+package checkup_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog/lifecycle"
+	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/checkup"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/resolve"
+)
+
+func pinOf(name string, openshift ...string) lockfile.Pin {
+	p := lockfile.Pin{Namespace: "ops", Package: name, Version: "1.2.3", Bundle: name + ".v1.2.3", Pos: diag.Pos{File: "quayside.lock", Line: 7, Col: 3}}
+	for _, o := range openshift {
+		if p.Lifecycle == nil {
+			p.Lifecycle = &lifecycle.Version{Name: "1.2"}
+		}
+		p.Lifecycle.Platforms = append(p.Lifecycle.Platforms, lifecycle.Platform{Name: lifecycle.OpenShift, Version: o})
+	}
+	return p
+}
+
+func finding(rule string, severity diff.Severity, operator, name string) diff.Finding {
+	return diff.Finding{
+		Rule: rule, Severity: severity, Operator: operator, Message: rule + " " + name,
+		Object: diff.Ref{Version: "v1", Kind: "Thing", Name: name}, Place: diff.Place{Path: name + ".yaml", Line: 1, Column: 1},
+	}
+}
+
+// told is a judgement in lines: the operators that do not live, then the problems.
+func told(j checkup.Judgement) []string {
+	out := []string{fmt.Sprint(j.Lives)}
+	for _, o := range j.Operators {
+		if o.Verdict != checkup.Lives {
+			out = append(out, o.Operator+" "+o.Version+" "+string(o.Verdict))
+		}
+	}
+	for _, p := range j.Problems {
+		line := p.Rule + " " + p.Operator + ": " + p.Message
+		if !p.Blocks {
+			line = "later: " + line
+		}
+		if p.Place != nil {
+			line += fmt.Sprintf(" at %s:%d", p.Place.Path, p.Place.Line)
+		}
+		out = append(out, strings.Join(append([]string{line}, p.Clusters...), " @"))
+	}
+	return out
+}
+
+// TestJudge goes through everything that can be in the way, and through what only
+// seems to be.
+func TestJudge(t *testing.T) {
+	a, b := pinOf("a"), pinOf("b")
+	pins := []lockfile.Pin{a, b}
+	for _, c := range []struct {
+		name    string
+		target  checkup.Target
+		pins    []lockfile.Pin
+		misfits []resolve.Misfit
+		seen    []checkup.Seen
+		want    []string
+	}{
+		{name: "nothing", pins: pins, want: []string{"true"}},
+		{name: "no pins", want: []string{"true"}},
+		{
+			name: "minKubeVersion", pins: pins, misfits: []resolve.Misfit{{Pin: b, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
+			want: []string{"false", "ops/b 1.2.3 blocked", "minKubeVersion ops/b: needs Kubernetes 1.30.0 at quayside.lock:7"},
+		},
+		{
+			name: "maxOpenShiftVersion", pins: pins, misfits: []resolve.Misfit{{Pin: a, Rule: "olm.maxOpenShiftVersion", Text: "runs on OpenShift up to 4.20"}},
+			want: []string{"false", "ops/a 1.2.3 blocked", "olm.maxOpenShiftVersion ops/a: runs on OpenShift up to 4.20 at quayside.lock:7"},
+		},
+		{
+			name: "a misfit of nowhere", pins: []lockfile.Pin{{Namespace: "ops", Package: "a", Version: "1.2.3"}},
+			misfits: []resolve.Misfit{{Pin: lockfile.Pin{Namespace: "ops", Package: "a"}, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
+			want:    []string{"false", "ops/a 1.2.3 blocked", "minKubeVersion ops/a: needs Kubernetes 1.30.0"},
+		},
+		{
+			name: "supported elsewhere", target: checkup.Target{OpenShift: "4.21"}, pins: []lockfile.Pin{pinOf("a", "4.18", "4.20"), b},
+			want: []string{"false", "ops/a 1.2.3 blocked", "lifecycle.platform ops/a: version 1.2 is supported on OpenShift 4.18, 4.20 at quayside.lock:7"},
+		},
+		{name: "supported there", target: checkup.Target{OpenShift: "4.20.3"}, pins: []lockfile.Pin{pinOf("a", "4.18", "4.20")}, want: []string{"true"}},
+		{name: "supported elsewhere, and OpenShift is not asked about", target: checkup.Target{Kubernetes: "1.37"}, pins: []lockfile.Pin{pinOf("a", "4.18")}, want: []string{"true"}},
+		{
+			name: "an API that is gone", pins: pins, seen: []checkup.Seen{{Found: []diff.Finding{finding("api.removed", diff.High, "ops/a", "x")}}},
+			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1"},
+		},
+		{
+			name: "an API that goes", pins: pins, seen: []checkup.Seen{{Found: []diff.Finding{finding("api.deprecated", diff.Low, "ops/a", "x")}}},
+			want: []string{"true", "ops/a 1.2.3 deprecated", "later: api.deprecated ops/a: api.deprecated x at x.yaml:1"},
+		},
+		{
+			name: "both, the worse first", pins: pins,
+			seen: []checkup.Seen{{Found: []diff.Finding{finding("api.deprecated", diff.Low, "ops/a", "x"), finding("api.removed", diff.High, "ops/a", "y")}}},
+			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed y at y.yaml:1", "later: api.deprecated ops/a: api.deprecated x at x.yaml:1"},
+		},
+		{
+			name: "a webhook of the user's own", pins: pins, seen: []checkup.Seen{{Found: []diff.Finding{finding("api.removed", diff.High, "", "hook")}}},
+			want: []string{"false", "api.removed : api.removed hook at hook.yaml:1"},
+		},
+		{
+			name: "a custom resource is no operator's to change", pins: pins,
+			seen: []checkup.Seen{{Found: []diff.Finding{finding("resources.rejected", diff.High, "ops/a", "cr")}}},
+			want: []string{"false", "resources.rejected : resources.rejected cr at cr.yaml:1"},
+		},
+		{
+			name: "of one cluster", pins: pins,
+			seen: []checkup.Seen{{Clusters: []string{"c2", "c1"}, Found: []diff.Finding{finding("api.removed", diff.High, "ops/a", "x")}}, {Clusters: []string{"c3"}}},
+			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1 @c1 @c2"},
+		},
+		{
+			name: "of all clusters", pins: pins,
+			seen: []checkup.Seen{
+				{Clusters: []string{"c1"}, Found: []diff.Finding{finding("api.removed", diff.High, "ops/a", "x")}},
+				{Clusters: []string{"c2"}, Found: []diff.Finding{finding("api.removed", diff.High, "ops/a", "x")}},
+			},
+			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1"},
+		},
+		{
+			name: "everything at once", target: checkup.Target{OpenShift: "4.21"}, pins: []lockfile.Pin{pinOf("a", "4.20"), b},
+			misfits: []resolve.Misfit{{Pin: a, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
+			seen:    []checkup.Seen{{Found: []diff.Finding{finding("api.deprecated", diff.Low, "ops/b", "x"), finding("api.removed", diff.High, "", "mine")}}},
+			want: []string{
+				"false", "ops/a 1.2.3 blocked", "ops/b 1.2.3 deprecated",
+				"api.removed : api.removed mine at mine.yaml:1",
+				"lifecycle.platform ops/a: version 1.2 is supported on OpenShift 4.20 at quayside.lock:7",
+				"minKubeVersion ops/a: needs Kubernetes 1.30.0 at quayside.lock:7",
+				"later: api.deprecated ops/b: api.deprecated x at x.yaml:1",
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := checkup.Judge(c.pins, c.target, c.misfits, c.seen)
+			if d := cmp.Diff(c.want, told(got)); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+			if len(got.Operators) != len(c.pins) || got.Operators == nil || got.Problems == nil {
+				t.Errorf("want every pin, and lists that are there: %+v", got)
+			}
+		})
+	}
+}
+
+// TestJudgeIsInOrder draws findings, and shuffles them and the clusters that they
+// are of: the judgement is the same. It lives where nothing blocks, and an operator
+// is blocked where something of it does.
+func TestJudgeIsInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(20, 26))
+	for range 200 {
+		pins := []lockfile.Pin{pinOf("a"), pinOf("b", "4.20"), pinOf("c")}
+		target := checkup.Target{OpenShift: fmt.Sprintf("4.%d", 20+r.IntN(2))}
+		var seen []checkup.Seen
+		for i := range 1 + r.IntN(3) {
+			s := checkup.Seen{Clusters: []string{fmt.Sprintf("c%d", i)}}
+			for range r.IntN(4) {
+				rule := []string{"api.removed", "api.deprecated", "resources.rejected"}[r.IntN(3)]
+				f := finding(rule, []diff.Severity{diff.Low, diff.High}[r.IntN(2)], []string{"", "ops/a", "ops/c"}[r.IntN(3)], string(rune('x'+r.IntN(3))))
+				f.Message += fmt.Sprint(" ", f.Severity) // one that is milder reads differently
+				if !slices.ContainsFunc(s.Found, func(g diff.Finding) bool { return reflect.DeepEqual(f, g) }) {
+					s.Found = append(s.Found, f)
+				}
+			}
+			seen = append(seen, s)
+		}
+		first := checkup.Judge(pins, target, nil, seen)
+		blocked := map[string]bool{}
+		for _, p := range first.Problems {
+			blocked[p.Operator] = blocked[p.Operator] || p.Blocks
+		}
+		if first.Lives != !slices.ContainsFunc(first.Problems, func(p checkup.Problem) bool { return p.Blocks }) {
+			t.Fatalf("lives: %v with %q", first.Lives, told(first))
+		}
+		for _, o := range first.Operators {
+			if (o.Verdict == checkup.Blocked) != blocked[o.Operator] {
+				t.Fatalf("%s is %s with %q", o.Operator, o.Verdict, told(first))
+			}
+		}
+		r.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
+		for _, s := range seen {
+			r.Shuffle(len(s.Found), func(i, j int) { s.Found[i], s.Found[j] = s.Found[j], s.Found[i] })
+		}
+		if d := cmp.Diff(first, checkup.Judge(pins, target, nil, seen)); d != "" {
+			t.Fatalf("in another order: %s", d)
+		}
+	}
+}

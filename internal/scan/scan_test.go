@@ -1,0 +1,236 @@
+package scan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// digest returns a digest that is told by its first letter.
+func digest(letter string) string { return "sha256:" + strings.Repeat(letter, 64) }
+
+func files(pairs ...string) fstest.MapFS {
+	out := fstest.MapFS{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		out[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1])}
+	}
+	return out
+}
+
+func trivy(name, digest string, found ...string) string {
+	return fmt.Sprintf(`{"SchemaVersion": 2, "ArtifactName": %q, "ArtifactType": "container_image", "Metadata": {"OS": {"Family": "alpine"}, "RepoDigests": ["quay.io/demo/app@%s"]},
+ "Results": [{"Target": "app", "Class": "os-pkgs", "Packages": [{"ID": "a"}], "Vulnerabilities": [%s]}, {"Target": "bin", "Vulnerabilities": null}]}`, name, digest, strings.Join(found, ", "))
+}
+
+func inTrivy(id, pkg, severity string) string {
+	return fmt.Sprintf(`{"VulnerabilityID": %q, "PkgName": %q, "InstalledVersion": "1.0", "FixedVersion": "1.1", "Severity": %q, "Title": "a title", "PrimaryURL": "https://example.com/%s", "Layer": {"DiffID": "x"}}`, id, pkg, severity, id)
+}
+
+func grype(index, manifest string, found ...string) string {
+	return fmt.Sprintf(`{"matches": [%s], "source": {"type": "image", "target": {"userInput": "quay.io/demo/app:v1", "imageID": "sha256:x", "manifestDigest": %q, "tags": [], "repoDigests": ["quay.io/demo/app@%s"]}}, "descriptor": {"name": "grype"}}`,
+		strings.Join(found, ", "), manifest, index)
+}
+
+func inGrype(id, pkg, severity string, related ...string) string {
+	var more []string
+	for _, r := range related {
+		more = append(more, fmt.Sprintf(`{"id": %q, "severity": "Low"}`, r))
+	}
+	return fmt.Sprintf(`{"vulnerability": {"id": %q, "dataSource": "https://example.com/%s", "severity": %q, "description": "First line.\nSecond.", "fix": {"versions": ["1.1", "1.2"], "state": "fixed"}},
+ "relatedVulnerabilities": [%s], "matchDetails": [], "artifact": {"name": %q, "version": "1.0", "locations": []}}`, id, id, severity, strings.Join(more, ", "), pkg)
+}
+
+func load(t *testing.T, pairs ...string) *Results {
+	t.Helper()
+	r, err := LoadFS(files(pairs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func short(list []Vulnerability) []string {
+	var out []string
+	for _, v := range list {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", v.Severity, v.ID, v.Package, v.Installed, strings.Join(v.Also, " "))))
+	}
+	return out
+}
+
+func TestOf(t *testing.T) {
+	cve := "CVE-2026-0001"
+	cases := []struct {
+		name  string
+		files []string
+		want  []string
+		none  bool // not scanned
+	}{
+		{"nobody looked", []string{"a.json", trivy("app", digest("b"))}, nil, true},
+		{"nothing found", []string{"a.json", trivy("app", digest("a"))}, nil, false},
+		{"trivy", []string{"a.json", trivy("app", digest("a"), inTrivy(cve, "zlib", "HIGH"))}, []string{"high CVE-2026-0001 zlib 1.0"}, false},
+		{"grype", []string{"a.json", grype(digest("a"), digest("c"), inGrype(cve, "zlib", "Negligible"))}, []string{"negligible CVE-2026-0001 zlib 1.0"}, false},
+		{"by its name alone", []string{"a.json", `{"SchemaVersion": 2, "ArtifactName": "demo/app:v1@` + digest("a") + `"}`}, nil, false},
+		{"unrated", []string{"a.json", trivy("app", digest("a"), inTrivy(cve, "zlib", ""))}, []string{"unknown CVE-2026-0001 zlib 1.0"}, false},
+		{
+			"both scanners, under two names",
+			[]string{"b.json", trivy("app", digest("a"), inTrivy(cve, "x/net", "MEDIUM")), "a.json", grype(digest("a"), digest("c"), inGrype("GHSA-aaaa-bbbb-cccc", "x/net", "High", cve))},
+			[]string{"high CVE-2026-0001 x/net 1.0 GHSA-aaaa-bbbb-cccc"},
+			false,
+		},
+		{
+			"both scanners, the milder one first",
+			[]string{"b.json", trivy("app", digest("a"), inTrivy(cve, "x/net", "CRITICAL")), "a.json", grype(digest("a"), digest("c"), inGrype(cve, "x/net", "Low"))},
+			[]string{"critical CVE-2026-0001 x/net 1.0"},
+			false,
+		},
+		{
+			"in two packages",
+			[]string{"a.json", trivy("app", digest("a"), inTrivy(cve, "b", "LOW"), inTrivy(cve, "a", "CRITICAL"), inTrivy(cve, "a", "LOW"))},
+			[]string{"critical CVE-2026-0001 a 1.0", "low CVE-2026-0001 b 1.0"},
+			false,
+		},
+		{
+			"an advisory of several",
+			[]string{"a.json", grype(digest("a"), "", inGrype("ALAS-1", "zlib", "High", cve, "CVE-2026-0002"))},
+			[]string{"high ALAS-1 zlib 1.0 CVE-2026-0001 CVE-2026-0002"},
+			false,
+		},
+		{
+			"a platform, by its own digest",
+			[]string{"a.json", grype(digest("a"), digest("c")), "b.json", trivy("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))},
+			[]string{"high CVE-2026-0001 zlib 1.0"},
+			false,
+		},
+		{
+			"a platform of another index too",
+			[]string{"a.json", grype(digest("a"), digest("c")), "b.json", grype(digest("b"), digest("c")), "c.json", trivy("app", digest("b"), inTrivy(cve, "zlib", "HIGH"))},
+			nil, false,
+		},
+		{"a platform that nobody ties to it", []string{"b.json", trivy("app", digest("c"), inTrivy(cve, "zlib", "HIGH"))}, nil, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, known := load(t, c.files...).Of(digest("a"))
+			if d := cmp.Diff(c.want, short(got)); d != "" || known == c.none {
+				t.Errorf("known %t (-want +got):\n%s", known, d)
+			}
+		})
+	}
+}
+
+// TestDetails has what is kept of a vulnerability beside what tells it apart.
+func TestDetails(t *testing.T) {
+	got, _ := load(t, "a.json", grype(digest("a"), "", inGrype("CVE-1", "zlib", "High"))).Of(digest("a"))
+	want := []Vulnerability{{ID: "CVE-1", Severity: High, Package: "zlib", Installed: "1.0", Fixed: "1.1, 1.2", Title: "First line.", Link: "https://example.com/CVE-1"}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("grype (-want +got):\n%s", d)
+	}
+	hostile := strings.Replace(inTrivy("CVE-1", "zlib", "HIGH"), "https://example.com/CVE-1", "javascript:alert(1)", 1)
+	got, _ = load(t, "a.json", trivy("app", digest("a"), hostile)).Of(digest("a"))
+	want = []Vulnerability{{ID: "CVE-1", Severity: High, Package: "zlib", Installed: "1.0", Fixed: "1.1", Title: "a title"}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("trivy (-want +got):\n%s", d)
+	}
+}
+
+func TestNearAndLoose(t *testing.T) {
+	r := load(t, "a/x.json", trivy("quay.io/demo/app:v1", digest("c")), "b.JSON", trivy("quay.io/demo/app:v2", digest("a")), "c.json", `{"SchemaVersion": 2, "ArtifactName": "app:ci"}`, "notes.txt", "not read")
+	if d := cmp.Diff([]string{digest("c")}, r.Near("quay.io/demo/app", digest("a"))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"c.json (app:ci)"}, r.Loose()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	deep := `{"ignored":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + "}"
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":             {"", "a.json:1:1: ends too early"},
+		"cut short":         {"{\"SchemaVersion\": 2,\n \"Results\": [{", "a.json:2:15: ends too early"},
+		"no JSON":           {"{\"SchemaVersion\": 2,\n nope}", "a.json:2:3: malformed JSON: "},
+		"neither":           {`{"runs": []}`, "a.json: neither what trivy"},
+		"both":              {`{"SchemaVersion": 2, "matches": []}`, "a.json: neither what trivy"},
+		"another version":   {"{\n\"SchemaVersion\": 3}", "a.json:2:18: SchemaVersion 3 of Trivy's form is not known, 2 is"},
+		"an old version":    {"[]", "a.json:1:1: a list: this may be from a version of Trivy"},
+		"two values":        {"{\"matches\": []}\n{}", "a.json:2:1: more than one value in the file"},
+		"no object":         {`{"matches": [3]}`, "a.json:1:14: want an object"},
+		"no list":           {`{"matches": {}}`, "a.json:1:13: want a list"},
+		"a list too deep":   {deep, "a.json:1:10011: malformed JSON: "},
+		"no text":           {trivy("app", digest("a"), `{"VulnerabilityID": 7}`), "a.json:2:119: want text"},
+		"no digest":         {"{\"SchemaVersion\": 2, \"Metadata\": {\"RepoDigests\": [\n\"app:v1\"]}}", `a.json:2:1: "app:v1" has no digest such as app@sha256:…`},
+		"no ID":             {trivy("app", digest("a"), `{"PkgName": "x"}`), `a.json:2:99: "" is no name of a vulnerability`},
+		"a hostile ID":      {trivy("app", digest("a"), inTrivy("<b>", "x", "HIGH")), `a.json:2:119: "<b>" is no name of a vulnerability`},
+		"of no package":     {trivy("app", digest("a"), inTrivy("CVE-1", "", "HIGH")), "a.json:2:119: CVE-1: of no package"},
+		"a severity":        {`{"matches": [{"vulnerability": {"severity": "awful"}}]}`, `a.json:1:45: severity "awful": want one of critical, high`},
+		"a manifest":        {`{"source": {"target": {"manifestDigest": "sha256:x"}}, "matches": []}`, `a.json:1:42: "sha256:x" is no digest`},
+		"a name in related": {`{"matches": [{"relatedVulnerabilities": [{"id": "a b"}]}]}`, `a.json:1:49: "a b" is no name of a vulnerability`},
+		"a key twice":       {`{"matches": [], "matches": []}`, "a.json:1:17: malformed JSON: duplicate object member name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := LoadFS(files("a.json", c.text))
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+	if _, err := LoadFS(files("a.txt", "")); err == nil || !strings.Contains(err.Error(), "no results of a scan here") {
+		t.Error(err)
+	}
+	if _, err := LoadFS(files("b.json", "", "a.json", "x")); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("want a fault of each file: %v", err)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	room := 1
+	text := trivy("app", digest("a"), inTrivy("CVE-1", "a", "LOW"), inTrivy("CVE-2", "a", "LOW"))
+	if _, err := decode("a.json", []byte(text), &room); err == nil || !strings.Contains(err.Error(), "vulnerabilities allowed") {
+		t.Error(err)
+	}
+	var many []string
+	for i := range maxNames + 1 {
+		many = append(many, fmt.Sprintf("%q", fmt.Sprintf("app@sha256:%064x", i)))
+	}
+	if _, err := LoadFS(files("a.json", `{"SchemaVersion": 2, "Metadata": {"RepoDigests": [`+strings.Join(many, ",")+"]}}")); err == nil || !strings.Contains(err.Error(), "digests allowed") {
+		t.Error(err)
+	}
+}
+
+func TestSeverities(t *testing.T) {
+	for _, s := range Severities() {
+		got, err := ParseSeverity(strings.ToUpper(s.String()))
+		if err != nil || got != s {
+			t.Errorf("%s: got %s, %v", s, got, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(trivy("app", digest("a"), inTrivy("CVE-1", "a", "LOW"))))
+	f.Add([]byte(grype(digest("a"), digest("b"), inGrype("GHSA-1", "a", "High", "CVE-1"))))
+	f.Add([]byte(`{"matches":[{"vulnerability":{"id":"x"}}],"source":null}`))
+	f.Add([]byte(`{"SchemaVersion":2,"Results":null} []`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		room := 1000
+		one, err := decode("f", data, &room)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "f:") {
+				t.Errorf("no position: %v", err)
+			}
+			return
+		}
+		// The results do not depend on how often a file is there.
+		for _, d := range append(slices.Clone(one.digests), one.manifest) {
+			once, known := newResults([]report{one}).Of(d)
+			twice, _ := newResults([]report{one, one}).Of(d)
+			if known != (d != "") || !cmp.Equal(once, twice) {
+				t.Errorf("%s: known %t\nonce  %v\ntwice %v", d, known, once, twice)
+			}
+		}
+	})
+}

@@ -1,0 +1,34 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package store
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+// TestLetGo gives up a lock on a file that another process has open as well, as one
+// that is being started does until it is another program.
+func TestLetGo(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tryLock(f); err != nil {
+		t.Fatal(err)
+	}
+	inherited, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited)
+
+	letGo(f)
+	unlock, err := Lock(dir, 0)
+	if err != nil {
+		t.Fatalf("once it is given up: %v", err)
+	}
+	unlock()
+}
