@@ -4,6 +4,7 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // CSV is a ClusterServiceVersion: the fields that rendering, catalogs and
@@ -14,6 +15,7 @@ type CSV struct {
 	Name           string // "etcdoperator.v0.9.4"
 	Annotations    map[string]string
 	Version        string // "0.9.4"; empty where the CSV has none
+	Release        string // tells packagings of one version apart: "2"; mostly empty
 	MinKubeVersion string
 	Replaces       string
 	Skips          []string
@@ -22,6 +24,7 @@ type CSV struct {
 	Maturity       string
 	Provider       string
 	Keywords       []string
+	Links          []Link // pages that the author names, in order
 
 	Modes        []catalog.InstallMode // those supported, in the order of catalog.InstallModes; never nil
 	ModesListed  []string              // as written, with the unsupported ones
@@ -38,6 +41,9 @@ type CSV struct {
 	NativeAPIs    []catalog.GVK
 	RelatedImages []catalog.RelatedImage
 }
+
+// Link is one entry of spec.links.
+type Link struct{ Name, URL string }
 
 // Deployment is one entry of spec.install.spec.deployments.
 type Deployment struct {
@@ -106,6 +112,7 @@ func readCSV(o Object) (*CSV, []diag.Warning, error) {
 		Name:           r.str(meta, "metadata", "name"),
 		Annotations:    r.strings(meta, "metadata", "annotations"),
 		Version:        r.scalarText(spec, "spec", "version"),
+		Release:        r.scalarText(spec, "spec", "release"),
 		MinKubeVersion: r.scalarText(spec, "spec", "minKubeVersion"),
 		Replaces:       r.str(spec, "spec", "replaces"),
 		Skips:          r.texts(spec, "spec", "skips"),
@@ -114,6 +121,9 @@ func readCSV(o Object) (*CSV, []diag.Warning, error) {
 		Maturity:       r.scalarText(spec, "spec", "maturity"),
 		Provider:       r.scalarText(r.object(spec, "spec", "provider"), "spec.provider", "name"),
 		Keywords:       r.texts(spec, "spec", "keywords"),
+	}
+	for _, l := range kobj.Items(spec, "links") {
+		c.Links = append(c.Links, Link{Name: kobj.Text(l, "name"), URL: kobj.Text(l, "url")})
 	}
 	r.strings(meta, "metadata", "labels") // for their faults alone
 	if c.Name == "" {

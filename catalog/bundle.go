@@ -13,6 +13,7 @@ type Bundle struct {
 	data      *BundleData
 	version   Version
 	versioned bool // version could be read
+	release   olm.Release
 	facts     olm.Facts
 	entries   []*Entry
 	message   string // olm.deprecations
@@ -23,6 +24,36 @@ func (b *Bundle) Name() string { return b.data.Name }
 
 // Version returns the version of the bundle's olm.package property.
 func (b *Bundle) Version() Version { return b.version }
+
+// Release returns the release of the bundle's olm.package property as it is
+// written, or "".
+func (b *Bundle) Release() string {
+	if b.facts.Release == nil {
+		return ""
+	}
+	return *b.facts.Release
+}
+
+// VersionText returns the version as people read it: with the release, where there
+// is one.
+func (b *Bundle) VersionText() string { return olm.VersionText(b.version.String(), b.Release()) }
+
+// CompareReleases orders the releases of two bundles of one version. Only what is
+// said counts.
+func (b *Bundle) CompareReleases(other *Bundle) int { return b.release.Compare(other.release) }
+
+// ComparePackaged orders the releases of two bundles of one version as OLM v1 does:
+// where none is said, the build metadata of the version counts as one.
+func (b *Bundle) ComparePackaged(other *Bundle) int {
+	return b.packaged().Compare(other.packaged())
+}
+
+func (b *Bundle) packaged() olm.Release {
+	if b.facts.Release == nil {
+		return olm.LegacyRelease(b.version)
+	}
+	return b.release
+}
 
 // Image returns the reference of the bundle's image, or "" where the catalog
 // holds the manifests themselves.

@@ -23,18 +23,29 @@ type Catalog struct {
 	channels []*Channel // default channels first, then by package, then by channel
 	provides map[GVK][]*Entry
 	warnings []diag.Warning
+	strays   diag.List // lifecycles of packages that there are not
 }
 
-// Strict returns what the operator framework's own programs refuse and New does
-// not: a skipRange that cannot be read, which is an edge that leads nowhere. The
-// error is a diag.List.
+// Strict returns what a catalog's author is to mend although New takes it. The
+// operator framework's own programs refuse a skipRange that cannot be read, which is
+// an edge that leads nowhere, and a bundle with a release that is not named after it,
+// or has build metadata beside it (operator-registry, alpha/model); lifecycles that
+// are not right are not shown. The error is a diag.List.
 func (c *Catalog) Strict() error {
-	var faults diag.List
+	faults := slices.Clone(c.strays)
+	for _, p := range c.packages {
+		faults = append(faults, p.unclear...)
+	}
 	for _, ch := range c.channels {
 		for _, e := range ch.entries {
 			if e.badRange != nil {
 				faults.Addf(cmp.Or(e.data.Pos, ch.data.Pos), "skipRange of entry %q of channel %q of package %q: %w", e.Name(), ch.Name(), ch.pkg.Name(), e.badRange)
 			}
+		}
+	}
+	for _, p := range c.packages {
+		for _, b := range p.bundles {
+			b.checkRelease(&faults)
 		}
 	}
 	return faults.Err()
@@ -53,11 +64,17 @@ func New(c Content) (*Catalog, error) {
 	known := olm.NewReader()
 	names := make([]string, 0, len(c.Packages)+len(c.Unread))
 	for i := range c.Packages {
-		names = append(names, c.Packages[i].Name)
+		if !c.Packages[i].stray() {
+			names = append(names, c.Packages[i].Name)
+		}
 	}
 	names = append(names, c.Unread...)
 	for i := range c.Packages {
 		data := &c.Packages[i]
+		if data.stray() {
+			cat.addStray(data, names)
+			continue
+		}
 		p := newPackage(cat, data, names, known, &faults)
 		if first, ok := cat.byName[data.Name]; ok {
 			faults.Addf(data.Pos, "duplicate package %q%s", data.Name, elsewhere(first.data.Pos))

@@ -32,6 +32,7 @@ func newPackage(cat *Catalog, data *PackageData, siblings []string, known *olm.R
 	p.checkMembership(faults)
 	p.checkVersions(faults)
 	p.applyDeprecations(faults)
+	p.applyLifecycles()
 	slices.SortFunc(p.bundles, compareNewest)
 	slices.SortFunc(p.channels, func(a, b *Channel) int {
 		if d := compareBool(b.IsDefault(), a.IsDefault()); d != 0 {
@@ -121,14 +122,14 @@ func (p *Package) checkMembership(faults *diag.List) {
 }
 
 // checkVersions finds versions that several bundles claim. Versions that differ
-// in build metadata are different.
+// in build metadata or in their release are different.
 func (p *Package) checkVersions(faults *diag.List) {
 	seen := make(map[string]*Bundle, len(p.bundles))
 	for _, b := range p.bundles {
 		if !b.versioned {
 			continue
 		}
-		v := b.version.String()
+		v := b.VersionText()
 		if first, ok := seen[v]; ok {
 			faults.Addf(b.data.Pos, "bundles %q and %q of package %q have the same version %s", first.Name(), b.Name(), p.Name(), v)
 			continue

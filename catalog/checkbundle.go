@@ -59,6 +59,10 @@ func (b *Bundle) setVersion(faults *diag.List) {
 		faults.Addf(b.data.Pos, "bundle %q of package %q: %w", b.Name(), b.pkg.Name(), err)
 		return
 	}
+	if b.release, err = olm.ParseRelease(b.Release()); err != nil {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: %w", b.Name(), b.pkg.Name(), err)
+		return
+	}
 	b.version, b.versioned = version, true
 }
 
@@ -70,4 +74,17 @@ func IsBundleName(s string) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._+", r)
 	}
 	return s != "" && len(s) <= 253 && !strings.ContainsAny(s[:1], "-._+") && !strings.ContainsFunc(s, odd)
+}
+
+// checkRelease finds what operator-registry refuses of a bundle that has a release.
+func (b *Bundle) checkRelease(faults *diag.List) {
+	if len(b.release) == 0 {
+		return
+	}
+	if want := b.pkg.Name() + "-v" + b.version.String() + "-" + b.Release(); b.Name() != want {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: with release %s its name has to be %q", b.Name(), b.pkg.Name(), b.Release(), want)
+	}
+	if len(b.version.Build) > 0 {
+		faults.Addf(b.data.Pos, "bundle %q of package %q: version %s has build metadata beside release %s", b.Name(), b.pkg.Name(), b.version, b.Release())
+	}
 }

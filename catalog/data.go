@@ -3,6 +3,8 @@ package catalog
 import (
 	"strings"
 
+	"github.com/quayside/quayside/catalog/lifecycle"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 )
@@ -53,7 +55,8 @@ type PackageData struct {
 	Channels       []ChannelData
 	Bundles        []BundleData
 	Deprecations   []DeprecationData
-	Undeclared     bool // there is no olm.package: only things that say they belong to it
+	Lifecycles     []LifecycleData // documents that say how long versions are supported; one at most is right
+	Undeclared     bool            // there is no olm.package: only things that say they belong to it
 	Pos            diag.Pos
 }
 
@@ -71,6 +74,20 @@ type EntryData struct {
 	Skips     []string // in file order
 	SkipRange string   // ">=1.0.0 <1.2.0", a blang range; unparsed
 	Pos       diag.Pos
+}
+
+// LifecycleData is one document that says how long versions of a package are
+// supported.
+type LifecycleData struct {
+	Versions []lifecycle.Version // in file order
+	Faults   []LifecycleFault    // what is wrong with it, in the order of the file: then nothing of it counts
+	Pos      diag.Pos
+}
+
+// LifecycleFault is one thing that is wrong with such a document.
+type LifecycleFault struct {
+	Pos diag.Pos
+	Msg string // "versions[0].name: want a string, have a number"
 }
 
 // BundleData is one olm.bundle.
@@ -106,7 +123,7 @@ type Metadata struct {
 	InstallModes   []InstallMode // those supported, in the order of InstallModes(); nil where the catalog does not tell
 	Keywords       []string
 	Maturity       string
-	Annotations    map[string]string // those that KeepsAnnotation names, below 1 KiB each
+	Annotations    map[string]string // those that KeepsAnnotation names, as long as AnnotationFits
 	Owned          []string          // names of the owned CRDs, sorted
 }
 
@@ -141,4 +158,11 @@ func KeepsAnnotation(name string) bool {
 	}
 	host, _, _ := strings.Cut(name, "/")
 	return host == "operatorframework.io" || strings.HasSuffix(host, ".operatorframework.io") || strings.HasPrefix(name, "olm.")
+}
+
+// AnnotationFits reports whether Metadata holds a kept annotation of that value:
+// those below 1 KiB, and the template of a Namespace whatever its length, for it
+// decides where a bundle is installed.
+func AnnotationFits(name, value string) bool {
+	return len(value) < 1<<10 || name == olm.SuggestedNamespaceTemplate
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/catalog/olm"
 )
 
@@ -27,6 +28,7 @@ type Part string
 const (
 	PartPackage     Part = "package"        // From, To: the version at the default channel's head
 	PartDefault     Part = "defaultChannel" // of a package
+	PartLifecycle   Part = "lifecycle"      // of a version, MAJOR.MINOR; From, To: its phases and platforms, in words
 	PartDeprecation Part = "deprecation"    // of a package, or of the channel or bundle that is named
 	PartChannel     Part = "channel"        // From, To: the head
 	PartHead        Part = "head"           // of a channel
@@ -45,6 +47,7 @@ type Change struct {
 	Package string     `json:"package"`
 	Channel string     `json:"channel,omitempty"` // of a channel, an entry or a head; else empty
 	Bundle  string     `json:"bundle,omitempty"`  // of an entry or a bundle; else empty
+	Version string     `json:"version,omitempty"` // MAJOR.MINOR, of a lifecycle; else empty
 	From    string     `json:"from,omitempty"`    // empty where there is nothing, and so is To
 	To      string     `json:"to,omitempty"`
 }
@@ -106,17 +109,41 @@ func (d *differ) add(c Change) {
 
 func (d *differ) packages(_ Change, a, b *Package) {
 	d.add(Change{Part: PartDefault, From: a.DefaultChannel(), To: b.DefaultChannel()})
+	parts(d, Change{Part: PartLifecycle}, pointers(a.Lifecycle()), pointers(b.Lifecycle()), func(v *lifecycle.Version) string { return v.Name }, func(c *Change) *string { return &c.Version },
+		lived, func(c Change, _, _ *lifecycle.Version) { d.add(c) })
 	d.add(Change{Part: PartDeprecation, From: a.Deprecation(), To: b.Deprecation()})
 	parts(d, Change{Part: PartChannel}, a.Channels(), b.Channels(), (*Channel).Name, func(c *Change) *string { return &c.Channel },
 		func(ch *Channel) string { return ch.Head().Name() }, d.channels)
 	parts(d, Change{Part: PartBundle}, a.Bundles(), b.Bundles(), (*Bundle).Name, func(c *Change) *string { return &c.Bundle },
-		func(b *Bundle) string { return b.Version().String() }, d.bundles)
+		func(b *Bundle) string { return b.VersionText() }, d.bundles)
+}
+
+func pointers(list []lifecycle.Version) []*lifecycle.Version {
+	out := make([]*lifecycle.Version, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
+// lived says how long a version is supported, and on what. The order of platforms
+// does not matter.
+func lived(v *lifecycle.Version) string {
+	var phases, platforms []string
+	for _, p := range v.Phases {
+		phases = append(phases, p.Name+" "+p.Start+" to "+p.End)
+	}
+	for _, p := range v.Platforms {
+		platforms = append(platforms, p.Name+" "+p.Version)
+	}
+	slices.Sort(platforms)
+	return strings.Join(append([]string{strings.Join(phases, ", ")}, platforms...), "; ")
 }
 
 // newestDefault returns the version at the head of the default channel.
 func newestDefault(p *Package) string {
 	if c, ok := p.Channel(p.DefaultChannel()); ok && c.Head().Bundle() != nil {
-		return c.Head().Bundle().Version().String()
+		return c.Head().Bundle().VersionText()
 	}
 	return ""
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/catalog/lifecycle"
 )
 
 // lampCatalog is a package with two versions in one channel.
@@ -40,6 +42,18 @@ func TestDiff(t *testing.T) {
 		p.Bundles[0].Properties[1].Value = json.RawMessage(`{"cel":{"rule":"1 \u003e 0"},"failureMessage":"too old"}`)
 		p.Channels[0].Entries[0], p.Channels[0].Entries[1] = p.Channels[0].Entries[1], p.Channels[0].Entries[0]
 	}
+	full := func(name, year, until string, openshift ...string) lifecycle.Version {
+		v := lifecycle.Version{Name: name, Phases: []lifecycle.Phase{{Name: "Full", Start: year + "-01-01", End: until + "-12-31"}}}
+		for _, o := range openshift {
+			v.Platforms = append(v.Platforms, lifecycle.Platform{Name: "openshift", Version: o})
+		}
+		return v
+	}
+	lived1, shuffled := full("1.0", "2025", "2025", "4.16", "4.18"), full("1.0", "2025", "2025", "4.18", "4.16")
+	lived2, longer := full("2.0", "2026", "2026"), full("2.0", "2026", "2027")
+	supported := func(said ...lifecycle.Version) func(*PackageData) {
+		return func(p *PackageData) { p.Lifecycles = []LifecycleData{{Versions: said}} }
+	}
 	for _, tt := range []struct {
 		name     string
 		old, new *Catalog
@@ -58,6 +72,13 @@ func TestDiff(t *testing.T) {
 		{"related images", lampCatalog(t, nil), lampCatalog(t, func(p *PackageData) {
 			p.Bundles[0].RelatedImages = []RelatedImage{{Image: "example.com/lamp.v1"}, {Image: "example.com/b"}, {Image: "example.com/a"}}
 		}), []Change{{Kind: Changed, Part: PartImages, Package: "lamp", Bundle: "lamp.v1", To: "example.com/a, example.com/b"}}},
+		{"lifecycles", lampCatalog(t, supported(lived1, lived2)), lampCatalog(t, supported(shuffled, longer)), []Change{
+			{Kind: Changed, Part: PartLifecycle, Package: "lamp", Version: "2.0", From: "Full 2026-01-01 to 2026-12-31", To: "Full 2026-01-01 to 2027-12-31"},
+		}},
+		{"lifecycle said, and no longer", lampCatalog(t, supported(lived1)), lampCatalog(t, supported(lived2)), []Change{
+			{Kind: Removed, Part: PartLifecycle, Package: "lamp", Version: "1.0", From: "Full 2025-01-01 to 2025-12-31; openshift 4.16; openshift 4.18"},
+			{Kind: Added, Part: PartLifecycle, Package: "lamp", Version: "2.0", To: "Full 2026-01-01 to 2026-12-31"},
+		}},
 		{"deprecated", lampCatalog(t, nil), lampCatalog(t, func(p *PackageData) {
 			p.Deprecations = []DeprecationData{{Schema: "olm.bundle", Name: "lamp.v1", Message: "Old."}, {Schema: "olm.channel", Name: "stable", Message: "Gone soon."}}
 		}), []Change{

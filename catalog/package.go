@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/quayside/quayside/catalog/lifecycle"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Package is one package of a catalog.
@@ -15,6 +18,8 @@ type Package struct {
 	bundles    []*Bundle // newest first
 	byBundle   map[string]*Bundle
 	deprecated string
+	lifecycle  []lifecycle.Version
+	unclear    diag.List // what is wrong with its lifecycles
 }
 
 // Name returns the package's name.
@@ -51,8 +56,8 @@ func (p *Package) Channel(name string) (*Channel, bool) {
 	return c, ok
 }
 
-// Bundles returns the bundles, newest version first; versions that differ only
-// in build metadata are ordered by it.
+// Bundles returns the bundles, newest version first, and of one version the newest
+// release; versions that differ only in build metadata are ordered by it.
 func (p *Package) Bundles() []*Bundle { return slices.Clone(p.bundles) }
 
 // Bundle returns the bundle of that name.
@@ -171,10 +176,12 @@ func (e *Entry) EdgeFrom(bundle string, v *Version) Edge {
 // resolution chooses it but by name.
 func (e *Entry) Skipped() bool { return !e.walked }
 
-// compareNewest orders bundles newest first, then by build metadata and name.
+// compareNewest orders bundles newest first: by version, then by release, then by
+// build metadata and name.
 func compareNewest(a, b *Bundle) int {
 	return cmp.Or(
 		b.version.Compare(a.version),
+		b.CompareReleases(a),
 		-slices.Compare(a.version.Build, b.version.Build),
 		strings.Compare(a.Name(), b.Name()),
 	)

@@ -10,7 +10,7 @@ import (
 type Summary struct {
 	Name           string
 	DefaultChannel string
-	Version        string // at the head of the default channel
+	Version        string // at the head of the default channel, with its release
 	DisplayName    string // of the same bundle
 	Description    string // one line
 	Deprecation    string
@@ -37,7 +37,7 @@ func (p *Package) Summary() Summary {
 	s := Summary{Name: p.Name(), DefaultChannel: p.DefaultChannel(), Deprecation: p.Deprecation()}
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
 		b := c.Head().Bundle()
-		s.Version = b.Version().String()
+		s.Version = b.VersionText()
 		s.DisplayName, s.Description = b.data.Metadata.DisplayName, b.data.Metadata.Description
 	}
 	if s.Description == "" {

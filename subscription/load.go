@@ -24,6 +24,7 @@ type LoadOptions struct {
 	Paths   []Path   // where to look, in the workspace or beside it; empty: all of it
 	Output  string   // quayside's own tree: passed over where a directory is walked; empty for none
 	Applied []string // directories that the GitOps tool applies: a declaration below one earns a warning
+	Absent  []int    // indices of Paths that hold nothing where they do not exist, which is no error
 }
 
 // Path is where to look for declarations: a file or a directory. It is written as a
@@ -57,8 +58,8 @@ const (
 // The sets of all are merged as by [Merge]. What a kustomization builds, or a path
 // that overrides holds, takes the place of what an earlier path declares of the same
 // dialect, namespace and name.
-// A path that does not exist is an error that wraps fs.ErrNotExist, and so is a link
-// that leads out of the file system an error. All faults are found; the error is a
+// A path that does not exist is an error that wraps fs.ErrNotExist, unless
+// [LoadOptions.Absent] says otherwise, and so is a link that leads out of the file system an error. All faults are found; the error is a
 // diag.List.
 func LoadFS(fsys fs.FS, opt LoadOptions) (*Set, error) {
 	l := newLoader(fsys, opt)
@@ -150,6 +151,7 @@ func (l *loader) find() {
 		}
 		info, err := fs.Stat(l.fsys, p)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && slices.Contains(l.opt.Absent, entry):
 		case errors.Is(err, fs.ErrNotExist):
 			l.errs.Addf(l.pos(p), "no such file or directory: %w", fs.ErrNotExist)
 		case err != nil:

@@ -31,6 +31,7 @@ type specOwn struct {
 	Approval        string    `json:"approval" default:"\"Automatic\"" form:"enum=Automatic|Manual" doc:"Manual: moved only when named."`
 	Hold            string    `json:"hold" default:"\"\"" doc:"A reason; a held operator does not move."`
 	Config          *configV0 `json:"config" doc:"As spec.config of OLM's Subscription."`
+	Replaces        string    `json:"replaces" form:"pattern=^[^/]+/[^/]+$" doc:"namespace/package of an operator that is declared no longer and that this one follows: it provides the same APIs. Custom resource definitions and custom resources stay."`
 	Bundle          string    `json:"bundle" form:"pattern=^(image|oci|dir):.+" doc:"A bundle instead of a package: image:quay.io/x/y@sha256:…, oci:layout or dir:bundle/. metadata.namespace may then be left out: it is what the bundle suggests, else the name of its package."`
 }
 
@@ -39,6 +40,7 @@ func fieldsOwn() map[Field]string {
 		FieldNamespace: "metadata.namespace", FieldPackage: "spec.package", FieldChannel: "spec.channel", FieldRange: "spec.version",
 		FieldCatalog: "spec.catalog", FieldCatalogNamespace: "spec.catalog", FieldApproval: "spec.approval", FieldHold: "spec.hold",
 		FieldWatch: "spec.watchNamespaces", FieldConfig: "spec.config", FieldBundle: "spec.bundle",
+		FieldReplaces: "spec.replaces",
 	}
 }
 
@@ -64,6 +66,7 @@ func (r *reader) subscriptionOwn(n *yaml.Node) {
 		Config: c.config(n, "spec.config", o.Spec.Config), Bundle: o.Spec.Bundle, Pos: c.Whole, Fields: c.Fields,
 	}
 	c.watch(&s, o.Spec.WatchNamespaces)
+	s.Replaces = c.operator(o.Spec.Replaces)
 	c.what(o.Spec)
 	s.Digest = s.digest()
 	declare(r, &r.set.Subscriptions, s)
@@ -103,6 +106,15 @@ func (c checker) catalog(s string) *catalog.ID {
 		c.Addf("spec.catalog", "%q is not namespace/name", s)
 	}
 	return &id
+}
+
+// operator checks "namespace/package".
+func (c checker) operator(s string) string {
+	ns, pkg, _ := strings.Cut(s, "/")
+	if s != "" && !(yamlnode.IsDNS1123Label(ns) && yamlnode.IsDNS1123Subdomain(pkg)) {
+		c.Addf("spec.replaces", "%q is not namespace/package", s)
+	}
+	return s
 }
 
 func (c checker) watch(s *Subscription, names []string) {

@@ -162,12 +162,19 @@ func fieldFaults() []fieldFault {
 		{"v1.go spec.source.catalog.channels[]", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, channels: [a, ‸B]}}}\n", "is not a channel's name"},
 		{"v1.go spec.source.catalog.selector", ext + named + "spec: {namespace: ns, source: {sourceType: Catalog, catalog: {packageName: p, selector: {matchExpressions: [‸{operator: Exists}]}}}}\n", missing},
 		{"v1.go spec.install.preflight.crdUpgradeSafety.enforcement", ext + named + "spec: {" + of + ", install: {preflight: {crdUpgradeSafety: {enforcement: ‸Lax}}}}\n", not},
-		{"v1.go spec.config.configType", ext + named + "spec: {" + of + ", config: {configType: ‸Ref, inline: {}}}\n", not},
+		{"v1.go spec.namespace", ext + named + "spec: {namespace: ‸\"\", source: {sourceType: Catalog, catalog: {packageName: p}}}\n", missing},
+		{"v1.go spec.install.preflight.crdUpgradeSafety.enforcement", ext + named + "spec: {" + of + ", install: ‸{}}\n", missing},
+		{"v1.go spec.progressDeadlineMinutes", ext + named + "spec: {" + of + ", progressDeadlineMinutes: ‸9}\n", "is not between 10 and 720"},
+		{"v1.go spec.config.configType", ext + named + "spec: {" + of + ", config: {configType: ‸Ref, inline: {watchNamespace: w}}}\n", not},
 		{"v1.go spec.config.inline", ext + named + "spec: {" + of + ", config: ‸{configType: Inline}}\n", missing},
+		{"v1.go spec.config.inline", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: ‸{}}}\n", "empty"},
+		{"v1.go spec.config.inline.deploymentConfig.selector", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {selector: ‸{}}}}}\n", "OLM v1 does not take it"},
 		{"v1.go spec.config.inline.watchNamespace", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {watchNamespace: ‸A}}}\n", space},
 		{"", ext + named + "spec: {" + of + ", config: {configType: Inline, inline: {deploymentConfig: {volumes: [{x: ‸.inf}]}}}}\n", "has no form in JSON"},
 		{"v1.go spec.source.type", cat + "spec: {source: {type: ‸Git, image: {ref: x}}}\n", not},
 		{"v1.go spec.availabilityMode", cat + "spec: {source: {type: Image, image: {ref: x}}, availabilityMode: ‸Never}\n", not},
+		{"v1.go spec.source.image.pollIntervalMinutes", cat + "spec: {source: {type: Image, image: {ref: x, pollIntervalMinutes: ‸0}}}\n", "is less than 1"},
+		{"v1.go spec.source.image.pollIntervalMinutes", cat + "spec: {source: {type: Image, image: {ref: \"x@sha256:a\", pollIntervalMinutes: ‸5}}}\n", "never changes"},
 		{"v1.go spec.source.image.ref", cat + "spec: {source: {type: Image, image: ‸{}}}\n", missing},
 
 		{"ocm.go metadata.name", policy + "metadata: {name: ‸A}\nspec: {" + must + inNS + "}\n", name},
@@ -205,6 +212,11 @@ func fieldFaults() []fieldFault {
 		{"own.go spec.bundle", own + meta + "spec: {bundle: ‸quay.io/x}\n", "is none of image:reference"},
 		{"own.go spec.", own + meta + "spec: {bundle: \"image:x\", channel: ‸c}\n", "not beside spec.bundle"},
 		{"own.go spec.catalog", own + meta + "spec: {package: p, catalog: ‸a/b/c}\n", "is not namespace/name"},
+		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸other}\n", "is not namespace/package"},
+		{"own.go spec.replaces", own + meta + "spec: {package: p, replaces: ‸a/b/c}\n", "is not namespace/package"},
+		{"", own + meta + "spec: {package: p, replaces: ‸ns/p}\n", "cannot follow itself"},
+		{"", own + meta + "spec: {package: p, replaces: ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: q, replaces: ‸ns/o}\n", "is followed by one operator, and d.yaml:4:30 says that it is subscription \"ns/a\""},
+		{"", own + meta + "spec: {package: p, replaces: ‸ns/o}\n---\n" + own + "metadata: {name: b, namespace: ns}\nspec: {package: o}\n", "is declared at d.yaml:6:1"},
 		{"own.go spec.watchNamespaces", own + meta + "spec: {package: p, watchNamespaces: ‸[]}\n", "empty"},
 		{"own.go spec.watchNamespaces[]", own + meta + "spec: {package: p, watchNamespaces: [a, ‸\"*\"]}\n", space},
 	}
@@ -246,7 +258,7 @@ func dialects() map[Dialect]string {
 			"spec:\n  complianceType: musthave\n  versions: ‸3‸[a.v1]\n  upgradeApproval: ‸7‸None\n" +
 			"  subscription: {name: ‸1‸a, namespace: ‸0‸ns, channel: ‸2‸c, source: ‸4‸hub, sourceNamespace: ‸5‸olm, startingCSV: ‸6‸x, config: ‸11‸{nodeSelector: {a: b}}}\n",
 		Quayside: "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: a, namespace: ‸0‸ns}\n" +
-			"spec: {package: ‸1‸p, channel: ‸2‸c, version: ‸3‸\">=1\", catalog: ‸4‸‸5‸olm/hub, approval: ‸7‸Manual, hold: ‸9‸x, watchNamespaces: ‸10‸[m], config: ‸11‸{nodeSelector: {a: b}}}\n",
+			"spec: {package: ‸1‸p, channel: ‸2‸c, version: ‸3‸\">=1\", catalog: ‸4‸‸5‸olm/hub, approval: ‸7‸Manual, hold: ‸9‸x, replaces: ‸14‸other/p, watchNamespaces: ‸10‸[m], config: ‸11‸{nodeSelector: {a: b}}}\n",
 	}
 }
 
@@ -277,7 +289,7 @@ func TestEveryDialectSaysWhereItsFieldsAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := set.Subscriptions[0]
-		for f := FieldNamespace; f <= FieldInstalled; f++ {
+		for f := FieldNamespace; f <= FieldReplaces; f++ {
 			_, has := k.fields()[f]
 			pos, marked := want[f]
 			switch {

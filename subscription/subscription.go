@@ -55,6 +55,7 @@ func Merge(sets ...*Set) (*Set, error) {
 	}
 	out.Warnings = diag.SortWarnings(out.Warnings)
 	out.contradictions(&errs)
+	out.successions(&errs)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ const (
 type Subscription struct {
 	Dialect        Dialect
 	Name           string // metadata.name
-	Namespace      string // install namespace (a ClusterExtension's spec.namespace)
+	Namespace      string // install namespace (a ClusterExtension's spec.namespace); empty where the bundle is to say it
 	Package        string
 	Channels       []string       // permitted ones, in file order; empty means any
 	Range          string         // version range as written (Masterminds syntax); empty means any
@@ -48,6 +48,7 @@ type Subscription struct {
 	WatchAll       bool           // all namespaces was asked for outright
 	Config         []byte         // spec.config as canonical JSON; nil where absent
 	Bundle         string         // "image:quay.io/x/y@sha256:…", "oci:layout" or "dir:bundle/" instead of Package
+	Replaces       string         // "namespace/package" of the operator that this one follows; empty for most
 	InstalledCSV   string         // status.installedCSV: state taken over from a cluster
 	Digest         catalog.Digest // of the declaration's meaning (canonical, without status or comments)
 	Pos            diag.Pos       // of the document
@@ -77,6 +78,7 @@ const (
 	FieldConfig
 	FieldBundle
 	FieldInstalled // state, not a wish
+	FieldReplaces
 )
 
 // At returns where the first of the fields that the file says stands. Where it

@@ -12,12 +12,13 @@ import (
 // starting points are left to the resolver: two channels may have a bundle in
 // common. So are catalogs and approvals among OLM's own Subscriptions, which
 // OLM reads without complaint: two catalogs are unsatisfiable there, and one
-// Manual makes the whole plan Manual. It wants a sorted set.
+// Manual makes the whole plan Manual. What is declared without a namespace is
+// looked at when that is known. It wants a sorted set.
 func (s *Set) contradictions(errs *diag.List) {
 	for i, b := range s.Subscriptions {
 		for j := i - 1; j >= 0 && s.Subscriptions[j].Namespace == b.Namespace; j-- {
 			a := s.Subscriptions[j]
-			if a.Package != b.Package || b.Package == "" || a.Key() == b.Key() {
+			if a.Package != b.Package || b.Package == "" || b.Namespace == "" || a.Key() == b.Key() {
 				continue
 			}
 			if what := contradiction(a, b); what != nil {

@@ -159,10 +159,15 @@ func (c checker) config(n *yaml.Node, at string, o *configV0) []byte {
 		}
 		volumes[name] = true
 	}
-	for _, step := range strings.Split(at, ".") {
+	return c.json(below(n, at))
+}
+
+// below returns the value of the field at in n, nil where it is not there.
+func below(n *yaml.Node, at string) *yaml.Node {
+	for step := range strings.SplitSeq(at, ".") {
 		_, n = yamlnode.Field(n, step)
 	}
-	return c.json(n)
+	return n
 }
 
 // kube checks the value in the field at by one of Kubernetes' own types, unless

@@ -3,6 +3,7 @@ package subscription
 import (
 	"encoding/json"
 	"maps"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -26,8 +27,8 @@ type specV1 struct {
 		} `json:"ociImage"`
 	} `json:"source"`
 	Install *struct {
-		Preflight *struct {
-			CRDUpgradeSafety *struct {
+		Preflight struct {
+			CRDUpgradeSafety struct {
 				Enforcement string `json:"enforcement"`
 			} `json:"crdUpgradeSafety"`
 		} `json:"preflight"`
@@ -36,7 +37,7 @@ type specV1 struct {
 		ConfigType string        `json:"configType"`
 		Inline     *inlineConfig `json:"inline"`
 	} `json:"config"`
-	ProgressDeadlineMinutes int32 `json:"progressDeadlineMinutes"`
+	ProgressDeadlineMinutes *int32 `json:"progressDeadlineMinutes"`
 }
 
 type statusV1 struct {
@@ -74,7 +75,9 @@ func (r *reader) clusterExtension(n *yaml.Node) {
 	var o declared[specV1, statusV1]
 	c := r.decode(n, &o)
 	c.Name("metadata.name", o.Metadata.Name)
-	c.Namespace("spec.namespace", o.Spec.Namespace)
+	if _, said := c.Fields["spec.namespace"]; said {
+		c.Namespace("spec.namespace", o.Spec.Namespace)
+	}
 	s := Subscription{
 		Dialect: V1, Name: o.Metadata.Name, Namespace: o.Spec.Namespace, Approval: Automatic, Policy: CatalogProvided,
 		InstalledCSV: o.Status.Install.Bundle.Name, Pos: c.Whole, Fields: c.Fields,
@@ -96,8 +99,11 @@ func (r *reader) clusterExtension(n *yaml.Node) {
 			c.Addf("spec.source.catalog", "only with sourceType Catalog")
 		}
 	}
-	if i := o.Spec.Install; i != nil && i.Preflight != nil && i.Preflight.CRDUpgradeSafety != nil {
-		c.enum("spec.install.preflight.crdUpgradeSafety.enforcement", i.Preflight.CRDUpgradeSafety.Enforcement, "None", "Strict")
+	if i := o.Spec.Install; i != nil {
+		c.oneOf("spec.install.preflight.crdUpgradeSafety.enforcement", i.Preflight.CRDUpgradeSafety.Enforcement, "None", "Strict")
+	}
+	if m := o.Spec.ProgressDeadlineMinutes; m != nil && (*m < 10 || *m > 720) {
+		c.Addf("spec.progressDeadlineMinutes", "%d is not between 10 and 720", *m)
 	}
 	c.inline(&s, n, o.Spec)
 	s.Digest = s.digest()
@@ -123,7 +129,9 @@ func (c checker) filter(s *Subscription, f *catalogFilter) {
 	}
 }
 
-// inline reads spec.config.
+// inline reads spec.config: what operator-controller's schema of a registry+v1
+// bundle's configuration admits (registryv1bundleconfig.json there), which has no
+// other properties, and of a SubscriptionConfig all but the selector.
 func (c checker) inline(s *Subscription, n *yaml.Node, spec specV1) {
 	cfg := spec.Config
 	if cfg == nil {
@@ -133,6 +141,12 @@ func (c checker) inline(s *Subscription, n *yaml.Node, spec specV1) {
 	if cfg.Inline == nil {
 		c.Addf("spec.config.inline", "missing")
 		return
+	}
+	if len(below(n, "spec.config.inline").Content) == 0 {
+		c.Addf("spec.config.inline", "empty: say something, or leave spec.config out")
+	}
+	if d := cfg.Inline.DeploymentConfig; d != nil && d.Selector != nil {
+		c.Addf("spec.config.inline.deploymentConfig.selector", "OLM v1 does not take it: leave it out, for it never had an effect")
 	}
 	if w := cfg.Inline.WatchNamespace; w != "" {
 		c.Namespace("spec.config.inline.watchNamespace", w)
@@ -146,7 +160,7 @@ type specClusterCatalog struct {
 		Type  string `json:"type"`
 		Image struct {
 			Ref                 string `json:"ref"`
-			PollIntervalMinutes *int32 `json:"pollIntervalMinutes"`
+			PollIntervalMinutes *int64 `json:"pollIntervalMinutes"`
 		} `json:"image"`
 	} `json:"source"`
 	Priority         int32  `json:"priority"`
@@ -161,6 +175,14 @@ func (r *reader) clusterCatalog(n *yaml.Node) {
 	c.enum("spec.availabilityMode", o.Spec.AvailabilityMode, "Available", "Unavailable")
 	image := o.Spec.Source.Image.Ref
 	c.Given("spec.source.image.ref", image)
+	if poll := o.Spec.Source.Image.PollIntervalMinutes; poll != nil {
+		switch {
+		case *poll < 1:
+			c.Addf("spec.source.image.pollIntervalMinutes", "%d is less than 1", *poll)
+		case strings.Contains(image, "@"):
+			c.Addf("spec.source.image.pollIntervalMinutes", "not with an image that is named by its digest, which never changes")
+		}
+	}
 	labels := map[string]string{}
 	maps.Copy(labels, o.Metadata.Labels)
 	labels["olm.operatorframework.io/metadata.name"] = o.Metadata.Name // as catalogd sets it

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -151,6 +152,7 @@ type validator struct {
 func (v validator) all() {
 	w := v.w
 	v.Enum("spec.requirements", w.Requirements, "enforce", "warn")
+	v.Enum("spec.storageMigration", w.StorageMigration, "auto", "v1", "v1beta1", "none")
 	v.Enum("spec.profile", string(w.Profile), profile.Names()...)
 	v.Enum("spec.certificates", string(w.Certificates), certificates.Names()...)
 	v.version("spec.kubernetesVersion", w.KubernetesVersion)
@@ -174,6 +176,7 @@ func (v validator) all() {
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
 	v.levels()
 	v.waivers()
+	v.acknowledged()
 	v.follows()
 }
 
@@ -365,6 +368,9 @@ func (v validator) reporter() {
 func (v validator) levels() {
 	severities := []string{"off", "info", "low", "medium", "high", "critical"}
 	v.Enum("spec.policy.failOn", v.w.Policy.FailOn, severities...)
+	for i, s := range v.w.Policy.Vulnerabilities.Added {
+		v.Enum(index("spec.policy.vulnerabilities.added", i), s, "critical", "high", "medium", "low", "negligible", "unknown")
+	}
 	first := map[string]string{}
 	for i, l := range v.w.Policy.Clusters {
 		field := index("spec.policy.clusters", i)
@@ -400,6 +406,39 @@ func (v validator) waivers() {
 		if !isDay(waiver.Expires) {
 			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", waiver.Expires)
 		}
+	}
+}
+
+func (v validator) acknowledged() {
+	first := map[string]string{}
+	var codes []string
+	for _, c := range diag.Codes() {
+		codes = append(codes, c.ID)
+	}
+	for i, a := range v.w.Warnings.Acknowledged {
+		field := index("spec.warnings.acknowledged", i)
+		switch {
+		case a.Code == "":
+			v.Addf(field+".code", "missing: name the warning that is known, such as namespace-expected")
+		case a.Code == "stale-acknowledgement":
+			v.Addf(field+".code", "%q says that an entry of this list is of no use: take that one out", a.Code)
+		case !slices.Contains(codes, a.Code):
+			v.Addf(field+".code", "there is no warning %q%s", a.Code, diag.DidYouMean(a.Code, codes))
+		}
+		if strings.TrimSpace(a.Reason) == "" {
+			v.Addf(field+".reason", "missing: say why, for whoever reads this later")
+		}
+		if a.Expires != "" && !isDay(a.Expires) {
+			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", a.Expires)
+		}
+		if strings.Contains(strings.TrimSuffix(a.Subject, "*"), "*") {
+			v.Addf(field+".subject", "%q: a * stands at the end alone", a.Subject)
+		}
+		key := a.Code + " " + a.Subject
+		if prev, dup := first[key]; dup && a.Code != "" {
+			v.Addf(field, "%q appears twice, first at %s", strings.TrimSpace(key), v.At(prev))
+		}
+		first[key] = field
 	}
 }
 

@@ -51,8 +51,10 @@ type Workspace struct {
 	AggregatedRoles    bool                `json:"aggregatedRoles" default:"true" doc:"Whether everybody who is bound to the cluster's roles admin, edit and view gets the operators' APIs with them, as under OLM: four ClusterRoles for each CustomResourceDefinition, three for each OperatorGroup."`
 	HealthChecks       bool                `json:"healthChecks" default:"false" doc:"Whether to configure the GitOps tool to judge the health of the operators' custom resources."`
 	GitOps             *profile.GitOps     `json:"gitops" doc:"Where the tree will live. Without it no Application and no Flux Kustomization is rendered."`
+	StorageMigration   string              `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"Version of storagemigration.k8s.io by which objects leave a version that an upgrade drops. auto: v1 where every cluster is said to have Kubernetes 1.37 or newer, else none. v1beta1 has to be turned on in a cluster."`
 	Clusters           []Cluster           `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
 	Reporter           Reporter            `json:"reporter" doc:"The in-cluster reporter."`
+	Warnings           Warnings            `json:"warnings" doc:"What quayside need not tell again."`
 	Policy             Policy              `json:"policy" doc:"Which findings of a diff are refused."`
 	Follows            string              `json:"follows" form:"nonempty" doc:"The environment that this one follows: its name (metadata.name, else that of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' takes the versions from there."`
 	Promotion          *Promotion          `json:"promotion" doc:"What must have been seen of an operator in the environment that this one follows before 'quayside promote' takes its version from there. Without it, nothing need be seen."`
@@ -126,6 +128,13 @@ type Policy struct {
 	Waivers  []Waiver          `json:"waivers" doc:"Findings that are accepted."`
 	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its own: off, info, low, medium, high or critical."`
+
+	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"What is refused of what scanners found (quayside diff --scan)."`
+}
+
+// Vulnerabilities says what is refused of what scanners found.
+type Vulnerabilities struct {
+	Added []string `json:"added" form:"enum=critical|high|medium|low|negligible|unknown" doc:"Severities, as scanners rate it, of a vulnerability that is refused where it was not found before; an empty list refuses none. Default: as spec.policy.failOn has it."`
 }
 
 // Promotion says what must have been seen of an operator in the environment that
@@ -161,8 +170,32 @@ type Waiver struct {
 	Operator string   `json:"operator" doc:"namespace/package. Default: every operator."`
 	Object   string   `json:"object" doc:"Name of the object. Default: every one."`
 	Clusters []string `json:"clusters" form:"nonempty" doc:"Names of the clusters it holds for, where * at the end stands for any text. Default: every one."`
-	Reason   string   `json:"reason" doc:"Why."`
-	Expires  string   `json:"expires" form:"format=date" doc:"Last day that the waiver holds, such as 2027-01-01. Default: it always does."`
+
+	Vulnerability string `json:"vulnerability" form:"nonempty" doc:"A vulnerability by one of its names, such as CVE-2026-1234, for the rule vulnerabilities.added. Default: every one."`
+	Reason        string `json:"reason" doc:"Why."`
+	Expires       string `json:"expires" form:"format=date" doc:"Last day that the waiver holds, such as 2027-01-01. Default: it always does."`
+}
+
+// Warnings says which warnings a person knows of.
+type Warnings struct {
+	Acknowledged []Acknowledged `json:"acknowledged" doc:"Warnings that are not printed. Those that have expired, or match nothing any more, are named."`
+}
+
+// Acknowledged are warnings that a person knows of, for a while.
+type Acknowledged struct {
+	Code    string `json:"code" form:"required nonempty" doc:"Code of the warning, such as namespace-expected."`
+	Subject string `json:"subject" doc:"What it is about, as -o json names it: namespace/package, a package, a catalog; or the file that it points at. A * at the end stands for any text. Default: whatever it is about."`
+	Reason  string `json:"reason" form:"required nonempty" doc:"Why."`
+	Expires string `json:"expires" form:"format=date" doc:"Last day that it holds, such as 2027-01-01. Default: it always does."`
+}
+
+// Acknowledged returns the warnings that a person knows of, in the order of the file.
+func (w *Workspace) Acknowledged() []diag.Acknowledgement {
+	var out []diag.Acknowledgement
+	for i, a := range w.Warnings.Acknowledged {
+		out = append(out, diag.Acknowledgement{Pos: w.At(index("spec.warnings.acknowledged", i)), Code: a.Code, Subject: a.Subject, Expires: a.Expires})
+	}
+	return out
 }
 
 // Default returns the workspace of a directory without a quayside.yaml. The
@@ -170,7 +203,7 @@ type Waiver struct {
 func Default() *Workspace {
 	return &Workspace{
 		Declarations: []subscription.Path{{Path: "subscriptions"}}, Requirements: "enforce", SharedDependencies: true, AggregatedRoles: true, Output: "rendered",
-		Profile: "argocd", Certificates: "cert-manager", Clusters: []Cluster{{Name: "default", Operators: []string{"*"}}},
+		Profile: "argocd", Certificates: "cert-manager", StorageMigration: "auto", Clusters: []Cluster{{Name: "default", Operators: []string{"*"}}},
 		Reporter: Reporter{Namespace: "quayside-system"}, Policy: Policy{FailOn: "high"},
 	}
 }

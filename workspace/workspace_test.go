@@ -99,8 +99,8 @@ func TestParse(t *testing.T) {
 			{Name: "own", Source: "bundles:../corpus/bundles"},
 		},
 		KubernetesVersion: "1.34", OpenShiftVersion: "4.20.1", Requirements: "warn", AllowOverlap: true,
-		AllowNames: []string{"ClusterRole/cluster-admin", "ClusterRoleBinding/system:node", "Namespace/kube-system", "APIService/v1.apps", "PriorityClass/system-x"},
-		Output:     "rendered", Profile: "flux", Certificates: "secret",
+		AllowNames:       []string{"ClusterRole/cluster-admin", "ClusterRoleBinding/system:node", "Namespace/kube-system", "APIService/v1.apps", "PriorityClass/system-x"},
+		StorageMigration: "auto", Output: "rendered", Profile: "flux", Certificates: "secret",
 		Proxy: workspace.Proxy{HTTPProxy: "http://proxy:3128", NoProxy: ".svc"}, Mirrors: []string{"mirrors.yaml"},
 		Trust: []workspace.Trust{
 			{Match: "quay.io/org/*", Keys: []string{"cosign.pub"}},

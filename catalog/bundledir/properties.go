@@ -36,7 +36,7 @@ func (s *propertySet) add(p catalog.Property) {
 // the dependencies require, and the properties given by file and annotation.
 func properties(b *bundle.Bundle, pos diag.Pos) ([]catalog.Property, error) {
 	s := &propertySet{seen: map[string]bool{}, pos: pos}
-	s.add(olm.Named(b.Package, b.CSV.Version))
+	s.add(olm.Released(b.Package, b.CSV.Version, b.CSV.Release))
 	s.provided(b)
 	s.required(b.CSV)
 	for _, d := range b.Dependencies {
@@ -155,7 +155,7 @@ func metadata(csv *bundle.CSV) catalog.Metadata {
 		Description: catalog.ShortDescription(cmp.Or(csv.Annotations["description"], csv.Description)),
 	}
 	for _, name := range slices.Sorted(maps.Keys(csv.Annotations)) {
-		if v := csv.Annotations[name]; catalog.KeepsAnnotation(name) && len(v) < 1<<10 {
+		if v := csv.Annotations[name]; catalog.KeepsAnnotation(name) && catalog.AnnotationFits(name, v) {
 			if m.Annotations == nil {
 				m.Annotations = map[string]string{}
 			}

@@ -45,6 +45,7 @@ func (c *Cache) open(ctx context.Context, cat Catalog, digests bool) (*book, err
 	}
 	b := &book{Catalog: cat, cache: c, source: src}
 	if b.openIndex() && (!digests || b.addDigest(ctx)) {
+		c.tell(cat, Known)
 		return b, nil
 	}
 	if err := b.read(ctx, digests, false); err != nil {
@@ -127,6 +128,7 @@ func (b *book) read(ctx context.Context, digests, whole bool) error {
 		return err
 	}
 	defer c.Close()
+	b.cache.tell(b.Catalog, Indexing)
 	if now.keep && c.IsFileBased() && !whole {
 		if built, err := b.build(c, now, digests); built || err != nil {
 			return err

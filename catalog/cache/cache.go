@@ -31,7 +31,23 @@ type Cache struct {
 	Place   source.Place
 	Version string // of the program: an index of another one is not used
 
-	Progress func(catalog.ID) // called before a catalog is opened; may be nil
+	Progress func(Catalog, Phase) // called as a catalog is opened; may be nil
+}
+
+// Phase is what becomes of a catalog that is opened.
+type Phase int
+
+// The phases, in their order.
+const (
+	Finding  Phase = iota // where it is, and in which state; images are fetched now
+	Known                 // it was read before, and its index holds: the last one
+	Indexing              // it is read, and an index of it written
+)
+
+func (c *Cache) tell(cat Catalog, phase Phase) {
+	if c.Progress != nil {
+		c.Progress(cat, phase)
+	}
 }
 
 // Catalog is a catalog that is wanted, and how it stands among others.
@@ -62,9 +78,7 @@ type Shelf struct {
 func (c *Cache) Open(ctx context.Context, cats []Catalog, digests bool) *Shelf {
 	sh := &Shelf{broken: map[catalog.ID]error{}}
 	for _, cat := range cats {
-		if c.Progress != nil {
-			c.Progress(cat.ID)
-		}
+		c.tell(cat, Finding)
 		b, err := c.open(ctx, cat, digests)
 		if err != nil {
 			sh.AddBroken(cat, err)

@@ -209,7 +209,9 @@ func TestBroken(t *testing.T) {
 	served := Catalog{ID: catalog.ID{Name: "served"}, Why: "it is served elsewhere"}
 	var seen []string
 	c := open(t, dir, t.TempDir())
-	c.Progress = func(id catalog.ID) { seen = append(seen, id.Name) }
+	c.Progress = func(cat Catalog, phase Phase) {
+		seen = append(seen, fmt.Sprint(cat.ID.Name, phase))
+	}
 	sh := c.Open(t.Context(), append(cats(), gone, served), true)
 	defer sh.Close()
 	x, err := sh.Pick(t.Context(), Only("p0"))
@@ -226,7 +228,12 @@ func TestBroken(t *testing.T) {
 	if len(x.Catalogs()) != 1 || broken != 2 {
 		t.Errorf("%d catalogs, %d broken", len(x.Catalogs()), broken)
 	}
-	if d := cmp.Diff([]string{"shop", "gone", "served"}, seen); d != "" {
+	if d := cmp.Diff([]string{"shop0", "shop2", "gone0", "served0"}, seen); d != "" {
 		t.Error(d)
+	}
+	seen = nil
+	c.Open(t.Context(), cats(), true).Close()
+	if d := cmp.Diff([]string{"shop0", "shop1"}, seen); d != "" {
+		t.Errorf("the second time: %s", d)
 	}
 }

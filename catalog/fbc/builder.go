@@ -125,6 +125,13 @@ func (b *builder) add(o *object, sel *selector) {
 			p := b.of(o.pkg)
 			p.Deprecations = append(p.Deprecations, o.deprecations...)
 		}
+	case schemaLifecycles:
+		o.lifecycle.Pos = o.pos
+		if l := &o.lifecycle; len(l.Versions)+len(l.Faults) == 0 {
+			l.Faults = []catalog.LifecycleFault{{Pos: o.pos, Msg: "no versions"}}
+		}
+		p := b.of(o.pkg)
+		p.Lifecycles = append(p.Lifecycles, o.lifecycle)
 	}
 }
 

@@ -83,8 +83,9 @@ type decoder struct {
 	b     *builder
 	sel   *selector
 
-	path    []step // to the value that is read
-	lenient bool   // a value of a wrong type, or too large, is none
+	path    []step                    // to the value that is read
+	lenient bool                      // a value of a wrong type, or too large, is none
+	aside   *[]catalog.LifecycleFault // where faults go that leave the catalog as it is; nil: to b
 
 	places []yamlnode.Place // of the YAML that in was made of
 	lines  int              // how many lines stand before it
@@ -255,21 +256,31 @@ func (d *decoder) text(limit int) string {
 		return d.b.intern(text)
 	}
 	if !d.lenient {
-		d.b.faults.Addf(d.at(d.in.begun()), "%s of %d bytes: want at most %d", d.where(), len(text), limit)
+		d.fault(d.at(d.in.begun()), "%s of %d bytes: want at most %d", d.where(), len(text), limit)
 	}
 	return ""
 }
 
-// wrong skips the next value, and reports it unless it is null.
+// fault adds what is wrong with a value.
+func (d *decoder) fault(pos diag.Pos, format string, args ...any) {
+	if d.aside == nil {
+		d.b.faults.Addf(pos, format, args...)
+	} else if len(*d.aside) < maxAside {
+		*d.aside = append(*d.aside, catalog.LifecycleFault{Pos: pos, Msg: fmt.Sprintf(format, args...)})
+	}
+}
+
+// wrong skips the next value, and reports it. Null is none, but where faults are
+// kept aside.
 func (d *decoder) wrong(want string) {
 	kind := d.in.kind()
-	if d.lenient || kind == 'n' {
+	if d.lenient || kind == 'n' && d.aside == nil {
 		d.in.skip()
 		return
 	}
 	pos := d.here()
 	if d.in.skip(); d.in.failed() == nil {
-		d.b.faults.Addf(pos, "%s: want %s, have %s", d.where(), want, kindName(kind))
+		d.fault(pos, "%s: want %s, have %s", d.where(), want, kindName(kind))
 	}
 }
 
@@ -286,6 +297,11 @@ func (d *decoder) items(most int, read func(n int)) {
 			read(n)
 			d.path = d.path[:len(d.path)-1]
 		case d.lenient:
+			d.in.skip()
+		case d.aside != nil:
+			if pos := d.here(); n == most {
+				d.fault(pos, "%s: more than %d elements", d.where(), most)
+			}
 			d.in.skip()
 		default:
 			d.in.fail(diag.Errorf(d.here(), "%s: more than %d elements", d.where(), most))

@@ -15,12 +15,12 @@ import (
 )
 
 // Encode writes c as JSON objects in the order in which opm writes them: by
-// package, and within one the package, its channels, its bundles and its
-// deprecations, each by name. objects returns the manifests to embed for a
+// package, and within one the package, its channels, its bundles, its
+// deprecations and its lifecycles, each by name. objects returns the manifests to embed for a
 // bundle, and may be nil or return none. A bundle without them gets an
 // olm.csv.metadata property instead, as far as its Metadata goes; Decode of
-// what was written then yields c again, but for positions and for what the
-// caller fills in. The same content gives the same bytes.
+// what was written then yields c again, but for positions, for what the caller
+// fills in, and for lifecycles with a fault. The same content gives the same bytes.
 func Encode(w io.Writer, c catalog.Content, objects func(pkg, bundle string) ([][]byte, error)) error {
 	e := &encoder{enc: jsontext.NewEncoder(w, jsontext.WithIndent("    "), jsontext.AllowDuplicateNames(false)), objects: objects, forms: newForms()}
 	packages := slices.SortedFunc(slices.Values(c.Packages), func(a, b catalog.PackageData) int { return strings.Compare(a.Name, b.Name) })
@@ -54,6 +54,11 @@ func (e *encoder) pkg(p *catalog.PackageData) error {
 	}
 	if len(p.Deprecations) > 0 {
 		e.object(&object{schema: schemaDeprecations, pkg: p.Name, deprecations: p.Deprecations})
+	}
+	for _, l := range p.Lifecycles {
+		if len(l.Faults) == 0 {
+			e.object(&object{schema: schemaLifecycles, pkg: p.Name, lifecycle: l})
+		}
 	}
 	return e.err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -47,6 +48,13 @@ func small() []string {
 		`{"schema": "olm.deprecations", "package": "a", "entries": [
   {"reference": {"schema": "olm.bundle", "name": "a.v1"}, "message": "old"},
   {"reference": {"schema": "olm.package"}, "message": "gone"}
+]}`,
+		`{"schema": "io.openshift.operators.lifecycles.v1alpha1", "package": "a", "versions": [
+  {"name": "1.0", "phases": [{"name": "Full support", "startDate": "2025-01-01", "endDate": "2025-06-30"}]},
+  {"name": "2.0", "phases": [
+    {"name": "Full support", "startDate": "2025-07-01", "endDate": "2025-12-31"},
+    {"name": "Maintenance support", "startDate": "2026-01-01", "endDate": "2026-12-31"}
+  ], "platformCompatibility": [{"name": "openshift", "versions": ["4.18", "4.20"]}, {"name": "other", "versions": ["1.0"]}]}
 ]}`,
 		`{"schema": "example.com.other", "entries": 7, "properties": "x", "name": ["free"]}`,
 	}
@@ -84,6 +92,15 @@ func smallContent() catalog.Content {
 		Deprecations: []catalog.DeprecationData{
 			{Schema: "olm.bundle", Name: "a.v1", Message: "old"}, {Schema: "olm.package", Message: "gone"},
 		},
+		Lifecycles: []catalog.LifecycleData{{Versions: []lifecycle.Version{
+			{Name: "1.0", Phases: []lifecycle.Phase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}}},
+			{
+				Name: "2.0", Phases: []lifecycle.Phase{
+					{Name: "Full support", Start: "2025-07-01", End: "2025-12-31"}, {Name: "Maintenance support", Start: "2026-01-01", End: "2026-12-31"},
+				},
+				Platforms: []lifecycle.Platform{{Name: "openshift", Version: "4.18"}, {Name: "openshift", Version: "4.20"}, {Name: "other", Version: "1.0"}},
+			},
+		}}},
 	}}}
 }
 
@@ -199,6 +216,42 @@ func TestObjects(t *testing.T) {
 	}
 	if _, err := Objects(fsys, "a", "a.v9"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing bundle: got %v", err)
+	}
+}
+
+// TestMetadataToTheLetter sets every field that olm.csv.metadata has in
+// operator-registry (alpha/property, CSVMetadata), one after the other, and wants
+// to see which are read: by these names, in this spelling, and no others.
+func TestMetadataToTheLetter(t *testing.T) {
+	for _, f := range []struct {
+		name, value string
+		read        bool
+	}{
+		{"annotations", `{"operatorframework.io/suggested-namespace":"a"}`, true},
+		{"apiServiceDefinitions", `{"owned":[{"group":"g","version":"v1","kind":"K","name":"ks"}]}`, false}, // olm.gvk says it
+		{"crdDescriptions", `{"owned":[{"name":"ks.g","version":"v1","kind":"K"}]}`, true},
+		{"description", `"long"`, true},
+		{"displayName", `"K"`, true},
+		{"installModes", `[{"type":"OwnNamespace","supported":true}]`, true},
+		{"keywords", `["k"]`, true},
+		{"labels", `{"operatorframework.io/arch.amd64":"supported"}`, false}, // shown in consoles
+		{"links", `[{"name":"n","url":"u"}]`, false},
+		{"maintainers", `[{"name":"n","email":"e"}]`, false},
+		{"maturity", `"stable"`, true},
+		{"minKubeVersion", `"1.30.0"`, true},
+		{"nativeAPIs", `[{"group":"g","version":"v1","kind":"K"}]`, false}, // no catalog provides them
+		{"provider", `{"name":"n","url":"u"}`, true},
+		{"Annotations", `{"operatorframework.io/suggested-namespace":"a"}`, false},
+		{"installmodes", `[{"type":"OwnNamespace","supported":true}]`, false},
+	} {
+		text := `{"schema":"olm.bundle","package":"a","name":"a.v1","properties":[{"type":"olm.csv.metadata","value":{"` + f.name + `":` + f.value + `}}]}`
+		c, err := Decode("f", strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+		if got := !cmp.Equal(c.Packages[0].Bundles[0].Metadata, catalog.Metadata{Known: true}); got != f.read {
+			t.Errorf("%s: read %v, want %v: %+v", f.name, got, f.read, c.Packages[0].Bundles[0].Metadata)
+		}
 	}
 }
 

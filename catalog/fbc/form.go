@@ -127,11 +127,27 @@ func itself[T any](t *T) *T { return t }
 // members is a table of fields, in the order in which they are written.
 type members[T any] []member[T]
 
-// field reads the value of a field. That of an unknown one is skipped.
+// others are all fields that have no member of their own. There are to be none.
+func others[T any]() member[T] {
+	return readOnly("", itself[T], form[T]{
+		read: func(d *decoder, _ *T) {
+			d.fault(d.at(d.in.begun()), "unknown field %q", d.where())
+			d.in.skip()
+		},
+		empty: func(*T) bool { return true },
+	})
+}
+
+// field reads the value of a field. That of an unknown one is skipped, or what
+// others at the end of ms are for.
 func (ms members[T]) field(d *decoder, into *T, name []byte) {
 	for i := range ms {
-		if string(name) == ms[i].name {
-			d.path = append(d.path, step{name: ms[i].name})
+		if string(name) == ms[i].name || ms[i].name == "" {
+			at := step{name: ms[i].name}
+			if at.name == "" {
+				at.name = string(clip(name, maxName))
+			}
+			d.path = append(d.path, at)
 			ms[i].read(d, into)
 			d.path = d.path[:len(d.path)-1]
 			return

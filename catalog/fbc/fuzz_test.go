@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,8 @@ func FuzzDecodeYAML(f *testing.F) {
 	f.Add([]byte("# words\n%YAML 1.1\n---\nschema: olm.bundle\nname: a.v1\npackage: a\nproperties:\n- {type: olm.package, value: {packageName: a, version: 1.0.0}}\n- type: olm.bundle.object\n  value: {data: e30=}\n"))
 	f.Add([]byte("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nschema: olm.package\n"))
 	f.Add([]byte("schema: >\n  ---\n  x\n--- |\n---\n"))
+	f.Add([]byte(support("")))
+	f.Add([]byte(support("- {name: '1.3', phases: [{name: x, startDate: 2025-01-01, endDate: 2025-01-02, more: 1}], platformCompatibility: [{name: openshift, versions: ['4.1']}]}\n")))
 	f.Fuzz(func(t *testing.T, data []byte) { checkDecode(t, data) })
 }
 
@@ -55,6 +58,11 @@ func checkDecode(t *testing.T, data []byte) {
 		checkPlaces(t, data, err)
 		return
 	}
+	for _, p := range c.Packages {
+		for _, l := range p.Lifecycles {
+			checkLifecycle(t, data, l)
+		}
+	}
 	if d := cmp.Diff(c, again); d != "" {
 		t.Fatalf("read byte by byte: %s", d)
 	}
@@ -67,7 +75,9 @@ func checkDecode(t *testing.T, data []byte) {
 	if err != nil {
 		t.Fatalf("decoding what was encoded: %v\n%s", err, out.Bytes())
 	}
+	again.Packages = slices.DeleteFunc(again.Packages, func(p catalog.PackageData) bool { return p.Undeclared && wrong(p) })
 	for i := range again.Packages {
+		again.Packages[i].Lifecycles = slices.DeleteFunc(again.Packages[i].Lifecycles, func(l catalog.LifecycleData) bool { return len(l.Faults) > 0 })
 		for j := range again.Packages[i].Bundles {
 			again.Packages[i].Bundles[j].Embedded = false
 		}
@@ -75,6 +85,11 @@ func checkDecode(t *testing.T, data []byte) {
 	if d := cmp.Diff(again, back, noPos()); d != "" {
 		t.Fatalf("encoded and decoded: -want +got\n%s", d)
 	}
+}
+
+// wrong reports whether all that there is of a package are lifecycles with a fault.
+func wrong(p catalog.PackageData) bool {
+	return len(p.Channels)+len(p.Bundles)+len(p.Deprecations) == 0 && !slices.ContainsFunc(p.Lifecycles, func(l catalog.LifecycleData) bool { return len(l.Faults) == 0 })
 }
 
 func checkPlaces(t *testing.T, data []byte, err error) {
@@ -87,6 +102,25 @@ func checkPlaces(t *testing.T, data []byte, err error) {
 	for _, e := range list {
 		if e.Pos.Line > lines || e.Pos.Line < 0 || e.Pos.Col > len(data)+1 {
 			t.Fatalf("%v: the input has %d lines, %d bytes", e, lines, len(data))
+		}
+	}
+}
+
+// checkLifecycle checks that what is wrong with a document points into it, and
+// that a document without a fault says what lifecycles may say.
+func checkLifecycle(t *testing.T, data []byte, l catalog.LifecycleData) {
+	t.Helper()
+	var faults diag.List
+	for _, f := range l.Faults {
+		faults.Addf(f.Pos, "%s", f.Msg)
+	}
+	if len(faults) > 0 {
+		checkPlaces(t, data, faults)
+		return
+	}
+	for _, v := range l.Versions {
+		if err := v.Check(); err != nil {
+			t.Fatalf("taken without a fault: %v", err)
 		}
 	}
 }

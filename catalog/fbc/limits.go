@@ -15,7 +15,12 @@ const (
 	maxValue      = 1 << 20 // bytes of one property that is kept
 	maxText       = 64 << 10
 	maxName       = 1024
-	maxFaults     = 500 // reported; what follows is only said to exist
-	maxDepth      = 200 // of YAML; JSON has the decoder's own limit of 10,000
+	maxFaults     = 500  // reported; what follows is only said to exist
+	maxAside      = 20   // faults of one document that leave the catalog as it is
+	maxReleases   = 1000 // of one lifecycle document
+	maxPhases     = 100  // of one of these
+	maxPlatforms  = 10   // likewise
+	maxVersions   = 200  // of one of these
+	maxDepth      = 200  // of YAML; JSON has the decoder's own limit of 10,000
 	maxNodes      = 2_000_000
 )

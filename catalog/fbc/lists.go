@@ -38,9 +38,10 @@ func (ps *packages) add(more catalog.PackageData) {
 	}
 	first.Channels, first.Bundles = append(p.Channels, more.Channels...), append(p.Bundles, more.Bundles...)
 	first.Deprecations = append(p.Deprecations, more.Deprecations...)
+	first.Lifecycles = append(p.Lifecycles, more.Lifecycles...)
 	*p = first
 	if !second.Undeclared {
-		second.Channels, second.Bundles, second.Deprecations = nil, nil, nil
+		second.Channels, second.Bundles, second.Deprecations, second.Lifecycles = nil, nil, nil, nil
 		ps.again = append(ps.again, second)
 	}
 }
@@ -70,5 +71,6 @@ func sortPackage(p *catalog.PackageData) {
 	slices.SortFunc(p.Deprecations, func(a, b catalog.DeprecationData) int {
 		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name), a.Pos.Compare(b.Pos))
 	})
+	slices.SortFunc(p.Lifecycles, func(a, b catalog.LifecycleData) int { return a.Pos.Compare(b.Pos) })
 	p.Channels, p.Bundles = slices.Clip(p.Channels), slices.Clip(p.Bundles)
 }

@@ -14,7 +14,6 @@ import (
 const kindCSV = "ClusterServiceVersion"
 
 const (
-	maxAnnotation  = 1 << 10
 	maxAnnotations = 200
 	maxKeywords    = 1000
 	maxOwned       = 10_000
@@ -100,7 +99,7 @@ func (d *decoder) annotations(t *told) {
 			if s = catalog.ShortDescription(s); s != "" {
 				t.Description, t.short = s, true
 			}
-		case len(s) < maxAnnotation && len(t.Annotations) < maxAnnotations:
+		case catalog.AnnotationFits(name, s) && len(t.Annotations) < maxAnnotations:
 			if t.Annotations == nil {
 				t.Annotations = map[string]string{}
 			}

@@ -2,6 +2,7 @@ package fbc
 
 import (
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -11,6 +12,7 @@ const (
 	schemaChannel      = "olm.channel"
 	schemaBundle       = "olm.bundle"
 	schemaDeprecations = "olm.deprecations"
+	schemaLifecycles   = lifecycle.Schema
 )
 
 // object is one object of a catalog.
@@ -27,6 +29,7 @@ type object struct {
 	bundle         catalog.BundleData
 	csv            bool // bundle.Metadata comes from olm.csv.metadata, which wins over an embedded one
 	manifests      []manifest
+	lifecycle      catalog.LifecycleData
 }
 
 // manifest is one olm.bundle.object: its bytes, or the file that has them.
@@ -73,6 +76,7 @@ func newForms() *forms {
 			readOnly("name", func(o *object) *string { return &o.name }, text(maxName)),
 			at("entries", func(o *object) *[]catalog.DeprecationData { return &o.deprecations }, list(maxEntries, deprecation())),
 		},
+		schemaLifecycles: lifecycles(schema, pkg),
 	}}
 }
 

@@ -105,6 +105,7 @@ func (r *rewriter) Text(s []byte, _ int) {
 	switch r.value().is() {
 	case aSchema:
 		r.schema = append(r.schema[:0], s...)
+		r.odd = r.odd || string(s) == schemaLifecycles // which is small, and read field by field
 	case aPropertyType:
 		r.metadata = string(s) == olm.TypeMetadata
 	case anEntry:

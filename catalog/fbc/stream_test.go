@@ -49,6 +49,7 @@ func scattered(packages int) []string {
 			fmt.Sprintf(`{"schema":"olm.bundle","package":%q,"name":"%s.v1","image":"i","properties":[{"type":"olm.package","value":{"packageName":%q,"version":"1.0.0"}}]}`, p, p, p),
 			fmt.Sprintf(`{"schema":"olm.bundle","package":%q,"name":"%s.v2","image":"i","properties":[{"type":"olm.package","value":{"packageName":%q,"version":"2.0.0"}}]}`, p, p, p),
 			fmt.Sprintf(`{"schema":"olm.deprecations","package":%q,"entries":[{"reference":{"schema":"olm.package"},"message":"m"}]}`, p),
+			fmt.Sprintf(`{"schema":"io.openshift.operators.lifecycles.v1alpha1","package":%q,"versions":[{"name":"1.0","phases":[{"name":"f","startDate":"2025-01-01","endDate":"2025-06-30"}]}]}`, p),
 			`{"schema":"other","package":"x"}`,
 		)
 	}
@@ -113,7 +114,7 @@ func TestStream(t *testing.T) {
 // TestStreamLetsGo shows that the packages of a catalog in order are not held
 // together.
 func TestStreamLetsGo(t *testing.T) {
-	for _, perFile := range []int{1, 6, 7, 600} {
+	for _, perFile := range []int{1, 6, 7, 8, 700} {
 		sink := &shelf{packages: map[string]catalog.PackageData{}}
 		rest, err := StreamFS(spread(scattered(100), perFile), sink)
 		if err != nil || len(rest.Packages) != 0 || len(sink.packages) != 100 || sink.back > 0 {

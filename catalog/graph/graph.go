@@ -1,5 +1,6 @@
-// Package graph shows what can be upgraded to what in a package: a value, and
-// its text, as it is read in a terminal, by Mermaid and by Graphviz.
+// Package graph shows what can be upgraded to what in a package: a value, the part
+// of it that a person wants to see, and both as they are read in a terminal, by
+// Mermaid and by Graphviz, as a picture and as a page.
 //
 // It decides nothing: what an edge is, catalog.Entry says, and which way upgrades
 // take stands in the pin.
@@ -25,27 +26,33 @@ type Graph struct {
 	Catalog  string    `json:"catalog"`
 	Package  string    `json:"package"`
 	Channels []Channel `json:"channels"` // default first, then by name
+
+	notes []string // what Short left out
 }
 
 // Channel is the graph of one channel.
 type Channel struct {
-	Name    string `json:"name"`
-	Default bool   `json:"default,omitempty"`
-	Nodes   []Node `json:"nodes"` // head first
-	Edges   []Edge `json:"edges"` // by node, then kind: replaces, skips, skipRange
+	Name       string `json:"name"`
+	Default    bool   `json:"default,omitempty"`
+	Deprecated bool   `json:"deprecated,omitempty"`
+	Nodes      []Node `json:"nodes"` // head first
+	Edges      []Edge `json:"edges"` // by node, then kind: replaces, skips, skipRange
 }
 
 // Node is one entry, or a bundle that an edge names and the channel does
 // not hold.
 type Node struct {
-	Bundle     string `json:"bundle"`
-	Version    string `json:"version,omitempty"`
-	Head       bool   `json:"head,omitempty"`
-	Skipped    bool   `json:"skipped,omitempty"` // no resolution chooses it but by name
-	Absent     bool   `json:"absent,omitempty"`  // not in the channel
-	Deprecated bool   `json:"deprecated,omitempty"`
-	Pinned     bool   `json:"pinned,omitempty"`
-	OnPath     bool   `json:"onPath,omitempty"`
+	Bundle         string `json:"bundle"`
+	Version        string `json:"version,omitempty"`
+	MinKubeVersion string `json:"minKubeVersion,omitempty"` // of Kubernetes, as far as the catalog tells
+	Head           bool   `json:"head,omitempty"`
+	Skipped        bool   `json:"skipped,omitempty"` // no resolution chooses it but by name
+	Absent         bool   `json:"absent,omitempty"`  // not in the channel
+	Deprecated     bool   `json:"deprecated,omitempty"`
+	Pinned         bool   `json:"pinned,omitempty"`
+	OnPath         bool   `json:"onPath,omitempty"`
+
+	members []Node // those that it stands for after Short, newest first; nil for itself
 }
 
 // Edge is one way to upgrade.
@@ -67,7 +74,7 @@ func Of(p *catalog.Package, pin *lockfile.Pin) Graph {
 }
 
 func channel(ch *catalog.Channel, pin *lockfile.Pin) Channel {
-	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Nodes: []Node{}, Edges: []Edge{}}
+	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Deprecated: ch.Deprecation() != "", Nodes: []Node{}, Edges: []Edge{}}
 	var path []string
 	if pin != nil && (pin.Channel == "" || pin.Channel == ch.Name()) {
 		path = append([]string{pin.Bundle}, pin.RemainingHops...)
@@ -80,8 +87,8 @@ func channel(ch *catalog.Channel, pin *lockfile.Pin) Channel {
 	entries := ch.Entries()
 	for _, e := range entries {
 		out.Nodes = append(out.Nodes, mark(Node{
-			Bundle: e.Name(), Version: e.Bundle().Version().String(), Head: e == ch.Head(),
-			Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
+			Bundle: e.Name(), Version: e.Bundle().VersionText(), MinKubeVersion: e.Bundle().Metadata().MinKubeVersion,
+			Head: e == ch.Head(), Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
 		}))
 	}
 	known := map[string]*catalog.Version{}
@@ -117,7 +124,11 @@ func (g Graph) Text() string {
 	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
 	linef("%s from catalog %s", g.Package, g.Catalog)
 	for _, ch := range g.Channels {
-		linef("channel %s%s", ch.Name, when(ch.Default, " (default)"))
+		linef("channel %s%s%s", ch.Name, when(ch.Default, " (default)"), when(ch.Deprecated, " (deprecated)"))
+		into := map[string][]Edge{}
+		for _, e := range ch.Edges {
+			into[e.To] = append(into[e.To], e)
+		}
 		for _, n := range ch.Nodes {
 			sign := " "
 			if n.Pinned {
@@ -127,12 +138,13 @@ func (g Graph) Text() string {
 			}
 			linef("  %s %s%s%s%s%s", sign, n.Bundle, when(n.Head, " (head)"), when(n.Skipped, " (skipped)"),
 				when(n.Deprecated, " (deprecated)"), when(n.Absent, " (not in the channel)"))
-			for _, e := range ch.Edges {
-				if e.To == n.Bundle {
-					linef("      %s %s", e.Kind, e.From)
-				}
+			for _, e := range into[n.Bundle] {
+				linef("      %s %s", e.Kind, e.From)
 			}
 		}
+	}
+	for _, note := range g.notes {
+		linef("%s", note)
 	}
 	return b.String()
 }
@@ -151,9 +163,11 @@ func (g Graph) Mermaid() string {
 	var pinned, path []string
 	edge, onPath := 0, []string{}
 	for c, ch := range g.Channels {
-		id := func(name string) string {
-			return fmt.Sprintf("c%dn%d", c, slices.IndexFunc(ch.Nodes, func(n Node) bool { return n.Bundle == name }))
+		at := map[string]int{}
+		for i, n := range ch.Nodes {
+			at[n.Bundle] = i
 		}
+		id := func(name string) string { return fmt.Sprintf("c%dn%d", c, at[name]) }
 		fmt.Fprintf(&b, "  subgraph c%d [%s]\n", c, mermaidText(ch.Name))
 		for _, n := range ch.Nodes {
 			fmt.Fprintf(&b, "    %s[%s]\n", id(n.Bundle), mermaidText(n.Bundle))
@@ -176,6 +190,9 @@ func (g Graph) Mermaid() string {
 			edge++
 		}
 		b.WriteString("  end\n")
+	}
+	for i, note := range g.notes {
+		fmt.Fprintf(&b, "  note%d[%s]\n", i, mermaidText(note))
 	}
 	if len(pinned) > 0 {
 		fmt.Fprintf(&b, "  classDef pinned stroke-width:4px\n  class %s pinned\n", strings.Join(pinned, ","))
@@ -242,6 +259,9 @@ func (g Graph) DOT() string {
 			fmt.Fprintf(&b, "    %s -> %s [%s];\n", dotText(ch.Name+"/"+e.From), dotText(ch.Name+"/"+e.To), strings.TrimPrefix(style, ", "))
 		}
 		b.WriteString("  }\n")
+	}
+	if len(g.notes) > 0 {
+		fmt.Fprintf(&b, "  label=%s;\n  labelloc=b;\n", dotText(strings.Join(g.notes, "; ")))
 	}
 	b.WriteString("}\n")
 	return b.String()

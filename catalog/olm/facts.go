@@ -9,7 +9,8 @@ import (
 
 // Facts is what the properties of one bundle say.
 type Facts struct {
-	Package, Version string // of the last olm.package
+	Package, Version string  // of the last olm.package
+	Release          *string // likewise, as it is written; nil where it is not said
 	Provides         []GVK
 	Labels           []string
 	Requires         []Requirement // in the order of the properties
@@ -59,7 +60,7 @@ func (r *Reader) Add(f *Facts, p Property) error {
 		if err := json.Unmarshal(p.Value, &v); err != nil {
 			return fmt.Errorf("property %s: %w", p.Type, jsonFault(err))
 		}
-		f.Package, f.Version = v.PackageName, v.Version
+		f.Package, f.Version, f.Release = v.PackageName, v.Version, v.Release
 	case TypeGVK:
 		got, ok := r.gvks[string(p.Value)]
 		if !ok {

@@ -50,8 +50,9 @@ type (
 		Kind    string `json:"kind"`
 	}
 	ownPackage struct {
-		PackageName string `json:"packageName"`
-		Version     string `json:"version"`
+		PackageName string  `json:"packageName"`
+		Release     *string `json:"release,omitempty"` // nil: not said
+		Version     string  `json:"version"`
 	}
 	label struct {
 		Label string `json:"label"`
@@ -66,7 +67,17 @@ func Required(g GVK) Property { return property(TypeGVKRequired, fields(g)) }
 
 // Named returns the property that says of which package a bundle is, and in what
 // version.
-func Named(pkg, version string) Property { return property(TypePackage, ownPackage{pkg, version}) }
+func Named(pkg, version string) Property {
+	return property(TypePackage, ownPackage{PackageName: pkg, Version: version})
+}
+
+// Released returns the same with a release; an empty one is not said.
+func Released(pkg, version, release string) Property {
+	if release == "" {
+		return Named(pkg, version)
+	}
+	return property(TypePackage, ownPackage{pkg, &release, version})
+}
 
 // UpTo returns the property that names the last version of OpenShift for which a
 // bundle is.

@@ -2,19 +2,26 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/fbc"
+	"github.com/quayside/quayside/registry"
 )
 
 // dir is "dir:path": a directory with a file-based catalog. It claims what nobody
 // else does.
 const dir = "dir"
 
-func findFileBased(_ context.Context, at Place, _ Ref, rest string) (*Source, error) {
-	return findDir(at, dir, rest, func(c *Catalog) (Form, error) { return fileBased{c.FS}, nil })
+func findFileBased(_ context.Context, at Place, r Ref, rest string) (*Source, error) {
+	return findDir(at, dir, rest, func(c *Catalog) (Form, error) {
+		if _, err := fs.Stat(c.FS, ".indexignore"); err != nil && IsLayout(c.FS) {
+			return nil, fmt.Errorf("%q is an OCI layout, which holds images: want %q", r, string(registry.Layout)+":"+rest)
+		}
+		return fileBased{c.FS}, nil
+	})
 }
 
 // fileBased is the form of file-based catalogs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -190,6 +191,29 @@ func (c *codec) pkg(p *catalog.PackageData) {
 	list(c, &p.Channels, c.channel)
 	list(c, &p.Bundles, c.bundle)
 	list(c, &p.Deprecations, c.deprecation)
+	if c.reading && c.at < len(c.raw) || len(p.Lifecycles) > 0 { // most packages have none, and no byte for them
+		list(c, &p.Lifecycles, c.lifecycle)
+	}
+}
+
+func (c *codec) lifecycle(l *catalog.LifecycleData) {
+	c.pos(&l.Pos)
+	list(c, &l.Faults, func(f *catalog.LifecycleFault) {
+		c.pos(&f.Pos)
+		c.text(&f.Msg)
+	})
+	list(c, &l.Versions, func(v *lifecycle.Version) {
+		c.text(&v.Name)
+		list(c, &v.Phases, func(p *lifecycle.Phase) {
+			c.text(&p.Name)
+			c.text(&p.Start)
+			c.text(&p.End)
+		})
+		list(c, &v.Platforms, func(p *lifecycle.Platform) {
+			c.text(&p.Name)
+			c.text(&p.Version)
+		})
+	})
 }
 
 func (c *codec) channel(ch *catalog.ChannelData) {

@@ -32,7 +32,7 @@ import (
 
 // version changes whenever the layout does, or what readers put into a
 // catalog.Content. An index of another version is built anew.
-const version = 3
+const version = 4
 
 const (
 	magic       = "qs-index"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache/index"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -68,6 +69,14 @@ func sample(packages int) catalog.Content {
 			Bundles:      []catalog.BundleData{bundle(next, "1.1.0", 5), bundle(old, "1.0.0", 6)},
 			Deprecations: []catalog.DeprecationData{{Schema: "olm.bundle", Name: old, Message: "old", Pos: at(7)}},
 		})
+		if i%2 == 0 {
+			c.Packages[i].Lifecycles = []catalog.LifecycleData{{
+				Pos: at(8), Versions: []lifecycle.Version{{
+					Name: "1.1", Phases: []lifecycle.Phase{{Name: "Full support", Start: "2025-01-01", End: "2025-06-30"}},
+					Platforms: []lifecycle.Platform{{Name: "openshift", Version: "4.18"}},
+				}},
+			}, {Pos: at(9), Faults: []catalog.LifecycleFault{{Pos: at(10), Msg: "no versions"}}}}
+		}
 	}
 	empty := catalog.BundleData{Name: "z.v1.0.0", Image: "z", Properties: []catalog.Property{{Type: "olm.package", Value: value(map[string]string{"packageName": "z", "version": "1.0.0"})}}}
 	empty.Metadata.InstallModes = []catalog.InstallMode{} // told, and none: not the same as nil
@@ -262,7 +271,7 @@ func TestOtherKeyOrVersion(t *testing.T) {
 		t.Errorf("another key: error %v", err)
 	}
 	data[len(data)-12]++
-	if _, _, err := ask(data, "key"); err == nil || !strings.Contains(err.Error(), "version 4: want 3") {
+	if _, _, err := ask(data, "key"); err == nil || !strings.Contains(err.Error(), "version 5: want 4") {
 		t.Errorf("another version: error %v", err)
 	}
 }
