@@ -22,29 +22,32 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one difference between two locks: of a pin; of a catalog, where
+// Change is one difference between two locks: of a pin; of an operator that is
+// leaving, where Leaving says which one follows it; of a catalog, where
 // Catalog says which; of a declared Namespace, where neither it nor Package is
 // set.
 type Change struct {
 	Kind      ChangeKind
 	Namespace string
-	Package   string      // of a pin alone
+	Package   string      // of a pin, or of what is leaving
 	Catalog   *catalog.ID // of a catalog alone
-	From, To  string      // versions of a pin, digests of a catalog; empty where there was none
+	Leaving   string      // of what is leaving alone: "namespace/package" of what follows it
+	From, To  string      // versions of a pin, with their releases, digests of a catalog; empty where there was none
 	Fields    []string    // names, as in the file, of all that differs; sorted; nil when added or removed
 	Pos       diag.Pos    // of the block, where the old lock has it and was parsed
 	At        diag.Fields // likewise, of the names of its fields
 }
 
 // Diff returns what became of old: catalogs first, by namespace and name, then
-// declared Namespaces by name, then pins by namespace and package. A nil lock is
-// empty.
+// declared Namespaces by name, then pins, then what is leaving, by namespace and
+// package. A nil lock is empty.
 func Diff(old, new *File) []Change {
 	a, b := old.sorted(), new.sorted()
 	var out []Change
 	each(&out, a.Catalogs, b.Catalogs, compareCatalogs)
 	each(&out, a.Namespaces, b.Namespaces, compareNamespaces)
 	each(&out, a.Pins, b.Pins, comparePins)
+	each(&out, a.Leaving, b.Leaving, compareLeaving)
 	return out
 }
 
@@ -63,7 +66,13 @@ func (n Namespace) change() Change {
 }
 
 func (p Pin) change() Change {
-	return Change{Kind: Removed, Namespace: p.Namespace, Package: p.Package, From: p.Version, Pos: p.Pos, At: p.Fields}
+	return Change{Kind: Removed, Namespace: p.Namespace, Package: p.Package, From: p.VersionText(), Pos: p.Pos, At: p.Fields}
+}
+
+func (l Leaving) change() Change {
+	c := l.Pin.change()
+	c.Leaving = l.FollowedBy
+	return c
 }
 
 // each walks two sorted lists together and appends a change for each item that
@@ -76,7 +85,7 @@ func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
 			a = a[1:]
 		case len(a) == 0 || compare(a[0], b[0]) > 0:
 			c := b[0].change()
-			*out = append(*out, Change{Kind: Added, Namespace: c.Namespace, Package: c.Package, Catalog: c.Catalog, To: c.From})
+			*out = append(*out, Change{Kind: Added, Namespace: c.Namespace, Package: c.Package, Catalog: c.Catalog, Leaving: c.Leaving, To: c.From})
 			b = b[1:]
 		default:
 			c := a[0].change()
@@ -98,7 +107,10 @@ func differing(a, b block) []string {
 	var names []string
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for _, f := range yamlnode.Fields(x.Type()) {
-		if !bytes.Equal(field(x, f, ""), field(y, f, "")) {
+		var before, after bytes.Buffer
+		field(&before, x, f, "")
+		field(&after, y, f, "")
+		if !bytes.Equal(before.Bytes(), after.Bytes()) {
 			names = append(names, f.Name)
 		}
 	}

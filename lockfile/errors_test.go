@@ -80,6 +80,8 @@ func TestEdited(t *testing.T) {
 	want := sample()
 	text := strings.Replace(string(lockfile.Format(want)), "version: 0.9.4\n", "version: 0.10.0-rc.1+x\n", 1)
 	asked := lockfile.Edit{Namespace: "my-etcd", Package: "etcd", Version: "0.10.0-rc.1+x"}
+	before, _, _ := strings.Cut(text, "version: "+asked.Version)
+	asked.Pos = diag.Pos{File: "quayside.lock", Line: 1 + strings.Count(before, "\n"), Col: len("  version: ") + 1}
 	got, edits, err := lockfile.ParseEdited("quayside.lock", []byte(text))
 	if err != nil {
 		t.Fatal(err)

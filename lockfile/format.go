@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -24,6 +25,9 @@ func Format(f *File) []byte {
 		section(&b, "namespaces", f.Namespaces)
 	}
 	section(&b, "pins", f.Pins)
+	if len(f.Leaving) > 0 {
+		section(&b, "leaving", f.Leaving)
+	}
 	if len(f.Accepted) > 0 {
 		section(&b, "accepted", f.Accepted)
 	}
@@ -48,57 +52,66 @@ func section[T block](b *bytes.Buffer, name string, items []T) {
 }
 
 // lines returns the fields of a block, two blanks in.
-func lines(of block) []byte { return fields(reflect.ValueOf(of), "  ") }
-
-func fields(of reflect.Value, indent string) []byte {
-	var b []byte
-	for _, f := range yamlnode.Fields(of.Type()) {
-		b = append(b, field(of, f, indent)...)
-	}
-	return b
+func lines(of block) []byte {
+	var b bytes.Buffer
+	fields(&b, reflect.ValueOf(of), "  ")
+	return b.Bytes()
 }
 
-// field returns one field of a block, or of a part of one; nothing where it is
+func fields(b *bytes.Buffer, of reflect.Value, indent string) {
+	for _, f := range yamlnode.Fields(of.Type()) {
+		field(b, of, f, indent)
+	}
+}
+
+// field writes one field of a block, or of a part of one; nothing where it is
 // empty.
-func field(of reflect.Value, f reflect.StructField, indent string) []byte {
-	var b bytes.Buffer
+func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent string) {
 	v := of.FieldByIndex(f.Index)
 	if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
-		return nil
+		return
 	}
-	fmt.Fprintf(&b, "%s%s:", indent, f.Name)
+	put := func(parts ...string) {
+		for _, s := range parts {
+			b.WriteString(s)
+		}
+	}
+	put(indent, f.Name, ":")
+	if v.Kind() == reflect.String {
+		put(" ", yamlnode.Quote(v.String()), "\n")
+		return
+	}
 	switch value := v.Interface().(type) {
 	case bool:
-		b.WriteString(" true\n")
+		put(" true\n")
 	case json.RawMessage:
-		must(yamlnode.BlockJSON(&b, value, len(indent)))
+		must(yamlnode.BlockJSON(b, value, len(indent)))
 	case map[string]string:
-		b.WriteByte('\n')
+		put("\n")
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			fmt.Fprintf(&b, "%s  %s: %s\n", indent, yamlnode.Quote(key), yamlnode.Quote(value[key]))
+			put(indent, "  ", yamlnode.Quote(key), ": ", yamlnode.Quote(value[key]), "\n")
 		}
 	case []string:
-		b.WriteByte('\n')
+		put("\n")
 		for _, s := range value {
-			fmt.Fprintf(&b, "%s- %s\n", indent, yamlnode.Quote(s))
+			put(indent, "- ", yamlnode.Quote(s), "\n")
 		}
 	default:
 		switch v.Kind() {
 		case reflect.Pointer:
-			b.WriteByte('\n')
-			b.Write(fields(v.Elem(), indent+"  "))
+			put("\n")
+			fields(b, v.Elem(), indent+"  ")
 		case reflect.Slice:
-			b.WriteByte('\n')
+			put("\n")
 			for i := range v.Len() {
-				b.WriteString(indent + "- {")
-				members(&b, v.Index(i))
-				b.WriteString("}\n")
+				put(indent, "- {")
+				members(b, v.Index(i))
+				put("}\n")
 			}
-		default: // a word, or a catalog's identity
-			fmt.Fprintf(&b, " %s\n", yamlnode.Quote(fmt.Sprint(value)))
+		default: // a catalog's identity
+			put(" ", yamlnode.Quote(fmt.Sprint(value)), "\n")
 		}
 	}
-	return b.Bytes()
 }
 
 // members writes the fields of an item on one line, without what is empty
@@ -107,14 +120,16 @@ func members(b *bytes.Buffer, item reflect.Value) {
 	sep := ""
 	for _, f := range yamlnode.Fields(item.Type()) {
 		value := item.FieldByIndex(f.Index)
-		raw, isJSON := value.Interface().(json.RawMessage)
+		isJSON := value.Kind() == reflect.Slice
 		if !isJSON && value.IsZero() && !yamlnode.Required(f) {
 			continue
 		}
-		fmt.Fprintf(b, "%s%s: ", sep, f.Name)
+		b.WriteString(sep)
+		b.WriteString(f.Name)
+		b.WriteString(": ")
 		switch {
 		case isJSON:
-			must(yamlnode.FlowJSON(b, raw))
+			must(yamlnode.FlowJSON(b, value.Bytes()))
 		case value.Kind() == reflect.Bool:
 			b.WriteString("true")
 		default:
@@ -133,3 +148,12 @@ func must(err error) {
 
 // Checksum returns the checksum that the pin's block carries in a lock.
 func (p Pin) Checksum() catalog.Digest { return catalog.DigestOf(lines(sorted(p))) }
+
+// VersionText returns the version as people read it: with the release that the
+// catalog says of the bundle, where it says one.
+func (p Pin) VersionText() string { return olm.VersionText(p.Version, olm.ReleaseOf(p.Properties)) }
+
+// CompareVersions orders pins of one package by version, then by release.
+func (p Pin) CompareVersions(other Pin) int {
+	return olm.CompareBundles(p.Version, olm.ReleaseOf(p.Properties), other.Version, olm.ReleaseOf(other.Properties))
+}

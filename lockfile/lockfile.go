@@ -47,9 +47,12 @@ func (f *File) sorted() *File {
 	if f == nil {
 		return &File{}
 	}
-	out := &File{Catalogs: slices.Clone(f.Catalogs), Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Accepted: nonEmpty(f.Accepted)}
+	out := &File{Catalogs: slices.Clone(f.Catalogs), Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving), Accepted: nonEmpty(f.Accepted)}
 	for i := range out.Pins {
 		out.Pins[i] = sorted(out.Pins[i])
+	}
+	for i := range out.Leaving {
+		out.Leaving[i].Pin = sorted(canonical(out.Leaving[i].Pin))
 	}
 	for i := range out.Accepted {
 		a := &out.Accepted[i]
@@ -60,6 +63,7 @@ func (f *File) sorted() *File {
 	slices.SortStableFunc(out.Catalogs, compareCatalogs)
 	slices.SortStableFunc(out.Namespaces, compareNamespaces)
 	slices.SortStableFunc(out.Pins, comparePins)
+	slices.SortStableFunc(out.Leaving, compareLeaving)
 	slices.SortStableFunc(out.Accepted, compareAccepted)
 	return out
 }
@@ -80,6 +84,8 @@ func comparePins(a, b Pin) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
+func compareLeaving(a, b Leaving) int { return comparePins(a.Pin, b.Pin) }
+
 // sorted returns a pin with its lists in order.
 func sorted(p Pin) Pin {
 	p.WatchNamespaces = sortedUnique(p.WatchNamespaces, strings.Compare)
@@ -91,6 +97,9 @@ func sorted(p Pin) Pin {
 			Certificates: sortedUnique(p.Adopted.Certificates, strings.Compare),
 			Annotations:  sortedUnique(p.Adopted.Annotations, compareAnnotations),
 		}
+	}
+	if p.Storage != nil {
+		p.Storage = &Storage{State: p.Storage.State, Objects: sortedUnique(p.Storage.Objects, compareStored)}
 	}
 	return p
 }
@@ -137,6 +146,10 @@ func compareAnnotations(a, b Annotation) int {
 	return cmp.Or(strings.Compare(a.Deployment, b.Deployment), strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
+func compareStored(a, b StoredVersions) int {
+	return cmp.Or(strings.Compare(a.Definition, b.Definition), strings.Compare(a.From, b.From), strings.Compare(a.To, b.To))
+}
+
 func compareImages(a, b catalog.RelatedImage) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Image, b.Image))
 }
@@ -158,6 +171,33 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 		return Pin{}, false
 	}
 	return f.Pins[i], true
+}
+
+// Leaves returns what the lock says of an operator that is leaving, by
+// "namespace/package".
+func (f *File) Leaves(operator string) (Leaving, bool) {
+	i := slices.IndexFunc(f.Leaving, func(l Leaving) bool { return l.Key() == operator })
+	if i < 0 {
+		return Leaving{}, false
+	}
+	return f.Leaving[i], true
+}
+
+// Follower returns the pin that follows what is leaving, or that follows what
+// follows it, by "namespace/package"; empty where none does.
+func (f *File) Follower(l Leaving) string {
+	for range len(f.Leaving) {
+		ns, pkg, _ := strings.Cut(l.FollowedBy, "/")
+		if _, pinned := f.Pin(ns, pkg); pinned {
+			return l.FollowedBy
+		}
+		next, leaves := f.Leaves(l.FollowedBy)
+		if !leaves {
+			return ""
+		}
+		l = next
+	}
+	return ""
 }
 
 // AcceptedIn returns what is accepted in a cluster, one for each operator, none
@@ -196,12 +236,27 @@ func unique(f *File, errs *diag.List) {
 	twice(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos }, again)
 	twice(errs, f.Accepted, func(a Accepted) diag.Pos { return a.Pos }, "")
 	twice(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos }, again)
+	twice(errs, f.Leaving, func(l Leaving) diag.Pos { return l.Pos }, again)
+	follows(errs, f)
 }
 
 func twice[T block](errs *diag.List, sorted []T, at func(T) diag.Pos, remedy string) {
 	for i := 1; i < len(sorted); i++ {
 		if first, b := sorted[i-1], sorted[i]; b.title() == first.title() {
 			errs.Addf(at(b), "%s appears twice, first on line %d: delete one block%s", b.title(), at(first).Line, remedy)
+		}
+	}
+}
+
+// follows adds a fault for each operator that is leaving and pinned all the same,
+// or that no pin follows.
+func follows(errs *diag.List, f *File) {
+	for _, l := range f.Leaving {
+		if _, pinned := f.Pin(l.Namespace, l.Package); pinned {
+			errs.Addf(l.Pos, "%s: it is pinned: delete one block and run quayside resolve", l.title())
+		}
+		if f.Follower(l) == "" {
+			errs.Addf(l.Pos, "%s: %q, which follows it, is not pinned: delete the block and run quayside resolve", l.title(), l.FollowedBy)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
@@ -29,6 +30,7 @@ func Parse(file string, data []byte) (*File, error) {
 type Edit struct {
 	Namespace, Package string
 	Version            string // that is asked for
+	Pos                diag.Pos
 }
 
 // ParseEdited reads a lock as it was before versions of its pins were written
@@ -58,13 +60,13 @@ func parse(p parser, data []byte) (*File, error) {
 	if err := version(file, docs[0]); err != nil {
 		return nil, err
 	}
-	var w document[*yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node]
+	var w document[*yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node]
 	if err := yamlnode.Decode(file, docs[0], &w); err != nil {
 		return nil, err
 	}
 	f := &File{
 		Catalogs: blocks[Catalog](&p, "catalog", w.Catalogs), Namespaces: blocks[Namespace](&p, "Namespace", w.Namespaces),
-		Pins: blocks[Pin](&p, "pin", w.Pins), Accepted: blocks[Accepted](&p, "accepted", w.Accepted),
+		Pins: blocks[Pin](&p, "pin", w.Pins), Leaving: blocks[Leaving](&p, "leaving", w.Leaving), Accepted: blocks[Accepted](&p, "accepted", w.Accepted),
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -130,7 +132,7 @@ func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 			q.check(n, what, f, v.FieldByIndex(f.Index))
 		}
 		if pin, ok := any(&w.Block).(*Pin); ok && q.errs == nil && p.edits != nil {
-			*pin = q.restored(*pin, w.Checksum)
+			*pin = q.restored(n, *pin, w.Checksum)
 		}
 		if q.errs == nil {
 			q.sum(n, w.Block, w.Checksum)
@@ -172,6 +174,14 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 		if value.Condition == "" {
 			err = fmt.Errorf("%s: adopted: no condition", what)
 		}
+	case *Storage:
+		if err = value.fault(); err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+		}
+	case *lifecycle.Version:
+		if err = value.Check(); err != nil {
+			err = fmt.Errorf("%s: lifecycle: %w", what, err)
+		}
 	case string:
 		if digest := imageref.Split(value).Digest; f.Name == "image" && digest != "" {
 			_, err = catalog.ParseDigest(digest)
@@ -204,12 +214,16 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 
 // restored returns a pin as it was before another version was written over its
 // own, and notes that one.
-func (p *parser) restored(pin Pin, checksum string) Pin {
+func (p *parser) restored(n *yaml.Node, pin Pin, checksum string) Pin {
 	before, ok := unedited(pin, checksum)
 	if !ok {
 		return pin
 	}
-	*p.edits = append(*p.edits, Edit{pin.Namespace, pin.Package, pin.Version})
+	at := yamlnode.At(p.file, n)
+	if _, said := yamlnode.Field(n, "version"); said != nil {
+		at = yamlnode.At(p.file, said)
+	}
+	*p.edits = append(*p.edits, Edit{pin.Namespace, pin.Package, pin.Version, at})
 	return before
 }
 

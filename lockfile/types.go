@@ -2,10 +2,13 @@ package lockfile
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/jsonschema"
 )
@@ -15,6 +18,7 @@ type File struct {
 	Catalogs   []Catalog   // by namespace, then name
 	Namespaces []Namespace // by name; nil where none is declared
 	Pins       []Pin       // by namespace, then package
+	Leaving    []Leaving   // by namespace, then package; nil where nothing is left over
 	Accepted   []Accepted  // by operator; nil where no budget is kept
 }
 
@@ -78,10 +82,20 @@ type Pin struct {
 	RequestedBy     []Request              `json:"requestedBy" doc:"Why the package is pinned."`
 	RelatedImages   []catalog.RelatedImage `json:"relatedImages" doc:"Every image that the bundle needs, by digest."`
 	Properties      []catalog.Property     `json:"properties" doc:"What the catalog says of the bundle."`
+	Lifecycle       *lifecycle.Version     `json:"lifecycle" doc:"How long the version is supported, and on what, as the catalog says. Absent where it says nothing."`
 	Declaration     catalog.Digest         `json:"declaration" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Hash of the declarations that this pin answers."`
 	Adopted         *Adopted               `json:"adopted" doc:"What is kept as OLM left it, until the pin moves to another bundle. Absent where OLM did not install it."`
+	Storage         *Storage               `json:"storage" doc:"In which state the operator waits for an upgrade that drops versions in which objects may be stored. Absent where it waits for none."`
 	Pos             diag.Pos               `json:"-"`
 	Fields          diag.Fields            `json:"-"`
+}
+
+// Leaving is the pin of an operator that another one follows, as it was. It is
+// not installed any more: it says what is left of the operator until the one that
+// follows it was seen to run.
+type Leaving struct {
+	FollowedBy string `json:"followedBy" form:"required nonempty" doc:"namespace/package of the pin that follows it, or of what is leaving too."`
+	Pin        `json:",inline"`
 }
 
 // Adopted is what rendering keeps of an operator as OLM installed it, so that to
@@ -98,6 +112,59 @@ type Annotation struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`
 	Value      string `json:"value" form:"required" doc:"Value of the annotation."`
 	Absent     bool   `json:"absent" doc:"Whether the pods do not have it, though the bundle tells it."`
+}
+
+// Storage is how far the objects of an operator are on their way out of versions
+// that its next bundle no longer has. The bundle that is pinned has both.
+type Storage struct {
+	State   StorageState     `json:"state" form:"required enum=store|migrate" doc:"store: what is written from now on is stored in the other version. migrate: what was written before is rewritten, too."`
+	Objects []StoredVersions `json:"objects" form:"required" doc:"Which objects, by definition and version."`
+}
+
+// StoredVersions is a version that objects of a definition are to leave.
+type StoredVersions struct {
+	Definition string `json:"definition" form:"required nonempty" doc:"Name of the CustomResourceDefinition."`
+	From       string `json:"from" form:"required nonempty" doc:"Version that the next bundle no longer has."`
+	To         string `json:"to" form:"required nonempty" doc:"Version that the next bundle stores objects in."`
+}
+
+// StorageState is one of the states in which an operator waits.
+type StorageState string
+
+// The states, in their order.
+const (
+	StorageStore   StorageState = "store"
+	StorageMigrate StorageState = "migrate"
+)
+
+// String describes the state in words: "migrate (widgets.example.com v1alpha1 → v1)".
+func (s *Storage) String() string {
+	text := make([]string, len(s.Objects))
+	for i, o := range s.Objects {
+		text[i] = o.Definition + " " + o.From + " → " + o.To
+	}
+	return string(s.State) + " (" + strings.Join(text, ", ") + ")"
+}
+
+// fault returns what is wrong with the state, nil where nothing is.
+func (s *Storage) fault() error {
+	switch {
+	case s.State != StorageStore && s.State != StorageMigrate:
+		return fmt.Errorf("storage: state %q is none of %s, %s", s.State, StorageStore, StorageMigrate)
+	case len(s.Objects) == 0:
+		return errors.New("storage: no objects")
+	}
+	to := map[string]string{}
+	for _, o := range s.Objects {
+		if o.Definition == "" || o.From == "" || o.To == "" || o.From == o.To {
+			return errors.New("storage: want definition, from and to, which is another version")
+		}
+		if other, ok := to[o.Definition]; ok && other != o.To {
+			return fmt.Errorf("storage: objects of %s cannot be stored in both %s and %s", o.Definition, other, o.To)
+		}
+		to[o.Definition] = o.To
+	}
+	return nil
 }
 
 // HeldBack is what keeps a pin from its next hop, or from the head of its channel.
@@ -145,6 +212,7 @@ type block interface{ title() string }
 func (c Catalog) title() string   { return "catalog " + strconv.Quote(c.ID.String()) }
 func (n Namespace) title() string { return "Namespace " + strconv.Quote(n.Name) }
 func (p Pin) title() string       { return "pin " + strconv.Quote(p.Key()) }
+func (l Leaving) title() string   { return "what is left of " + strconv.Quote(l.Key()) }
 func (a Accepted) title() string {
 	title := "what is accepted of " + strconv.Quote(a.Operator)
 	if len(a.Clusters) > 0 {
@@ -160,17 +228,18 @@ type written[T block] struct {
 }
 
 // document is the whole file, of blocks in any form.
-type document[C, N, P, A any] struct {
+type document[C, N, P, L, A any] struct {
 	APIVersion string `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string `json:"kind" form:"required const=Lock" doc:"Lock"`
 	Catalogs   []C    `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
 	Namespaces []N    `json:"namespaces" doc:"The Namespaces that are declared, by name. Absent where there are none."`
 	Pins       []P    `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
+	Leaving    []L    `json:"leaving" doc:"Operators that others follow, of which something is still rendered, by namespace and package. Absent where there are none."`
 	Accepted   []A    `json:"accepted" doc:"What reviewers have let each operator have. Absent where no budget is kept."`
 }
 
 // Schema returns the JSON schema of quayside.lock, as it is shipped.
 func Schema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/lock.schema.json", "quayside lock",
-		document[written[Catalog], written[Namespace], written[Pin], written[Accepted]]{})
+		document[written[Catalog], written[Namespace], written[Pin], written[Leaving], written[Accepted]]{})
 }

@@ -1,0 +1,73 @@
+package lockfile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+// leaves returns the sample with an operator that one of its pins follows.
+func leaves() *lockfile.File {
+	f := sample()
+	old := f.Pins[1]
+	old.Namespace, old.Package, old.Bundle = "old-etcd", "etcd-classic", "classic.v0.9.4"
+	f.Leaving = []lockfile.Leaving{{FollowedBy: f.Pins[1].Key(), Pin: old}}
+	return f
+}
+
+// TestLeaving fixes how the lock tells what is left of an operator that another one
+// follows: as it was pinned, in a list of its own.
+func TestLeaving(t *testing.T) {
+	f := leaves()
+	text := string(lockfile.Format(f))
+	const want = "\nleaving:\n\n- followedBy: my-etcd/etcd\n  namespace: old-etcd\n  package: etcd-classic\n"
+	if !strings.Contains(text, want) {
+		t.Fatalf("got %s", text)
+	}
+	got, err := lockfile.Parse("quayside.lock", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(f.Leaving[0].Pin, got.Leaving[0].Pin, ignorePos()); d != "" {
+		t.Errorf("not what was written\n%s", d)
+	}
+	if again := string(lockfile.Format(got.With(got.Catalogs, got.Pins))); again != text {
+		t.Errorf("not canonical: %s", cmp.Diff(text, again))
+	}
+	for _, c := range []struct {
+		before, after *lockfile.File
+		kind          lockfile.ChangeKind
+	}{{sample(), got, lockfile.Added}, {got, sample(), lockfile.Removed}} {
+		changes := lockfile.Diff(c.before, c.after)
+		if len(changes) != 1 || changes[0].Kind != c.kind || changes[0].Leaving != "my-etcd/etcd" || changes[0].Package != "etcd-classic" {
+			t.Errorf("got %+v", changes)
+		}
+	}
+}
+
+// TestLeavingFaults reads locks in which what is left does not fit the pins.
+func TestLeavingFaults(t *testing.T) {
+	for _, c := range []struct {
+		says string
+		edit func(f *lockfile.File)
+	}{
+		{`what is left of "my-etcd/etcd": it is pinned`, func(f *lockfile.File) { f.Leaving[0].Namespace, f.Leaving[0].Package = "my-etcd", "etcd" }},
+		{`what is left of "old-etcd/etcd-classic": "a/b", which follows it, is not pinned`, func(f *lockfile.File) { f.Leaving[0].FollowedBy = "a/b" }},
+		{`which follows it, is not pinned`, func(f *lockfile.File) { f.Leaving[0].FollowedBy = "old-etcd/etcd-classic" }},
+		{`leaving: no followedBy`, func(f *lockfile.File) { f.Leaving[0].FollowedBy = "" }},
+		{`what is left of "old-etcd/etcd-classic" appears twice`, func(f *lockfile.File) { f.Leaving = append(f.Leaving, f.Leaving[0]) }},
+	} {
+		f := leaves()
+		c.edit(f)
+		if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("got %v, want %q", err, c.says)
+		}
+	}
+	text := strings.Replace(string(lockfile.Format(leaves())), "package: etcd-classic", "package: etcd-other", 1)
+	if _, err := lockfile.Parse("quayside.lock", []byte(text)); err == nil || !strings.Contains(err.Error(), "was edited by hand") {
+		t.Errorf("edited: got %v", err)
+	}
+}
