@@ -73,6 +73,16 @@ func (w *world) named(s *want) *Target {
 	return nil
 }
 
+// bound returns the target for which s can be answered by one version alone, and that
+// says where it stands; nil where none does.
+func (w *world) bound(s *want) *Target {
+	t := w.named(s)
+	if t == nil || t.Version == "" || t.At.IsZero() || s.current != nil && s.current.is(t.Version) {
+		return nil
+	}
+	return t
+}
+
 // options returns what can answer s.
 func (w *world) options(s *want) options {
 	if sp := w.space(s.ns); sp.fault != "" {
@@ -302,7 +312,7 @@ func (w *world) offered(s *want, ch *catalog.Channel) []*catalog.Entry {
 func (s *want) isV1() bool { return s.decl != nil && s.decl.Dialect == subscription.V1 }
 
 // rank orders entries for an OLM v1 declaration: what is deprecated last, then
-// by the catalogs' priority, then the newest first. Others stay as they are,
+// by the catalogs' priority, then the newest first, of one version the newest release. Others stay as they are,
 // followed by the same bundles in other permitted channels. Rule 9.
 func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	if !s.isV1() {
@@ -312,7 +322,7 @@ func (w *world) rank(s *want, es []*catalog.Entry) []*catalog.Entry {
 	slices.SortStableFunc(es, func(a, b *catalog.Entry) int {
 		ca, cb := a.Channel().Package().Catalog(), b.Channel().Package().Catalog()
 		return cmp.Or(compareBool(deprecated(a), deprecated(b)), cmp.Compare(cb.Priority(), ca.Priority()),
-			b.Bundle().Version().Compare(a.Bundle().Version()), ca.ID().Compare(cb.ID()))
+			b.Bundle().Version().Compare(a.Bundle().Version()), b.Bundle().ComparePackaged(a.Bundle()), ca.ID().Compare(cb.ID()))
 	})
 	return es
 }
@@ -351,7 +361,7 @@ func (w *world) noVersion(s *want, pkgs []*catalog.Package, target *Target) *fau
 	newest := ""
 	switch {
 	case target != nil && target.Version != "":
-		return &fault{s.pos(subscription.FieldPackage, subscription.FieldBundle), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
+		return &fault{target.or(s.pos(subscription.FieldPackage, subscription.FieldBundle)), fmt.Sprintf("package %s has no version %q%s%s", s.pkg, target.Version, s.inChannels(), didYouMean(target.Version, versions))}
 	case s.starting != "":
 		return &fault{s.pos(subscription.FieldStartingCSV), fmt.Sprintf("no bundle %q in package %s%s", s.starting, s.pkg, s.inChannels())}
 	case len(versions) > 0:

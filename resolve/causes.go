@@ -69,6 +69,9 @@ func (c asking) tell(t *teller, of []int) string {
 	if s.cat != nil {
 		text += ", from catalog " + s.cat.String()
 	}
+	if n := t.b.w.bound(s); n != nil {
+		text += ", and " + n.At.String() + " for version " + n.Version
+	}
 	switch names := t.names(of); len(names) {
 	case 0:
 		return text + ": nothing answers it"

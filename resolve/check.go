@@ -91,7 +91,7 @@ func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Op
 	if err != nil && !errors.As(err, &conflicts) {
 		return &Verdict{}, err
 	}
-	c := checker{x: x, lock: lock, stands: standing(x, lock), Verdict: Verdict{Warnings: res.Warnings}}
+	c := checker{x: x, lock: lock, next: res.Partial, stands: standing(x, lock), Verdict: Verdict{Warnings: res.Warnings}}
 	stays := map[string]bool{}
 	for _, p := range lock.Pins {
 		if now, ok := res.Partial.Pin(p.Namespace, p.Package); ok && now.Bundle == p.Bundle {
@@ -116,12 +116,13 @@ func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Op
 func toldByEntry() []string { return unheld()[1:] }
 
 func unheld() []string {
-	return []string{"bundle", "channel", "heldBack", "image", "properties", "relatedImages", "remainingHops", "version"}
+	return []string{"bundle", "channel", "heldBack", "image", "lifecycle", "properties", "relatedImages", "remainingHops", "version"}
 }
 
 type checker struct {
 	x      *catalog.Index
 	lock   *lockfile.File
+	next   *lockfile.File // as it would be now
 	stands map[catalog.ID]bool
 	Verdict
 }
@@ -130,6 +131,11 @@ type checker struct {
 // now. Where that is not how they were, a difference says nothing.
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
+	if l, leaves := c.next.Leaves(r.Namespace + "/" + r.Package); leaves && change.Leaving == "" && change.Kind == lockfile.Removed {
+		r.Text = "is pinned (" + change.From + "), and is followed by " + l.FollowedBy
+	} else if change.Leaving != "" && change.Kind == lockfile.Added {
+		return // which its pin tells
+	}
 	pin, _ := c.lock.Pin(r.Namespace, r.Package)
 	id, doubtful := pin.Catalog, toldByEntry()
 	if change.Catalog != nil {
@@ -186,6 +192,9 @@ func (c *checker) confirm(p lockfile.Pin, decl *subscription.Set) {
 		r := Reason{Namespace: p.Namespace, Package: p.Package, Text: text}
 		if i := slices.Index(fields, "image"); i >= 0 && p.Image == "" {
 			fields[i] = "contentDigest"
+		}
+		if p.Lifecycle == nil {
+			fields = slices.DeleteFunc(fields, func(name string) bool { return name == "lifecycle" })
 		}
 		c.Unchecked = append(c.Unchecked, r.About(fields, p.Fields, p.Pos))
 	}
@@ -251,6 +260,11 @@ func reasonFor(c lockfile.Change) string {
 		lockfile.Changed: "is pinned otherwise than it would be now",
 	}
 	switch {
+	case c.Leaving != "":
+		words = map[lockfile.ChangeKind]string{
+			lockfile.Removed: "is locked as leaving, and " + c.Leaving + " does not follow it any more",
+			lockfile.Changed: "is locked as leaving otherwise than it would be now",
+		}
 	case c.Catalog != nil:
 		words = map[lockfile.ChangeKind]string{
 			lockfile.Added:   "is not in the lock",

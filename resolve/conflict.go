@@ -17,7 +17,7 @@ import (
 type Conflict struct {
 	Namespace     string   `json:"namespace"`
 	Subscriptions []string `json:"subscriptions"` // "ns/name" of those that take part, sorted; empty where none does
-	At            string   `json:"at,omitempty"`  // where the first of them stands: "subscriptions/a.yaml:9:12"
+	At            string   `json:"at,omitempty"`  // where the first of them stands: "subscriptions/a.yaml:9:12"; rather, what asks for a version: "--upgrade=a@1.2.3"
 	Chain         []Link   `json:"chain"`         // who asks for what, root first
 	Changes       []Change `json:"changes"`       // what resolves it, each by itself, tried; the least invasive first
 	Tried         int      `json:"tried"`         // how many changes were
@@ -108,6 +108,17 @@ func (cs Conflicts) Unwrap() []error {
 	return errs
 }
 
+// Point replaces every place that c names by what to makes of it.
+func (c *Conflict) Point(to func(at string) string) {
+	c.At = to(c.At)
+	for i := range c.Chain {
+		c.Chain[i].At = to(c.Chain[i].At)
+	}
+	for i := range c.Changes {
+		c.Changes[i].At = to(c.Changes[i].At)
+	}
+}
+
 // unique sorts conflicts and drops what a later round found again.
 func unique(cs []*Conflict) []*Conflict {
 	slices.SortStableFunc(cs, func(a, b *Conflict) int {
@@ -138,14 +149,19 @@ func (b *builder) teller(p solve.Problem, core []int) *teller {
 // conflict puts the core into words.
 func (t *teller) conflict() *Conflict {
 	c := &Conflict{Subscriptions: []string{}, Changes: []Change{}}
+	argued := ""
 	for _, x := range t.causes {
 		c.Namespace = cmp.Or(c.Namespace, x.about().ns)
 		if by, ok := x.cause.(asking); ok {
 			c.Subscriptions = append(c.Subscriptions, by.want.key())
 			c.At = cmp.Or(c.At, by.where())
+			if n := t.b.w.bound(by.want); n != nil && argued == "" {
+				argued = n.At.String()
+			}
 			c.Waits = append(c.Waits, t.b.w.waits(by.want)...)
 		}
 	}
+	c.At = cmp.Or(argued, c.At)
 	slices.Sort(c.Subscriptions)
 	c.Subscriptions = slices.Compact(c.Subscriptions)
 	c.Chain = t.chain()

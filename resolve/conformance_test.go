@@ -59,18 +59,11 @@ type generated struct {
 	Name, Package, Channel, Source, SourceNamespace string
 }
 
-// exception is a problem that quayside answers otherwise than OLM, and must.
-type exception struct {
-	ID        string `json:"id"`
-	Namespace string `json:"namespace"`
-	Rule      int    `json:"rule"`
-	Why       string `json:"why"`
-	Want      answer `json:"want"`
-}
-
 // TestConformance holds quayside's answers against OLM's own, problem by
-// problem. Any directory of problems can be given in QUAYSIDE_CONFORMANCE; each
-// mismatch is one line of JSON.
+// problem, and both against testdata/conformance/problems.tsv, which has the
+// argument for each difference. Any directory of problems can be given in
+// QUAYSIDE_CONFORMANCE: what is not in the table has to be OLM's answer, or
+// follow from a rule. Each mismatch is one line of JSON.
 func TestConformance(t *testing.T) {
 	dir := os.Getenv("QUAYSIDE_CONFORMANCE")
 	if dir == "" {
@@ -80,11 +73,13 @@ func TestConformance(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no problems in %s: %v", dir, err)
 	}
-	exceptions := readExceptions(t)
+	table := readAgreements(t)
 	corpora := map[string]*catalog.Content{}
-	var count struct{ namespaces, same, judged, excepted, ruled, mismatched, skipped int }
+	var rows []agreement
+	var count struct{ namespaces, agreed, differs, mismatched, skipped int }
 	for _, file := range files {
 		for _, p := range readProblems(t, file) {
+			count.namespaces += len(p.Expect.Namespaces)
 			x, ok := p.index(t, corpora)
 			if !ok {
 				count.skipped += len(p.Expect.Namespaces)
@@ -92,59 +87,27 @@ func TestConformance(t *testing.T) {
 			}
 			got := p.solve(t, x)
 			for _, want := range p.Expect.Namespaces {
-				count.namespaces++
-				have := got[want.Namespace]
-				fault := want.check(&p, have)
-				ex, excepted := exceptions[p.ID+" "+want.Namespace]
-				if excepted {
-					if fault == "" {
-						t.Errorf("%s %s: the exception is not needed", p.ID, want.Namespace)
-					}
-					if fault = ex.Want.differs(have); fault == "" {
-						count.excepted++
-						continue
-					}
-				}
+				row, fault := p.agree(t, want, got[want.Namespace], table)
+				rows = append(rows, row)
 				switch {
-				case fault == "" && want.ends():
-					count.same++
-					continue
-				case fault == "":
-					count.judged++
-					continue
-				case !excepted && p.byRule(t, want, have) != 0:
-					count.ruled++
-					t.Logf("%s %s: answered by rule %d", p.ID, want.Namespace, p.byRule(t, want, have))
-					continue
+				case fault != "":
+					count.mismatched++
+					line, err := json.Marshal(map[string]any{"id": p.ID, "namespace": want.Namespace, "fault": fault, "expected": want.brief(&p), "got": got[want.Namespace]})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Errorf("%s", line)
+				case row.verdict == agreed:
+					count.agreed++
+				default:
+					count.differs++
 				}
-				count.mismatched++
-				line, err := json.Marshal(map[string]any{"id": p.ID, "namespace": want.Namespace, "fault": fault, "expected": want.brief(&p), "got": have})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Errorf("%s", line)
 			}
 		}
 	}
-	t.Logf("%d namespaces: %d equal OLM's answer, %d sound by rule where OLM fails or never ends, %d listed exceptions, %d others that a rule demands, %d mismatches, %d skipped for want of QUAYSIDE_CORPUS",
-		count.namespaces, count.same, count.judged, count.excepted, count.ruled, count.mismatched, count.skipped)
-}
-
-func readExceptions(t *testing.T) map[string]exception {
-	t.Helper()
-	data, err := os.ReadFile("testdata/conformance_exceptions.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []exception
-	if err := json.Unmarshal(data, &list); err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]exception{}
-	for _, e := range list {
-		out[e.ID+" "+e.Namespace] = e
-	}
-	return out
+	checkAgreements(t, table, rows, count.skipped)
+	t.Logf("%d namespaces: %d agreed, %d differ for a reason, %d mismatches, %d skipped for want of QUAYSIDE_CORPUS",
+		count.namespaces, count.agreed, count.differs, count.mismatched, count.skipped)
 }
 
 func readProblems(t *testing.T, file string) []problem {

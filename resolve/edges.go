@@ -22,7 +22,7 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 		switch {
 		case !allowed(e.Name(), v):
 			continue
-		case !w.opt.AllowDowngrade && cur.facts.hasVersion && v.LT(cur.facts.version):
+		case !w.opt.AllowDowngrade && cur.facts.hasVersion && cur.facts.isAbove(e.Bundle()):
 			out.down = append(out.down, e)
 			continue
 		default:
@@ -36,7 +36,7 @@ func (w *world) upgrades(s *want, pkgs []*catalog.Package, how manner) options {
 			return options{fault: bad}
 		}
 		if len(out.of) == 0 {
-			return options{fault: &fault{pos: s.pos(subscription.FieldPackage, subscription.FieldBundle), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
+			return options{fault: &fault{pos: target.or(s.pos(subscription.FieldPackage, subscription.FieldBundle)), msg: fmt.Sprintf("no edge leads from %s to version %s of package %s%s",
 				cur.bundle, target.Version, s.pkg, s.inChannels())}}
 		}
 	case !stays && len(out.down) > 0 && s.decl != nil && s.decl.Bundle != "":
@@ -63,7 +63,7 @@ func (w *world) anew(s *want, pkgs []*catalog.Package) options {
 		return out
 	}
 	out.of = slices.DeleteFunc(out.of, func(o option) bool {
-		lower := s.current.facts.hasVersion && o.entry.Bundle().Version().LT(s.current.facts.version)
+		lower := s.current.facts.hasVersion && s.current.facts.isAbove(o.entry.Bundle())
 		if lower && !w.opt.AllowDowngrade {
 			out.down = append(out.down, o.entry)
 		}
@@ -131,7 +131,7 @@ func (w *world) edges(s *want, pkgs []*catalog.Package) []*catalog.Entry {
 // declares it, or "". Rule 5. Rule 12.
 func (w *world) cannotSucceed(s *want, a *atom) string {
 	i := s.current
-	lower := i.facts.hasVersion && a.facts.version.LT(i.facts.version)
+	lower := i.facts.hasVersion && i.facts.compare(a.facts.version, a.facts.release) > 0
 	switch {
 	case a.entry.Name() == i.bundle && i.facts.answersLike(a.facts):
 		return ""
@@ -210,7 +210,7 @@ func (w *world) towards(s *want, pkgs []*catalog.Package, version string) []*cat
 		return nil
 	}
 	return slices.DeleteFunc(s.entriesOf(pkgs, (*catalog.Channel).Entries), func(e *catalog.Entry) bool {
-		return !isVersion(e, version) || !e.Bundle().Version().LT(cur.facts.version)
+		return !isVersion(e, version) || !cur.facts.isAbove(e.Bundle())
 	})
 }
 

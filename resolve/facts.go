@@ -13,6 +13,7 @@ type facts struct {
 	pkg        string // of olm.package; empty for an unannotated ClusterServiceVersion
 	version    catalog.Version
 	hasVersion bool
+	release    string // of olm.package, as it is written
 	apis       []catalog.GVK
 	numbers    []int // of apis: the reader gives one to each
 	labels     []string
@@ -29,10 +30,26 @@ func (f *facts) inRange(pkg string, r catalog.Range) bool {
 	return f.pkg == pkg && f.hasVersion && r.Contains(f.version)
 }
 
+// isAbove reports whether f is of a higher version than b, or of a higher release
+// of the same one.
+func (f *facts) isAbove(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) > 0 }
+
+// isBelow reports the opposite, which neither is of the same one.
+func (f *facts) isBelow(b *catalog.Bundle) bool { return f.compare(b.Version(), b.Release()) < 0 }
+
+func (f *facts) compare(v catalog.Version, release string) int {
+	if c := f.version.Compare(v); c != 0 || f.release == release {
+		return c
+	}
+	a, _ := olm.ParseRelease(f.release) // New refuses what is none
+	b, _ := olm.ParseRelease(release)
+	return a.Compare(b)
+}
+
 // answersLike reports whether f is the same version as g, offers the same and
 // needs the same. A bundle of one name may differ from catalog to catalog.
 func (f *facts) answersLike(g *facts) bool {
-	return f.version.Equals(g.version) && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
+	return f.version.Equals(g.version) && f.release == g.release && slices.Equal(f.apis, g.apis) && slices.Equal(f.labels, g.labels) && slices.Equal(f.needs, g.needs)
 }
 
 // reader reads facts and remembers what it has compiled: most versions of an
@@ -55,7 +72,7 @@ func (r *reader) bundle(b *catalog.Bundle) *facts {
 		return f
 	}
 	f := &facts{
-		pkg: b.Package().Name(), version: b.Version(), hasVersion: true,
+		pkg: b.Package().Name(), version: b.Version(), hasVersion: true, release: b.Release(),
 		apis: b.Provides(), labels: b.Labels(),
 		deprecated: b.Deprecated(), broken: b.Unusable(), properties: b.Properties(),
 	}
@@ -122,6 +139,9 @@ func (r *reader) bare(ps []catalog.Property) *facts {
 		deprecated: said.Deprecated, broken: said.Unusable, properties: ps,
 	}
 	r.number(f)
+	if said.Release != nil {
+		f.release = *said.Release
+	}
 	f.setVersion(said.Version)
 	r.compile(f, said.Requires)
 	return f

@@ -162,7 +162,7 @@ func (w *world) outside(s *want) *catalog.Entry {
 	edges := w.edges(s, pkgs)
 	i := slices.IndexFunc(edges, func(e *catalog.Entry) bool {
 		v := e.Bundle().Version()
-		return !allowed(e.Name(), v) && s.current.facts.hasVersion && s.current.facts.version.LT(v)
+		return !allowed(e.Name(), v) && s.current.facts.hasVersion && s.current.facts.isBelow(e.Bundle())
 	})
 	if i < 0 {
 		return nil
@@ -240,7 +240,7 @@ func (w *world) exit(s *want, h held, lock *lockfile.File) string {
 	}
 	at := Target{Namespace: s.ns, Package: s.pkg, Anew: true}
 	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " takes that without one"
-	down := s.current.facts.hasVersion && h.to.Bundle().Version().LT(s.current.facts.version)
+	down := s.current.facts.hasVersion && s.current.facts.isAbove(h.to.Bundle())
 	switch {
 	case h.by == lockfile.HeldByVersions:
 		flags, takes = "--allow-downgrade", " takes it"

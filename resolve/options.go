@@ -25,6 +25,8 @@ type Options struct {
 	SharedDependencies bool           // a dependency may be met from another namespace that watches this one
 	GlobalNamespaces   []string       // catalogs there are visible everywhere; nil: every namespace that holds a catalog
 
+	Settled []string // "namespace/package" of followers that were seen to run: nothing of what they follow is left; "*": of any
+
 	fresh bool // every catalog is to be written down as it is now
 }
 
@@ -33,6 +35,22 @@ type Target struct {
 	Namespace, Package string
 	Version            string // where to; empty: as far as it may
 	Anew               bool   // to the head of its channel, whether or not an edge leads there
+
+	// At is where its faults point: {File: "--upgrade=my-etcd/etcd@1.2.3"}. Zero: at the
+	// declaration that asks for the operator.
+	At diag.Pos
+}
+
+// faultf returns a fault of what t asks for.
+func (t Target) faultf(format string, args ...any) error { return diag.Errorf(t.At, format, args...) }
+
+// or returns where a fault of what t asks for points: declared is where the declaration
+// asks for the operator.
+func (t Target) or(declared diag.Pos) diag.Pos {
+	if t.At.IsZero() {
+		return declared
+	}
+	return t.At
 }
 
 // Hold is a reason why an operator must not move.

@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
 
-// Age says how far one pin is behind its catalog.
+// Age says how far one pin is behind its catalog. Versions have their release with
+// them where there is one: "1.2.0 release 2".
 type Age struct {
 	Namespace    string            `json:"namespace"`
 	Package      string            `json:"package"`
@@ -25,6 +27,10 @@ type Age struct {
 	Dropped      string            `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
 	Others       []ChannelHead     `json:"others"`              // the other channels, default first
 	Deprecated   []string          `json:"deprecated"`          // messages for the package, channel and bundle
+
+	Lifecycle *lifecycle.Version `json:"lifecycle,omitempty"` // what is said of the pinned version: by the catalogs, else by the lock; nil: nothing
+	Support   *lifecycle.Support `json:"support,omitempty"`   // what that means on the day that was asked for; nil: nothing is said, or no day was given
+	Unclear   string             `json:"unclear,omitempty"`   // why nothing is said although a catalog tries to
 }
 
 // ChannelHead is the newest version of a channel.
@@ -36,17 +42,22 @@ type ChannelHead struct {
 // Current reports whether the pin is at the head of its channel.
 func (a Age) Current() bool { return a.Head == "" || a.Head == a.Pinned }
 
+// Unsupported reports whether the support of the pinned version has ended, on the
+// day of Support.
+func (a Age) Unsupported() bool { return a.Support != nil && a.Support.State == lifecycle.Ended }
+
 // Outdated returns the age of every pin, by namespace and package, with what holds
-// each back when everything is to move.
-func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options) []Age {
+// each back when everything is to move, and how it is supported on a day,
+// "2027-01-31"; "" for no day.
+func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Options, day string) []Age {
 	w := newWorld(x, decl, moving(opt))
 	w.quiet = true
 	st, holds := w.holds(lock)
 	var out []Age
 	for _, p := range lock.Pins {
 		a := Age{
-			Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription, Channel: p.Channel, Pinned: p.Version,
-			Others: []ChannelHead{}, Deprecated: []string{},
+			Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription, Channel: p.Channel, Pinned: p.VersionText(),
+			Others: []ChannelHead{}, Deprecated: []string{}, Lifecycle: p.Lifecycle,
 		}
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
@@ -58,6 +69,7 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 				break
 			}
 		}
+		a.Support = a.Lifecycle.On(day)
 		out = append(out, a)
 	}
 	return out
@@ -75,7 +87,7 @@ func (w *world) age(a *Age, s *want) {
 	for _, p := range pkgs {
 		version := func(name string) string {
 			if b, ok := p.Bundle(name); ok {
-				return b.Version().String()
+				return b.VersionText()
 			}
 			return name
 		}
@@ -85,18 +97,22 @@ func (w *world) age(a *Age, s *want) {
 		mine := s.channelsOf(p)
 		for i, ch := range mine {
 			if i == 0 && a.Head == "" {
-				a.Head = ch.Head().Bundle().Version().String()
+				a.Head = ch.Head().Bundle().VersionText()
 			}
 			a.deprecated(ch.Deprecation())
 		}
 		for _, ch := range p.Channels() {
 			if len(s.channels) == 0 || len(mine) > 0 && ch != mine[0] {
-				a.Others = append(a.Others, ChannelHead{ch.Name(), ch.Head().Bundle().Version().String()})
+				a.Others = append(a.Others, ChannelHead{ch.Name(), ch.Head().Bundle().VersionText()})
 			}
 		}
 		a.deprecated(p.Deprecation())
 		if b, ok := p.Bundle(s.current.bundle); ok {
 			a.deprecated(b.Deprecation())
+			a.Lifecycle = b.Lifecycle()
+			if err := p.LifecycleFaults(); err != nil {
+				a.Unclear = oneLine(err)
+			}
 		}
 	}
 }

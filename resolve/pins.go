@@ -32,8 +32,9 @@ func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 			pins = append(pins, p)
 		}
 	}
-	declared := &lockfile.File{Namespaces: w.namespaces()}
-	return declared.With(w.lockedCatalogs(pins, prev), pins)
+	pins, leaving := w.leaving(pins, prev)
+	declared := &lockfile.File{Namespaces: w.namespaces(), Leaving: leaving}
+	return declared.With(w.lockedCatalogs(pins, leaving, prev), pins)
 }
 
 // standing returns the catalogs that are what prev says, and those of which it
@@ -144,7 +145,7 @@ func told(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
 	}
-	p.Version, p.RelatedImages = b.Version().String(), b.RelatedImages()
+	p.Version, p.RelatedImages, p.Lifecycle = b.Version().String(), b.RelatedImages(), b.Lifecycle()
 	if now := imageref.Split(b.Image()); now.Digest != "" || now.Name() != imageref.Split(p.Image).Name() {
 		p.Image = b.Image()
 	}
@@ -224,10 +225,13 @@ func (w *world) remaining(i *installed, s *want, most int) []string {
 
 // lockedCatalogs returns the catalogs that the pins came from: the current ones
 // as they are, the rest as prev has them.
-func (w *world) lockedCatalogs(pins []lockfile.Pin, prev *lockfile.File) []lockfile.Catalog {
+func (w *world) lockedCatalogs(pins []lockfile.Pin, leaving []lockfile.Leaving, prev *lockfile.File) []lockfile.Catalog {
 	used := map[catalog.ID]bool{}
 	for _, p := range pins {
 		used[p.Catalog] = true
+	}
+	for _, l := range leaving {
+		used[l.Catalog] = true
 	}
 	var out []lockfile.Catalog
 	for id := range used {
@@ -341,7 +345,11 @@ func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 		_, still := now.Pin(p.Namespace, p.Package)
 		told := slices.ContainsFunc(ms, func(m Move) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
 		if !still && !told {
-			ms = append(ms, Move{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: "nothing asks for it any more"})
+			why := "nothing asks for it any more"
+			if l, leaves := now.Leaves(p.Key()); leaves {
+				why = "followed by " + l.FollowedBy
+			}
+			ms = append(ms, Move{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: why})
 		}
 	}
 	sortMoves(ms)

@@ -143,6 +143,15 @@ func places() []place {
 			v1: `sourceType: Catalog, catalog: {packageName: a, version: ‸">=9"}`, own: `package: a, version: ‸">=9"`,
 		},
 
+		{
+			in: "catalog %s does not tell which namespace bundle %q suggests: name one in spec.namespace", says: `catalog olm/cat does not tell which namespace bundle "a.v2.0.0" suggests`,
+			v1: strings.Replace(withV1, "{namespace: ops, ", "‸{", 1),
+		},
+		{
+			in: "bundle %q suggests no namespace that can be: %w; name one in spec.namespace", says: `bundle "a.v2.0.0" suggests no namespace that can be: "A.B"`, setup: two + "bundle a2 suggests A.B\n",
+			v1: strings.Replace(withV1, "{namespace: ops, ", "‸{", 1),
+		},
+
 		around(place{in: "spec.selector", says: "its selector matches no declared Namespace", setup: two + "group none ops\n"}, "selector: ‸{matchLabels: {team: x}}"),
 		around(place{in: "spec.serviceAccountName", says: "serviceAccountName is not honoured", setup: two + "group none ops\n"}, "serviceAccountName: ‸x"),
 		around(place{in: "spec.targetNamespaces", says: "let OperatorGroup og watch namespace ops", setup: narrow}, "targetNamespaces: ‸[b, c]"),
@@ -218,6 +227,8 @@ func places() []place {
 			in: "ask for channel ", says: "ask for channel beta", setup: two + "beta: a2 a3<a2\n", whynot: "3.0.0",
 			v0: `channel: ‸stable, ` + hub, v1: `sourceType: Catalog, catalog: {packageName: a, channels: [‸stable]}`, own: `package: a, channel: ‸stable`,
 		},
+		{in: "succession", says: "does not provide all that it provides", setup: "stable: b1\nbundle b1 gives K\nsub b\nrun\nunsub b\n", own: `package: a, replaces: ‸ops/b`},
+		{in: "replaces-nothing", says: "of which the lock has nothing", own: `package: a, replaces: ‸ops/b`},
 	}
 }
 
@@ -290,6 +301,13 @@ func (p place) said(t *testing.T, s *scenario) []resolve.Link {
 	x := s.index()
 	if p.broken {
 		x = x.WithBroken(catalog.ID{Namespace: "olm", Name: "cat"}, errors.New("no answer"))
+	}
+	var faults diag.List
+	if _, err := resolve.Namespaced(x, &s.decl, s.lock, s.opt); errors.As(err, &faults) {
+		for _, f := range faults {
+			out = append(out, resolve.Link{At: f.Pos.String(), Text: f.Error()})
+		}
+		return out
 	}
 	s.resolveIn(x, strings.Fields(p.run))
 	if s.res == nil {

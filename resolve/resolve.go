@@ -61,6 +61,10 @@ func Resolve(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt 
 
 func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	opt := w.opt
+	var err error
+	if w.followers, err = w.decl.Followers(); err != nil {
+		return nil, err
+	}
 	st := w.stateBefore(prev)
 	if err := w.checkNamed(st, prev); err != nil {
 		return nil, err
@@ -103,18 +107,27 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	if opt.Prune {
 		st = st.pruned()
 	}
-	res.Conflicts = unique(res.Conflicts)
 	res.Partial = w.lock(st, prev)
+	losses := w.losses(prev, res.Partial)
+	if len(losses) > 0 { // nothing moves where something would be lost
+		st, res.Partial, res.Rounds = first, (&lockfile.File{}).With(nil, nil), nil
+		if prev != nil {
+			res.Partial = prev
+		}
+	}
+	res.Conflicts = unique(append(res.Conflicts, losses...))
 	res.Moves = withDropped(w.moves(first, st), prev, res.Partial)
 	if !w.quiet {
 		w.holdBack(res.Partial, prev)
 		w.reportEnd(last, st, res)
+		w.reportSuccessions(prev, res.Partial)
 	}
 	res.Warnings, res.Stays = diag.SortWarnings(w.warnings), w.stays
-	if len(res.Conflicts) == 0 || opt.KeepGoing {
+	goesOn := len(res.Conflicts) == 0 || opt.KeepGoing && len(losses) == 0
+	if goesOn {
 		res.Lock = res.Partial
 	}
-	if len(res.Conflicts) > 0 && !opt.KeepGoing {
+	if !goesOn {
 		return res, Conflicts(res.Conflicts)
 	}
 	return res, nil
@@ -135,7 +148,7 @@ func (w *world) checkNamed(st *state, prev *lockfile.File) error {
 	check := func(ts []Target, among []string, format string) {
 		for _, t := range ts {
 			if key := t.Namespace + "/" + t.Package; !slices.Contains(among, key) {
-				faults.Addf(diag.Pos{}, format+"%s", key, didYouMean(key, slices.Clone(among)))
+				faults.Addf(t.At, format+"%s", key, didYouMean(key, slices.Clone(among)))
 			}
 		}
 	}

@@ -141,8 +141,13 @@ func (s *scenario) bundle(args []string, rest string) {
 		s.images[key] = args[2]
 	case "as":
 		s.versions[key] = args[2]
+		if len(args) > 3 {
+			s.releases[key] = args[3]
+		}
 	case "kube":
 		s.meta[name].MinKubeVersion = args[2]
+	case "suggests":
+		s.meta[name].Annotations = map[string]string{"operatorframework.io/suggested-namespace": args[2]}
 	case "message":
 		s.messages[name] = text
 	default:
@@ -207,6 +212,8 @@ func (s *scenario) sub(args []string) {
 			d.Policy = subscription.UpgradePolicy(v)
 		case k == "installed":
 			d.InstalledCSV = fullName(v)
+		case k == "replaces":
+			d.Dialect, d.Replaces = subscription.Quayside, v
 		case k == "watch":
 			d.Watch = strings.Split(v, ",")
 		default:
@@ -223,8 +230,13 @@ func (s *scenario) sub(args []string) {
 func (s *scenario) csv(args []string) {
 	pkg, version := split(args[0])
 	c := subscription.ClusterServiceVersion{
-		Namespace: "ops", Name: fullName(args[0]), Version: version, Annotated: len(args) == 1,
+		Namespace: "ops", Name: fullName(args[0]), Version: version, Annotated: !slices.Contains(args, "bare"),
 		Pos: diag.Pos{File: "dump.yaml", Line: 1},
+	}
+	for _, a := range args[1:] {
+		if old, ok := strings.CutPrefix(a, "replaces="); ok {
+			c.Replaces = fullName(old)
+		}
 	}
 	if c.Annotated {
 		c.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": pkg, "version": version})}, s.props[c.Name]...)
@@ -232,8 +244,10 @@ func (s *scenario) csv(args []string) {
 	s.decl.CSVs = append(s.decl.CSVs, c)
 }
 
+// index returns the catalogs, with those that are broken.
 func (s *scenario) index() *catalog.Index {
 	var cats []*catalog.Catalog
+	broken := map[catalog.ID]error{}
 	for _, c := range s.cats {
 		content := *c
 		content.Packages = slices.Clone(c.Packages)
@@ -249,7 +263,11 @@ func (s *scenario) index() *catalog.Index {
 				_, version, _ := strings.Cut(b.Name, ".v")
 				version = cmp.Or(s.versions[c.ID.Name+" "+b.Name], version)
 				b.Image = cmp.Or(s.images[c.ID.Name+" "+b.Name], b.Image)
-				b.Properties = append([]catalog.Property{property("olm.package", map[string]string{"packageName": p.Name, "version": version})}, s.props[b.Name]...)
+				own := map[string]string{"packageName": p.Name, "version": version}
+				if release, said := s.releases[c.ID.Name+" "+b.Name]; said {
+					own["release"] = release
+				}
+				b.Properties = append([]catalog.Property{property("olm.package", own)}, s.props[b.Name]...)
 				b.Properties = append(b.Properties, s.props[c.ID.Name+" "+b.Name]...)
 				if m := s.meta[b.Name]; m != nil {
 					b.Metadata = *m
@@ -266,13 +284,17 @@ func (s *scenario) index() *catalog.Index {
 		content.Digest = catalog.DigestOf(raw)
 		cat, err := catalog.New(content)
 		if err != nil {
-			s.t.Fatal(err)
+			broken[content.ID] = err
+			continue
 		}
 		cats = append(cats, cat)
 	}
 	x, err := catalog.NewIndex(cats...)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	for id, err := range broken {
+		x = x.WithBroken(id, err)
 	}
 	return x
 }
@@ -318,6 +340,8 @@ func (s *scenario) resolveIn(x *catalog.Index, args []string) {
 			opt.OpenShiftVersion = v
 		case "warn":
 			opt.Requirements = "warn"
+		case "settled":
+			opt.Settled = append(opt.Settled, v)
 		case "shared":
 			opt.SharedDependencies = true
 		case "overlap":

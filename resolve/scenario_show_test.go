@@ -44,7 +44,7 @@ func (s *scenario) show(args []string) {
 	case "tree":
 		text = resolve.TreeText(resolve.Tree(s.lock))
 	case "outdated":
-		for _, a := range resolve.Outdated(s.index(), &s.decl, s.lock, s.opt) {
+		for _, a := range resolve.Outdated(s.index(), &s.decl, s.lock, s.opt, "") {
 			dropped := ""
 			if a.Dropped != "" {
 				dropped = " dropped=" + a.Dropped

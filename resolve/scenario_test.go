@@ -22,15 +22,16 @@ import (
 //	stable: a1 a2<a1-a0~<2.0.0 channel of the package that the names begin with; the first is the default;
 //	                           < replaces, - skips, ~ skipRange (_ for a space)
 //	bundle a2 needs b >=1      requires a package; "api K [v2]" an API, "gives K" provides one, "deprecated", "modes OwnNamespace",
-//	                           "kube 1.30.0", "openshift 4.9", "constraint {…}", "message text"
-//	bundle a2 here gives K     one that differs in this catalog; "here image TEXT", "here as 2.1.0" its image, its version
+//	                           "kube 1.30.0", "openshift 4.9", "constraint {…}", "message text", "suggests NAMESPACE"
+//	bundle a2 here gives K     one that differs in this catalog; "here image TEXT", "here as 2.1.0 [3]" its image, its version and release
 //	group ops [ns,…]           an OperatorGroup ("group none ops" takes it away)
-//	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, only, hold, approval, v1, policy, installed, watch
+//	sub a [stable] [k=v …]     a subscription; ns, name, catalog, start, range, only, hold, approval, v1, policy, installed, watch, replaces
 //	unsub a
-//	csv a1 [bare]              a ClusterServiceVersion in ops
-//	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, from
+//	csv a1 [bare] [replaces=]  a ClusterServiceVersion in ops
+//	run [k=v …]                resolves from the lock so far: upgrade, up=a[@v], hops, down, keep, prune, unpin, anew, kube, openshift, warn, shared, overlap, global, settled, from
 //	save NAME                  keeps the lock for run from=NAME; "again NAME" goes on from it
 //	want a2 team/b1            all that is pinned now
+//	leaving a1>ops/b           all that is leaving now, and what follows it
 //	pin a k=v …                what the lock says of a: replaces, skipped, remaining, heldBack, version, channel, catalog, image
 //	moves a1>a2                what the run moved
 //	warn CODE [text]           a warning of the run; "quiet": none at all
@@ -39,6 +40,7 @@ import (
 //	stale [TEXT] / insync      what Check says of the lock
 //	merge NAME                 adds the pins of a saved lock that this one lacks
 //	show why b | whynot a@2 | tree | outdated
+//	olm a1 b1 / because / none  in TestUpstream
 //	| LINE                     the next line of what was shown, spaces for tabs
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
@@ -68,6 +70,7 @@ type scenario struct {
 	messages map[string]string
 	images   map[string]string // by catalog and bundle, as are versions
 	versions map[string]string
+	releases map[string]string
 	decl     subscription.Set
 	lock     *lockfile.File
 	saved    map[string]*lockfile.File
@@ -75,12 +78,13 @@ type scenario struct {
 	res      *resolve.Result
 	err      error
 	shown    []string
+	upstream verdict
 }
 
 func newScenario(t *testing.T) *scenario {
 	s := &scenario{
 		t: t, cats: map[string]*catalog.Content{}, props: map[string][]catalog.Property{}, meta: map[string]*catalog.Metadata{},
-		messages: map[string]string{}, images: map[string]string{}, versions: map[string]string{}, saved: map[string]*lockfile.File{},
+		messages: map[string]string{}, images: map[string]string{}, versions: map[string]string{}, releases: map[string]string{}, saved: map[string]*lockfile.File{},
 	}
 	s.catalog([]string{"cat", "0"})
 	s.group([]string{"ops"})
@@ -121,6 +125,12 @@ func (s *scenario) line(n int, words []string, rest string) {
 		s.csv(args)
 	case "run":
 		s.resolve(args)
+	case "olm":
+		s.round(rest)
+	case "because":
+		s.upstream.because = rest
+	case "none":
+		s.upstream.none = rest
 	case "save":
 		s.saved[args[0]] = s.lock
 	case "again":
@@ -130,6 +140,14 @@ func (s *scenario) line(n int, words []string, rest string) {
 			fatal("Resolve: %v", s.err)
 		}
 		if got := s.pins(); !slices.Equal(got, sorted(args)) {
+			fatal("got %s", strings.Join(got, " "))
+		}
+	case "leaving":
+		var got []string
+		for _, l := range s.lock.Leaving {
+			got = append(got, short(l.Bundle)+">"+l.FollowedBy)
+		}
+		if !slices.Equal(got, args) {
 			fatal("got %s", strings.Join(got, " "))
 		}
 	case "pin":

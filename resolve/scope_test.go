@@ -90,7 +90,7 @@ func tell(t testing.TB, x *catalog.Index, decl *subscription.Set, prev *lockfile
 	}
 	if prev != nil {
 		out.Check = fmt.Sprint(check(x, decl, prev, opt))
-		out.Ages = resolve.Outdated(x, decl, prev, opt)
+		out.Ages = resolve.Outdated(x, decl, prev, opt, "2026-11-23")
 	}
 	for _, target := range opt.Named {
 		o, err := resolve.WhyNot(x, decl, prev, opt, target)

@@ -52,11 +52,11 @@ func (w *world) cannotRun(a *atom) ban {
 		return ban{kind: banInstallMode, text: fmt.Sprintf("does not support install mode %s, which watching %s needs (it supports %s)",
 			catalog.ModeFor(a.ns, a.watch), watched(a.watch), can)}
 	}
-	if below(w.opt.KubernetesVersion, m.MinKubeVersion) {
-		return ban{banCluster, fmt.Sprintf("needs Kubernetes %s, the workspace says %s", m.MinKubeVersion, w.opt.KubernetesVersion), m.MinKubeVersion}
+	if text := unfit(m.MinKubeVersion, "", w.opt.KubernetesVersion, ""); text != "" {
+		return ban{banCluster, fmt.Sprintf("%s, the workspace says %s", text, w.opt.KubernetesVersion), m.MinKubeVersion}
 	}
-	if limit := b.MaxOpenShiftVersion(); aboveMinor(w.opt.OpenShiftVersion, limit) {
-		return ban{kind: banCluster, text: fmt.Sprintf("runs on OpenShift up to %s, the workspace says %s", limit, w.opt.OpenShiftVersion)}
+	if text := unfit("", b.MaxOpenShiftVersion(), "", w.opt.OpenShiftVersion); text != "" {
+		return ban{kind: banCluster, text: fmt.Sprintf("%s, the workspace says %s", text, w.opt.OpenShiftVersion)}
 	}
 	return ban{}
 }

@@ -171,15 +171,15 @@ func (w *world) defaultChannel(s *want) []string {
 // Rule 8.
 func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 	locked := map[string]*installed{}
-	if prev == nil {
-		return locked
-	}
-	for i := range prev.Pins {
-		p := &prev.Pins[i]
-		if slices.Contains(w.opt.Unpin, Target{Namespace: p.Namespace, Package: p.Package}) {
+	for _, p := range w.standingPins(prev) {
+		if slices.ContainsFunc(w.opt.Unpin, func(t Target) bool { return t.key() == p.Key() }) {
 			continue
 		}
 		inst := w.fromPin(p, st.wants)
+		if w.followers[p.Key()] != nil {
+			locked[p.Key()] = inst
+			continue
+		}
 		asked := false
 		for _, s := range st.wants {
 			if s.ns != p.Namespace || s.current != nil {
@@ -366,7 +366,7 @@ func (w *world) differs(s *want) {
 	if s.current.pin == nil || s.current.bundle == s.decl.InstalledCSV {
 		return
 	}
-	w.warn(diag.Warning{Pos: s.pos(subscription.FieldInstalled), Code: "state-differs", Msg: "subscription " + s.key() + ": status says that " +
+	w.warn(diag.Warning{Pos: s.pos(subscription.FieldInstalled), Code: "state-differs", Subject: s.operator(), Msg: "subscription " + s.key() + ": status says that " +
 		s.decl.InstalledCSV + " is installed, the lock says " + s.current.bundle + "; the lock counts"})
 }
 

@@ -25,7 +25,7 @@ func (t *teller) remedies() []remedy {
 	}
 	t.free()
 	for _, s := range t.declared() {
-		if t.misnamed(s) != nil {
+		if t.misnamed(s) != nil || t.b.w.bound(s) != nil {
 			continue // the declaration is not at fault
 		}
 		t.try(remedy{Change: Change{s.pos().String(), "remove subscription " + s.key()}, gives: true, apply: func(in *inputs) {
@@ -286,19 +286,32 @@ func (t *teller) published(s *want) []string {
 	return out
 }
 
-// elseAsk adds what could be asked for in place of a version that is not there.
+// elseAsk adds what could be asked for in place of a version that is not there, or that
+// takes part.
 func (t *teller) elseAsk(s *want) {
-	target := t.misnamed(s)
-	if target == nil {
+	target, near := t.misnamed(s), []string{}
+	if target != nil {
+		near = diag.Nearest(target.Version, t.published(s))
+	} else if target = t.b.w.bound(s); target == nil {
 		return
 	}
+	written := target.At.Line > 0 // over the version of a lock, and not on the command line
 	ask := func(version, text string) {
-		other := *target
-		other.Version = version
-		t.try(remedy{Change: Change{Text: "ask for " + s.ns + "/" + s.pkg + text}, apply: func(in *inputs) { in.name(other) }})
+		other, change := *target, Change{Text: "ask for " + s.ns + "/" + s.pkg + text}
+		if other.Version = version; written {
+			change = Change{At: target.At.String(), Text: "write " + version}
+		}
+		t.try(remedy{Change: change, apply: func(in *inputs) { in.name(other) }})
 	}
-	for _, v := range diag.Nearest(target.Version, t.published(s)) {
+	for _, v := range near {
 		ask(v, "@"+v)
+	}
+	if written {
+		same := func(n Target) bool { return n.Namespace == target.Namespace && n.Package == target.Package }
+		t.try(remedy{Change: Change{At: target.At.String(), Text: "undo the edit"}, apply: func(in *inputs) {
+			in.opt.Named = slices.DeleteFunc(slices.Clone(in.opt.Named), same)
+		}})
+		return
 	}
 	ask("", ", without a version")
 }

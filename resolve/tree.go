@@ -26,7 +26,7 @@ func Tree(lock *lockfile.File) []Node {
 	shown := map[string]bool{}
 	var node func(p lockfile.Pin) Node
 	node = func(p lockfile.Pin) Node {
-		n := Node{Namespace: p.Namespace, Package: p.Package, Version: p.Version, Children: []Node{}}
+		n := Node{Namespace: p.Namespace, Package: p.Package, Version: p.VersionText(), Children: []Node{}}
 		if shown[p.Key()] {
 			n.Repeated = len(children[p.Key()]) > 0
 			return n

@@ -23,6 +23,9 @@ type want struct {
 
 func (s *want) key() string { return s.ns + "/" + s.name }
 
+// operator returns what s is of, as the lock names it.
+func (s *want) operator() string { return s.ns + "/" + s.pkg }
+
 // title names s as a person would: what a dependency generated is in no file.
 func (s *want) title() string {
 	if s.generated {

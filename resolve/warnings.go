@@ -65,7 +65,7 @@ func (w *world) reportHop(s *want, got *atom) {
 }
 
 func (w *world) warnFor(s *want, code, msg string) {
-	w.warn(diag.Warning{Pos: s.asked(), Code: code, Msg: msg})
+	w.warn(diag.Warning{Pos: s.asked(), Code: code, Msg: msg, Subject: s.operator()})
 }
 
 // because explains why the bundle of that name cannot answer root: what stands
@@ -116,7 +116,7 @@ func (w *world) reportEnd(r *round, st *state, res *Result) {
 	}
 	for id, err := range w.x.Broken() {
 		if !told[id] {
-			w.warn(diag.Warning{Code: "broken-catalog", Msg: "catalog " + id.String() + " cannot be used: " + err.Error()})
+			w.warn(diag.Warning{Code: "broken-catalog", Subject: id.String(), Msg: "catalog " + id.String() + " cannot be used: " + err.Error()})
 		}
 	}
 	for _, root := range r.b.roots {
@@ -141,7 +141,7 @@ func (w *world) reportEnd(r *round, st *state, res *Result) {
 	w.reportSpaces(st)
 	for b := range r.b.visited {
 		if text := w.read.bundle(b).unusable(); text != "" {
-			w.warn(diag.Warning{Code: "unusable-bundle", Msg: fmt.Sprintf("bundle %s of package %s in catalog %s cannot be used: %s",
+			w.warn(diag.Warning{Code: "unusable-bundle", Subject: b.Package().Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s cannot be used: %s",
 				b.Name(), b.Package().Name(), b.Package().Catalog().ID(), text)})
 		}
 	}
@@ -168,7 +168,7 @@ func (w *world) reportOrphans(st *state) {
 				}
 			}
 		}
-		w.warn(diag.Warning{Code: "orphan", Msg: msg})
+		w.warn(diag.Warning{Code: "orphan", Msg: msg, Subject: s.operator()})
 	}
 }
 
@@ -180,7 +180,7 @@ func (w *world) reportBadRanges(st *state) {
 		for _, e := range s.entriesOf(pkgs, (*catalog.Channel).Entries) {
 			if err := e.BadRange(); err != nil {
 				p := e.Channel().Package()
-				w.warn(diag.Warning{Code: "bad-skip-range", Msg: fmt.Sprintf("bundle %s of package %s in catalog %s skips no range of versions: its skipRange cannot be read: %v",
+				w.warn(diag.Warning{Code: "bad-skip-range", Subject: p.Name(), Msg: fmt.Sprintf("bundle %s of package %s in catalog %s skips no range of versions: its skipRange cannot be read: %v",
 					e.Name(), p.Name(), p.Catalog().ID(), err)})
 			}
 		}
@@ -201,7 +201,13 @@ func (w *world) reportDeprecated(i *installed, s *want) {
 		}
 	}
 	say("bundle "+b.Name(), b.Deprecation())
+	if err := b.Package().LifecycleFaults(); err != nil {
+		w.warnFor(s, "lifecycle", fmt.Sprintf("%s/%s: how long its versions are supported is not known: %s", i.ns, b.Package().Name(), oneLine(err)))
+	}
 }
+
+// oneLine returns several faults as one.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // reportRun says what will not run although it is pinned: it was there before,
 // or the requirements are only to be warned of. Rule 7.
@@ -227,10 +233,10 @@ func (w *world) reportUnchecked(st *state) {
 		}
 	}
 	if kube > 0 && w.opt.KubernetesVersion == "" {
-		w.warn(diag.Warning{Code: "unchecked", Msg: "kubernetesVersion is not given in quayside.yaml: minKubeVersion of " + diag.Count(kube, "operator") + " is not checked"})
+		w.warn(diag.Warning{Code: "unchecked", Subject: "kubernetesVersion", Msg: "kubernetesVersion is not given in quayside.yaml: minKubeVersion of " + diag.Count(kube, "operator") + " is not checked"})
 	}
 	if shift > 0 && w.opt.OpenShiftVersion == "" {
-		w.warn(diag.Warning{Code: "unchecked", Msg: "openshiftVersion is not given in quayside.yaml: olm.maxOpenShiftVersion of " + diag.Count(shift, "operator") + " is not checked"})
+		w.warn(diag.Warning{Code: "unchecked", Subject: "openshiftVersion", Msg: "openshiftVersion is not given in quayside.yaml: olm.maxOpenShiftVersion of " + diag.Count(shift, "operator") + " is not checked"})
 	}
 }
 
@@ -245,7 +251,7 @@ func (w *world) reportOverlap(st *state) {
 		for _, g := range i.facts.apis {
 			for _, other := range providers[g] {
 				if other.ns != i.ns && overlapping(w.watches(st, other), w.watches(st, i)) {
-					w.warn(diag.Warning{Code: "overlap", Msg: fmt.Sprintf("%s in namespace %s and %s in namespace %s both provide the API %s to the same namespaces",
+					w.warn(diag.Warning{Code: "overlap", Subject: i.ns + "/" + i.pkg(), Msg: fmt.Sprintf("%s in namespace %s and %s in namespace %s both provide the API %s to the same namespaces",
 						other.bundle, other.ns, i.bundle, i.ns, g)})
 				}
 			}
@@ -273,7 +279,7 @@ func (w *world) reportSpaces(st *state) {
 			continue
 		}
 		if w.space(s.ns).group == nil && s.decl.Dialect == subscription.V0 {
-			w.warn(diag.Warning{Pos: s.pos(subscription.FieldNamespace), Code: "no-operatorgroup", Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
+			w.warn(diag.Warning{Pos: s.pos(subscription.FieldNamespace), Code: "no-operatorgroup", Subject: s.operator(), Msg: fmt.Sprintf("namespace %s has no OperatorGroup: %s watches %s", s.ns, s.current.bundle,
 				watched(w.watches(st, s.current)))})
 		}
 		if w.opt.From != nil {

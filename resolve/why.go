@@ -41,7 +41,7 @@ func Why(lock *lockfile.File, decl *subscription.Set, ns, pkg string) (*Reasons,
 		return nil, err
 	}
 	ns = pin.Namespace
-	out := &Reasons{Namespace: ns, Package: pkg, Version: pin.Version, Bundle: pin.Bundle, Chains: [][]Asked{}}
+	out := &Reasons{Namespace: ns, Package: pkg, Version: pin.VersionText(), Bundle: pin.Bundle, Chains: [][]Asked{}}
 	at := map[string]string{}
 	for _, s := range decl.Subscriptions {
 		at[s.Key()] = s.Pos.String()
@@ -60,7 +60,7 @@ func Why(lock *lockfile.File, decl *subscription.Set, ns, pkg string) (*Reasons,
 		here := queue[0]
 		queue = queue[1:]
 		for _, r := range here.pin.RequestedBy {
-			step := Asked{Pin: here.pin.Key(), Version: here.pin.Version, Requirement: r.Requirement}
+			step := Asked{Pin: here.pin.Key(), Version: here.pin.VersionText(), Requirement: r.Requirement}
 			if r.Subscription != "" {
 				step.Subscription, step.At = r.Subscription, at[r.Subscription]
 				chain := append(slices.Clone(here.steps), step)

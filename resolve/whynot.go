@@ -90,7 +90,7 @@ func (q *question) find() error {
 		}
 	}
 	if len(all) == 0 {
-		return fmt.Errorf("namespace %s sees no package %q%s", q.t.Namespace, q.t.Package, didYouMean(q.t.Package, names))
+		return q.t.faultf("namespace %s sees no package %q%s", q.t.Namespace, q.t.Package, didYouMean(q.t.Package, names))
 	}
 	for _, e := range all {
 		v := e.Bundle().Version().String()
@@ -102,7 +102,7 @@ func (q *question) find() error {
 		}
 	}
 	if len(q.entries) == 0 {
-		return fmt.Errorf("package %s has no version %q%s", q.t.Package, q.t.Version, didYouMean(q.t.Version, versions))
+		return q.t.faultf("package %s has no version %q%s", q.t.Package, q.t.Version, didYouMean(q.t.Version, versions))
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (q *question) againstOffer() []*catalog.Entry {
 	switch {
 	case !q.permitted(first):
 		say("%s is not in channel %s but in %s", first.Name(), strings.Join(q.s.channels, ", "), strings.Join(q.channels(), ", "))
-	case q.s.current != nil && first.Bundle().Version().LT(q.s.current.facts.version):
+	case q.s.current != nil && q.s.current.facts.isAbove(first.Bundle()):
 		say("%s is installed and versions do not go down", q.s.current.bundle)
 	case q.s.current != nil && opts.fault == nil && opts.stay == "":
 		say("no edge leads from %s to %s", q.s.current.bundle, first.Name())
@@ -263,7 +263,7 @@ func (q *question) offers() []remedy {
 	if names := q.way(); len(names) > 1 {
 		add(diag.Pos{}, fmt.Sprintf("%s --hops=%d (%s)", upgrade, len(names), strings.Join(names, ", ")), func(in *inputs) { in.opt.Hops = len(names) })
 	}
-	if q.s.current != nil && q.entries[0].Bundle().Version().LT(q.s.current.facts.version) {
+	if q.s.current != nil && q.s.current.facts.isAbove(q.entries[0].Bundle()) {
 		add(diag.Pos{}, upgrade+" --allow-downgrade", func(in *inputs) { in.opt.AllowDowngrade = true })
 	}
 	if q.s.current != nil && q.s.current.pin != nil {

@@ -14,18 +14,19 @@ import (
 // world is what stays the same from round to round: the catalogs, what is
 // declared, and what has been read of them.
 type world struct {
-	x        *catalog.Index
-	decl     *subscription.Set
-	opt      Options
-	read     *reader
-	spaces   map[string]*space
-	visible  map[string][]*catalog.Catalog
-	entries  map[entriesKey][]*catalog.Entry
-	current  map[catalog.ID]bool // catalogs that the next lock names as they are now
-	warnings []diag.Warning
-	stays    []Stay
-	force    map[*want][]*catalog.Entry // what alone may answer a subscription, whatever its edges: for questions
-	quiet    bool                       // a trial: nothing is suggested
+	x         *catalog.Index
+	decl      *subscription.Set
+	opt       Options
+	read      *reader
+	spaces    map[string]*space
+	visible   map[string][]*catalog.Catalog
+	entries   map[entriesKey][]*catalog.Entry
+	followers map[string]*subscription.Subscription // of what others follow: the declaration that says so
+	current   map[catalog.ID]bool                   // catalogs that the next lock names as they are now
+	warnings  []diag.Warning
+	stays     []Stay
+	force     map[*want][]*catalog.Entry // what alone may answer a subscription, whatever its edges: for questions
+	quiet     bool                       // a trial: nothing is suggested
 }
 
 type entriesKey struct {
@@ -114,7 +115,7 @@ func (w *world) followGroup(s *space, g *subscription.OperatorGroup) {
 	s.group, s.exclude = g, g.ExcludeGlobal
 	s.watch = g.TargetNamespaces
 	if g.ServiceAccountName != "" {
-		w.warn(diag.Warning{Pos: g.At("spec.serviceAccountName"), Code: "service-account", Msg: "OperatorGroup " + g.Namespace + "/" + g.Name +
+		w.warn(diag.Warning{Pos: g.At("spec.serviceAccountName"), Code: "service-account", Subject: g.Namespace + "/" + g.Name, Msg: "OperatorGroup " + g.Namespace + "/" + g.Name +
 			": serviceAccountName is not honoured: what installs the manifests decides what they may do"})
 	}
 	if g.Selector == nil || len(g.TargetNamespaces) > 0 {

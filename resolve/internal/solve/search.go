@@ -119,6 +119,11 @@ func firstThat(c Choice, can func(int) bool) (int, bool) {
 // literal that must be assumed for its constraints to count.
 func load(p *Problem, selectors bool) *sat {
 	b := loader{s: newSAT(p.Atoms + p.Aux + 1), selectors: selectors, sel: map[int]lit{}}
+	rules := len(p.Links) + len(p.Roots) + len(p.Bans)
+	for _, needs := range p.Needs {
+		rules += len(needs)
+	}
+	b.s.clauses = make([][]lit, 0, rules)
 	for _, l := range p.Links {
 		b.s.add(neg(l.From), pos(l.To))
 	}

@@ -1,0 +1,120 @@
+package resolve_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/resolve"
+)
+
+// verdict is what is made of one of OLM's own tests.
+type verdict struct {
+	olm, here []string // after each round: bundles, "conflict" or "error"
+	because   string   // why they are not the same
+	none      string   // why there is nothing to compare
+}
+
+// TestUpstream goes through the tests of OLM's resolver, written down in
+// testdata/conformance/upstream.txt, and holds what comes out against
+// upstream.tsv beside it. A difference without a reason is a fault, and so is a
+// reason where there is none.
+func TestUpstream(t *testing.T) {
+	data, err := os.ReadFile("testdata/conformance/upstream.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := []string{"# test\tOLM\tquayside\tverdict\treason"}
+	count := map[string]int{}
+	seen := map[string]bool{}
+	for _, part := range strings.Split("\n"+string(data), "\n== ")[1:] {
+		name, script, _ := strings.Cut(part, "\n")
+		if seen[name] {
+			t.Errorf("%s stands there twice", name)
+		}
+		seen[name] = true
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t)
+			s.run(script)
+			said, fault := s.upstream.judge()
+			if fault != "" {
+				t.Errorf("OLM: %q, quayside: %q: %s", s.upstream.olm, s.upstream.here, fault)
+			}
+			count[said]++
+			reason := s.upstream.because + s.upstream.none
+			table = append(table, strings.Join([]string{name, strings.Join(s.upstream.olm, ", then "), strings.Join(s.upstream.here, ", then "), said, reason}, "\t"))
+		})
+	}
+	golden(t, "testdata/conformance/upstream.tsv", strings.Join(table, "\n")+"\n")
+	standsIn(t, "../docs/developing.md", fmt.Sprintf("| %d | %d | %d | `resolve/testdata/conformance/upstream.tsv` |", len(seen), count["agreed"], count["differs"]))
+	t.Logf("%d tests of OLM's resolver: %d agreed, %d differ for a reason, %d have nothing to compare", len(seen), count["agreed"], count["differs"], count["none"])
+}
+
+// judge returns "agreed", "differs" or "none", and what is wrong with that.
+func (v verdict) judge() (said, fault string) {
+	equal := slices.Equal(v.olm, v.here)
+	switch {
+	case len(v.olm) == 0 && v.none == "":
+		return "none", "nothing is compared, and nothing says why"
+	case len(v.olm) == 0:
+		return "none", ""
+	case v.none != "":
+		return "none", "something is compared after all"
+	case equal && v.because != "":
+		return "agreed", "there is no difference to be argued"
+	case equal:
+		return "agreed", ""
+	case v.because == "":
+		return "differs", "nothing says why"
+	}
+	return "differs", ""
+}
+
+// round resolves one round on, as OLM does, and notes both answers.
+func (s *scenario) round(olm string) {
+	s.resolve([]string{"upgrade", "hops=1", "warn", "overlap"})
+	here := strings.Join(s.pins(), " ")
+	var conflicts resolve.Conflicts
+	switch {
+	case errors.As(s.err, &conflicts):
+		here = "conflict"
+	case s.err != nil:
+		here = "error"
+	}
+	s.upstream.olm, s.upstream.here = append(s.upstream.olm, olm), append(s.upstream.here, here)
+}
+
+// golden holds a text against a file, or writes it.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s: -want +got, -update writes it:\n%s", file, d)
+	}
+}
+
+// standsIn wants a text in a file.
+func standsIn(t *testing.T, file, text string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), text) {
+		t.Errorf("%s does not say %q", file, text)
+	}
+}
