@@ -238,7 +238,7 @@ func TestSecondInstall(t *testing.T) {
 			t.Errorf("%s appears twice", r.Object.Key())
 		}
 		seen[r.Object.Key()] = true
-		if kobj.IsCRD(r.Object) && kobj.Text(r.Object, "metadata", "labels", labelPackage) == "x" && kobj.Text(r.Object, "metadata", "labels", labelVersion) != "1.1.0" {
+		if kobj.IsCRD(r.Object) && kobj.Text(r.Object, "metadata", "labels", kobj.LabelPackage) == "x" && kobj.Text(r.Object, "metadata", "labels", kobj.LabelVersion) != "1.1.0" {
 			t.Errorf("the CRD is from %v", kobj.Map(r.Object, "metadata", "labels"))
 		}
 	}

@@ -133,9 +133,12 @@ func (t *tree) selection(c Cluster, namespaces []string) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &selection{}
+	leaving, err := t.leavingIn(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &selection{operators: t.directories(installs, leaving)}
 	for _, in := range installs {
-		s.operators = append(s.operators, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
 		for _, o := range in.objects {
 			if changes(o) {
 				name := "patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml"
@@ -143,8 +146,9 @@ func (t *tree) selection(c Cluster, namespaces []string) (*selection, error) {
 			}
 		}
 	}
-	s.namespaces, s.files = t.clusterNamespaces(namespaces, installs)
-	objects := adopted(installs)
+	both := slices.Concat(installs, leaving)
+	s.namespaces, s.files = t.clusterNamespaces(namespaces, both)
+	objects := adopted(both)
 	names := fileNames("", objects)
 	for i, o := range objects {
 		a := adoptedObject{file: file{name: names[i]}}
@@ -157,6 +161,18 @@ func (t *tree) selection(c Cluster, namespaces []string) (*selection, error) {
 	}
 	slices.SortFunc(s.adopted, func(a, b adoptedObject) int { return strings.Compare(a.name, b.name) })
 	return s, nil
+}
+
+// directories returns those of the operators that a cluster gets, and of what is
+// left of others, as seen from its overlay.
+func (t *tree) directories(installs, leaving []*opened) []string {
+	var out []string
+	for _, in := range t.everything() {
+		if slices.Contains(installs, in) || slices.Contains(leaving, in) {
+			out = append(out, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
+		}
+	}
+	return out
 }
 
 // overlay returns the generated part of a cluster's overlay.

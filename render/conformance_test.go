@@ -119,8 +119,8 @@ func normalise(objects []Object) map[Key]Object {
 	for _, o := range objects {
 		o = plainMetadata(kobj.Copy(o)) // what steers a tool is dropped (rule 16)
 		o = kobj.Without(unowned(o), "metadata", "creationTimestamp")
-		if kobj.Text(o, "metadata", "labels", labelManagedBy) == "quayside" {
-			o = kobj.Without(o, "metadata", "labels", labelManagedBy)
+		if kobj.Text(o, "metadata", "labels", kobj.LabelManagedBy) == "quayside" {
+			o = kobj.Without(o, "metadata", "labels", kobj.LabelManagedBy)
 		}
 		dropNulls(o)
 		for _, field := range []string{"labels", "annotations"} {
@@ -359,7 +359,7 @@ func TestConformsToV1(t *testing.T) {
 			reportDifferences(t, compareObjects(
 				normalise(slices.DeleteFunc(slices.Clone(got), beside)),
 				normalise(slices.DeleteFunc(slices.Clone(want), beside))), listed[c.name()])
-			compareGrants(t, got, want)
+			compareGrants(t, conformanceNamespace, got, want)
 		})
 	}
 }
@@ -401,7 +401,7 @@ func v0Silent(b *bundle.Bundle, objects []Object) map[Key]Object {
 		labels := kobj.Map(o, "metadata", "labels")
 		maps.DeleteFunc(labels, func(k string, _ any) bool {
 			return strings.HasPrefix(k, "olm.managed") || strings.HasPrefix(k, "olm.owner") || strings.HasPrefix(k, "operators.coreos.com/") ||
-				strings.HasPrefix(k, "quayside.dev/") || k == labelManagedBy
+				strings.HasPrefix(k, "quayside.dev/") || k == kobj.LabelManagedBy
 		})
 		name := strings.TrimPrefix(o.Name(), conformanceNamespace+".")
 		switch {

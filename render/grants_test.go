@@ -93,7 +93,7 @@ func addGrants(out map[grant]bool, account, namespace string, rules []map[string
 // compareGrants checks that both sides allow each account the same, but for
 // the Roles in the install namespace (rule 3) and the OperatorCondition
 // (rule 1) that only we have.
-func compareGrants(t *testing.T, got, want []Object) {
+func compareGrants(t *testing.T, namespace string, got, want []Object) {
 	t.Helper()
 	g, w := grants(got), grants(want)
 	for _, x := range slices.SortedFunc(maps.Keys(w), grant.compare) {
@@ -102,7 +102,7 @@ func compareGrants(t *testing.T, got, want []Object) {
 		}
 	}
 	for _, x := range slices.SortedFunc(maps.Keys(g), grant.compare) {
-		if !w[x] && x.namespace != conformanceNamespace && !(x.group == conditionGroup && x.resource == "operatorconditions") {
+		if !w[x] && x.namespace != namespace && !(x.group == conditionGroup && x.resource == "operatorconditions") {
 			t.Errorf("granted beyond: %+v", x)
 		}
 	}

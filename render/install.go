@@ -36,7 +36,7 @@ func generators() []generator {
 	return []generator{
 		serviceAccounts, roles, customResourceDefinitions, deployments,
 		webhookServices, servingCertificates, webhookConfigurations,
-		apiServices, delegation, operatorConditions, providedAPIRoles, operatorGroupRoles, shipped,
+		apiServices, delegation, operatorConditions, providedAPIRoles, operatorGroupRoles, storageMigrations, shipped,
 	}
 }
 

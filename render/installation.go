@@ -163,8 +163,8 @@ func installation(in *opened, adapt func(Object) Object, there map[Key]Object) I
 func reference(in *opened, o Object) v1alpha1.ObjectReference {
 	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 	labels := kobj.Map(o, "metadata", "labels")
-	ours := kobj.Text(labels, labelPackage) == labelValue(in.pin.Package) && (kobj.IsCRD(o) || kobj.Text(labels, labelNamespace) == in.pin.Namespace)
-	if version := labelValue(in.pin.Version); ours && kobj.Text(labels, labelVersion) == version {
+	ours := kobj.Text(labels, kobj.LabelPackage) == labelValue(in.pin.Package) && (kobj.IsCRD(o) || kobj.Text(labels, kobj.LabelNamespace) == in.pin.Namespace)
+	if version := labelValue(in.pin.Version); ours && kobj.Text(labels, kobj.LabelVersion) == version {
 		ref.Version = version
 	}
 	return ref

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/admit"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
@@ -24,6 +25,11 @@ func (t *tree) namespaces() ([]string, error) {
 	for _, in := range t.installs {
 		installs[in.pin.Namespace] = append(installs[in.pin.Namespace], in)
 	}
+	for _, in := range t.leaving {
+		if home := installs[in.pin.Namespace]; len(home) == 0 || home[0].follower != "" {
+			installs[in.pin.Namespace] = append(home, in)
+		}
+	}
 	t.expectNamespaces(installs)
 	all := slices.AppendSeq(slices.Collect(maps.Keys(installs)), maps.Keys(t.declared))
 	slices.Sort(all)
@@ -34,7 +40,7 @@ func (t *tree) namespaces() ([]string, error) {
 		switch {
 		case kinds.Everywhere(name):
 			if isDeclared {
-				t.warn(diag.Pos{}, "namespace-reserved",
+				t.warn(diag.Pos{}, name, "namespace-reserved",
 					"Namespace %q is declared and not rendered, for every cluster makes it itself: its labels and annotations are for whoever sets up the cluster", name)
 			}
 			continue
@@ -86,7 +92,7 @@ func (t *tree) namespace(name string, installs []opened) Object {
 		return declared(shared(o, name), d)
 	}
 	pin := installs[0].pin
-	owner := map[string]any{labelNamespace: name, labelPackage: labelValue(pin.Package)}
+	owner := map[string]any{kobj.LabelNamespace: name, kobj.LabelPackage: labelValue(pin.Package)}
 	return declared(owned(o, owner, pin.Version), d)
 }
 
@@ -104,7 +110,7 @@ func declared(o Object, d lockfile.Namespace) Object {
 // suggested returns a Namespace with the labels and annotations of the templates
 // of the operators in it, the first one's before the others'.
 func (t *tree) suggested(o Object, installs []opened) Object {
-	const annotation = "operatorframework.io/suggested-namespace-template"
+	const annotation = olm.SuggestedNamespaceTemplate
 	for _, in := range installs {
 		text := in.b.CSV.Annotations[annotation]
 		if text == "" {
@@ -119,7 +125,7 @@ func (t *tree) suggested(o Object, installs []opened) Object {
 			err = cmp.Or(err, fmt.Errorf("%s: %s", f.Field, f.Message))
 		}
 		if err != nil {
-			t.warn(in.csvPos(), "namespace-template", "annotation %s is passed over, it is not a Namespace in JSON: %v", annotation, err)
+			t.warn(in.csvPos(), in.pin.Key(), "namespace-template", "annotation %s is passed over, it is not a Namespace in JSON: %v", annotation, err)
 			continue
 		}
 		for name, keys := range map[string]map[string]string{"labels": meta.Labels, "annotations": meta.Annotations} {
@@ -137,7 +143,7 @@ func (t *tree) templateDirectives(in opened, annotation string, keys map[string]
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if tool := bundle.Steers(key); tool != "" {
 			delete(keys, key)
-			t.warn(in.csvPos(), "tool-directive", "annotation %s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say", annotation, key, tool)
+			t.warn(in.csvPos(), in.pin.Key(), "tool-directive", "annotation %s: %q is dropped, for it steers %s: how a bundle is applied is not the bundle's to say", annotation, key, tool)
 		}
 	}
 }
@@ -145,7 +151,7 @@ func (t *tree) templateDirectives(in opened, annotation string, keys map[string]
 func (t *tree) templateConflicts(in opened, have map[string]any, want map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got, ok := have[key]; ok && got != want[key] {
-			t.warn(diag.Pos{}, "namespace-template", "%s suggests %s=%q for its namespace, another operator there has set %q", in.name(), key, want[key], got)
+			t.warn(diag.Pos{}, in.pin.Key(), "namespace-template", "%s suggests %s=%q for its namespace, another operator there has set %q", in.name(), key, want[key], got)
 		}
 	}
 }
@@ -156,7 +162,7 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 		for _, ns := range in.pin.WatchNamespaces {
 			_, declared := t.declared[ns]
 			if _, ok := rendered[ns]; !ok && ns != "" && !declared {
-				t.warn(diag.Pos{}, "namespace-expected", "%s watches namespace %q, which is expected to exist", in.name(), ns)
+				t.warn(diag.Pos{}, in.pin.Key(), "namespace-expected", "%s watches namespace %q, which is expected to exist", in.name(), ns)
 			}
 		}
 	}
@@ -173,7 +179,7 @@ func (t *tree) clusterNamespaces(all []string, chosen []*opened) (resources []st
 		here := func(in *opened) bool {
 			return in.pin.Namespace == ns || declared && slices.Contains(in.pin.WatchNamespaces, ns)
 		}
-		free := declared && !slices.ContainsFunc(t.installs, func(in opened) bool { return in.pin.Namespace == ns })
+		free := declared && !slices.ContainsFunc(slices.Concat(t.installs, t.leaving), func(in opened) bool { return in.pin.Namespace == ns })
 		reporter := declared && t.opt.Reporter != nil && t.opt.Reporter.Namespace == ns
 		return !free && !reporter && !slices.ContainsFunc(chosen, here)
 	})

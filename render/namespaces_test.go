@@ -74,7 +74,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			"metadata: {name: x.v1.0.0, annotations: {operatorframework.io/suggested-namespace-template: '"+text+"'}}", 1))}
 		return b
 	}
-	labelled := lockfile.Namespace{Name: "a", Labels: map[string]string{"team": "one", labelManagedBy: "us"}, Annotations: map[string]string{"note": "n", labelVersion: "ours"}}
+	labelled := lockfile.Namespace{Name: "a", Labels: map[string]string{"team": "one", kobj.LabelManagedBy: "us"}, Annotations: map[string]string{"note": "n", kobj.LabelVersion: "ours"}}
 	suggestion := template(`{"metadata":{"labels":{"team":"two","more":"x"},"annotations":{"note":"m"}}}`)
 	for name, c := range map[string]struct {
 		bundles  map[string]fstest.MapFS
@@ -88,28 +88,28 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]fstest.MapFS{"a/x": suggestion},
 			[]lockfile.Namespace{labelled},
 			"namespaces/namespace-a.yaml",
-			map[string]any{"team": "one", labelManagedBy: "us", labelPackage: "x", labelNamespace: "a"},
-			map[string]any{"note": "n", labelVersion: "ours"},
+			map[string]any{"team": "one", kobj.LabelManagedBy: "us", kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
+			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
 			"",
 		},
 		"ok/not declared": {
 			map[string]fstest.MapFS{"a/x": suggestion},
 			nil, "namespaces/namespace-a.yaml",
-			map[string]any{"team": "two", "more": "x", labelManagedBy: "quayside", labelPackage: "x", labelNamespace: "a"},
+			map[string]any{"team": "two", "more": "x", kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
 			map[string]any{"note": "m"},
 			"",
 		},
 		"ok/template that cannot be read": {
 			map[string]fstest.MapFS{"a/x": template("{")},
 			nil, "namespaces/namespace-a.yaml",
-			map[string]any{labelManagedBy: "quayside", labelPackage: "x", labelNamespace: "a"},
+			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
 			map[string]any(nil),
 			"namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: unexpected end of JSON input",
 		},
 		"ok/template with labels that are none": {
 			map[string]fstest.MapFS{"a/x": template(`{"metadata":{"labels":{"team":"a b"},"annotations":{"note":"m"}}}`)},
 			nil, "namespaces/namespace-a.yaml",
-			map[string]any{labelManagedBy: "quayside", labelPackage: "x", labelNamespace: "a"},
+			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
 			map[string]any(nil),
 			`namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: metadata.labels: Invalid value: "a b": ` + strings.Join(validation.IsValidLabelValue("a b"), ""),
 		},
@@ -117,15 +117,15 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]fstest.MapFS{"a/x": suggestion, "a/y": beside("y")},
 			[]lockfile.Namespace{labelled},
 			"namespaces/namespace-a.yaml",
-			map[string]any{"team": "one", labelManagedBy: "us", labelPackage: sharedPackage, labelNamespace: "a"},
-			map[string]any{"note": "n", labelVersion: "ours"},
+			map[string]any{"team": "one", kobj.LabelManagedBy: "us", kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "a"},
+			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
 			"",
 		},
 		"ok/no operator": {
 			nil,
 			[]lockfile.Namespace{{Name: "free"}},
 			"namespaces/namespace-free.yaml",
-			map[string]any{labelManagedBy: "quayside", labelPackage: sharedPackage, labelNamespace: "free"},
+			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "free"},
 			map[string]any(nil),
 			"",
 		},
@@ -133,7 +133,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 			nil,
 			[]lockfile.Namespace{{Name: "openshift-logging", Labels: map[string]string{"openshift.io/cluster-monitoring": "true"}}},
 			"namespaces/namespace-openshift-logging.yaml",
-			map[string]any{"openshift.io/cluster-monitoring": "true", labelManagedBy: "quayside", labelPackage: sharedPackage, labelNamespace: "openshift-logging"},
+			map[string]any{"openshift.io/cluster-monitoring": "true", kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "openshift-logging"},
 			map[string]any(nil),
 			"",
 		},
@@ -141,8 +141,8 @@ func TestDeclaredNamespaces(t *testing.T) {
 			map[string]fstest.MapFS{"b/x": small("x", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: a, labels: {team: two, more: x}}}")},
 			[]lockfile.Namespace{labelled},
 			"operators/b/x/namespace-a.yaml",
-			map[string]any{"team": "one", "more": "x", labelManagedBy: "us", labelPackage: "x", labelNamespace: "b"},
-			map[string]any{"note": "n", labelVersion: "ours"},
+			map[string]any{"team": "one", "more": "x", kobj.LabelManagedBy: "us", kobj.LabelPackage: "x", kobj.LabelNamespace: "b"},
+			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
 			"",
 		},
 		"ok/the cluster's": {

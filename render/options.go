@@ -19,6 +19,7 @@ type Options struct {
 	CABundle          []byte            // by secret: the CA's certificates in PEM …
 	CASecret          string            // … or "namespace/name" of a Secret that cert-manager's injector reads
 	KubernetesVersion string            // "1.34"; empty: not said, current APIs are assumed
+	StorageMigration  string            // version of storagemigration.k8s.io that clusters have; "none": they have it not; "auto", "": by their Kubernetes version
 	OpenShift         bool              // the clusters are OpenShift's, which brings the CRDs of OLM itself
 	AllowNames        []string          // names of the cluster's own that bundles may take: "ClusterRole/cluster-admin"
 	Clusters          []Cluster

@@ -96,6 +96,25 @@ func (t *tree) arrange() {
 			t.places[o.Key()] = place
 		}
 	}
+	t.arrangeLeaving()
+}
+
+// arrangeLeaving finds out the places of what is left over, as early as it may have
+// been before. So has what was handed over: an object that comes later than before
+// is taken away first by a tool that applies in stages.
+func (t *tree) arrangeLeaving() {
+	for _, in := range t.leaving {
+		first := slices.ContainsFunc(in.provides(), profile.IssuesCertificates)
+		for _, o := range in.objects {
+			t.places[o.Key()] = profile.Place{First: first, Stopped: works(o)}
+		}
+		for _, o := range in.others {
+			if place := t.places[o.Key()]; !place.First && place.Level > 0 {
+				place.Level, place.Moving = 0, true
+				t.places[o.Key()] = place
+			}
+		}
+	}
 }
 
 type groupKind struct{ group, kind string }

@@ -79,7 +79,7 @@ func TestOperatorOrder(t *testing.T) {
 			if err != nil {
 				r.Fatal(err)
 			}
-			owner := kobj.Text(o.Object, "metadata", "labels", labelPackage)
+			owner := kobj.Text(o.Object, "metadata", "labels", kobj.LabelPackage)
 			switch {
 			case kobj.IsCRD(o.Object), o.Object.Is("", "Namespace"):
 				continue

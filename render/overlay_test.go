@@ -63,9 +63,9 @@ func TestOwnerLabels(t *testing.T) {
 		}
 		for _, r := range res.Objects {
 			labels := kobj.Map(r.Object, "metadata", "labels")
-			for _, key := range []string{labelPackage, labelNamespace, labelVersion, labelManagedBy} {
-				global := kobj.IsCRD(r.Object) && key == labelNamespace ||
-					!kobj.IsCRD(r.Object) && !r.Object.Is("apps", "Deployment") && key == labelVersion
+			for _, key := range []string{kobj.LabelPackage, kobj.LabelNamespace, kobj.LabelVersion, kobj.LabelManagedBy} {
+				global := kobj.IsCRD(r.Object) && key == kobj.LabelNamespace ||
+					!kobj.IsCRD(r.Object) && !r.Object.Is("apps", "Deployment") && key == kobj.LabelVersion
 				if global != (kobj.Text(labels, key) == "") || global && labels[key] != nil {
 					t.Errorf("%s: label %s is %q", r.Path, key, kobj.Text(labels, key))
 				}

@@ -14,14 +14,6 @@ type Object = kobj.Object
 // Key names an object within a cluster.
 type Key = kobj.Key
 
-// The keys that say whose an object is.
-const (
-	labelPackage   = "quayside.dev/package"
-	labelNamespace = "quayside.dev/install-namespace"
-	labelVersion   = "quayside.dev/version" // also the annotation with the exact value
-	labelManagedBy = "app.kubernetes.io/managed-by"
-)
-
 // The owner of what belongs to no single operator: the CRD of OperatorCondition
 // and a Namespace that several operators share. No selector of an operator
 // finds those, so that nobody deletes them with it. The version is that of the
@@ -34,9 +26,9 @@ const (
 // shared returns o with the labels of what several operators share. The
 // namespace is empty for what is the whole cluster's.
 func shared(o Object, namespace string) Object {
-	owner := map[string]any{labelPackage: sharedPackage}
+	owner := map[string]any{kobj.LabelPackage: sharedPackage}
 	if namespace != "" {
-		owner[labelNamespace] = namespace
+		owner[kobj.LabelNamespace] = namespace
 	}
 	return owned(o, owner, sharedVersion)
 }
@@ -66,9 +58,9 @@ func plainMetadata(o Object) Object {
 // own returns o with the labels that say whose it is. A CRD serves every
 // install in the cluster and names none.
 func (in *install) own(o Object) Object {
-	owner := map[string]any{labelPackage: labelValue(in.pin.Package)}
+	owner := map[string]any{kobj.LabelPackage: labelValue(in.pin.Package)}
 	if !kobj.IsCRD(o) {
-		owner[labelNamespace] = in.pin.Namespace
+		owner[kobj.LabelNamespace] = in.pin.Namespace
 	}
 	return owned(o, owner, in.pin.Version)
 }
@@ -78,7 +70,7 @@ func (in *install) own(o Object) Object {
 // bundle writes there least of all: an upgrade is to touch the files in which
 // something changes.
 func owned(o Object, owner map[string]any, version string) Object {
-	o = kobj.Label(o, map[string]string{labelManagedBy: "quayside"})
+	o = kobj.Label(o, map[string]string{kobj.LabelManagedBy: kobj.Manager})
 	o = unversioned(o)
 	o = kobj.With(o, mergeMaps(kobj.Map(o, "metadata", "labels"), owner), "metadata", "labels")
 	if !kobj.IsCRD(o) && !o.Is("apps", "Deployment") {
@@ -87,14 +79,14 @@ func owned(o Object, owner map[string]any, version string) Object {
 		}
 		return o
 	}
-	o = kobj.With(o, labelValue(version), "metadata", "labels", labelVersion)
-	return kobj.With(o, version, "metadata", "annotations", labelVersion)
+	o = kobj.With(o, labelValue(version), "metadata", "labels", kobj.LabelVersion)
+	return kobj.With(o, version, "metadata", "annotations", kobj.LabelVersion)
 }
 
 // unversioned returns o without the version in its labels and annotations.
 func unversioned(o Object) Object {
 	for _, field := range []string{"labels", "annotations"} {
-		o = kobj.Without(o, "metadata", field, labelVersion)
+		o = kobj.Without(o, "metadata", field, kobj.LabelVersion)
 	}
 	return o
 }

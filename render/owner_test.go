@@ -36,7 +36,7 @@ func TestABumpTouchesLittle(t *testing.T) {
 	}
 	for _, r := range after.Objects {
 		if strings.HasSuffix(r.Path, "-things.x.io.yaml") || r.Object.Kind() == "Deployment" {
-			label, annotation := kobj.Text(r.Object, "metadata", "labels", labelVersion), kobj.Text(r.Object, "metadata", "annotations", labelVersion)
+			label, annotation := kobj.Text(r.Object, "metadata", "labels", kobj.LabelVersion), kobj.Text(r.Object, "metadata", "annotations", kobj.LabelVersion)
 			if label != "1.0.1_a" || annotation != "1.0.1+a" {
 				t.Errorf("%s: label %q, annotation %q", r.Path, label, annotation)
 			}

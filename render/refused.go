@@ -37,7 +37,7 @@ func (t *tree) refused() {
 			}
 			if why := refusal(kind, o); why != "" {
 				refused[o.Key()] = why
-				t.warn(in.at(place(in.b, o)), "custom-resource-refused", "%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why)
+				t.warn(in.at(place(in.b, o)), in.pin.Key(), "custom-resource-refused", "%s: the cluster will refuse %s, for its own CustomResourceDefinition does: %s", in.name(), o.Key(), why)
 			}
 		}
 	}

@@ -67,6 +67,8 @@ type opened struct {
 	objects []Object // without CRDs
 	crds    []Object
 	others  []Object // that the bundle has too, but an install before it renders
+
+	follower string // "namespace/package", where it is leaving
 }
 
 // name returns "namespace/package".
@@ -87,11 +89,12 @@ func (o opened) at(pos diag.Pos) diag.Pos {
 func (o opened) csvPos() diag.Pos { return o.at(diag.Pos{File: o.b.CSV.File}) }
 
 // warn adds a warning.
-func (t *tree) warn(pos diag.Pos, code, format string, args ...any) {
-	t.warnings = append(t.warnings, diag.Warning{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...)})
+func (t *tree) warn(pos diag.Pos, subject, code, format string, args ...any) {
+	t.warnings = append(t.warnings, diag.Warning{Pos: pos, Subject: subject, Code: code, Msg: fmt.Sprintf(format, args...)})
 }
 
-// All renders every pin of the lock. open returns the content of a pin's
+// All renders every pin of the lock, and what is left of operators that others
+// follow. open returns the content of a pin's
 // bundle; all bundles that cannot be opened are reported at once, and so are
 // all faults of all bundles. No argument is changed.
 func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) (*Result, error) {
@@ -99,10 +102,42 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err != nil {
 		return nil, err
 	}
-	installs, err := openAll(lock, open)
-	if err != nil {
+	installs, err1 := openAll(lock.Pins, open)
+	leaving, err2 := openAll(leavingPins(lock), open)
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
+	for i := range leaving {
+		gone, _ := lock.Leaves(leaving[i].name())
+		leaving[i].follower = lock.Follower(gone)
+	}
+	warnings, err1 := renderAll(installs, opt)
+	_, err2 = renderAll(leaving, opt) // what is to be known of these was said while they were installed
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	t := &tree{opt: opt, installs: installs, leaving: leaving, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings}
+	for _, n := range lock.Namespaces {
+		t.declared[n.Name] = n
+	}
+	if err := t.build(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(t.objects, func(a, b Rendered) int { return strings.Compare(a.Path, b.Path) })
+	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
+}
+
+// leavingPins returns the pins of what is leaving.
+func leavingPins(lock *lockfile.File) []lockfile.Pin {
+	var out []lockfile.Pin
+	for _, l := range lock.Leaving {
+		out = append(out, l.Pin)
+	}
+	return out
+}
+
+// renderAll fills in the objects of each install. All faults are found.
+func renderAll(installs []opened, opt Options) ([]diag.Warning, error) {
 	var errs []error
 	var warnings []diag.Warning
 	for i := range installs {
@@ -117,7 +152,10 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 			errs = append(errs, in.failed(err))
 			continue
 		}
-		warnings = append(warnings, diag.WarningsBelow(in.b.CSV.Name, slices.Concat(known, more))...)
+		for _, w := range diag.WarningsBelow(in.b.CSV.Name, slices.Concat(known, more)) {
+			w.Subject = in.pin.Package // it is the same wherever that bundle is installed
+			warnings = append(warnings, w)
+		}
 		for _, o := range objects {
 			if kobj.IsCRD(o) {
 				in.crds = append(in.crds, o)
@@ -126,26 +164,17 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 			}
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	t := &tree{opt: opt, installs: installs, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings}
-	for _, n := range lock.Namespaces {
-		t.declared[n.Name] = n
-	}
-	if err := t.build(); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(t.objects, func(a, b Rendered) int { return strings.Compare(a.Path, b.Path) })
-	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
+	return warnings, errors.Join(errs...)
+}
+
+func comparePins(a, b lockfile.Pin) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
 }
 
 // openAll loads every bundle, in the order of namespace and package, on all
 // processors.
-func openAll(lock *lockfile.File, open func(lockfile.Pin) (fs.FS, error)) ([]opened, error) {
-	pins := slices.SortedFunc(slices.Values(lock.Pins), func(a, b lockfile.Pin) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Package, b.Package))
-	})
+func openAll(pins []lockfile.Pin, open func(lockfile.Pin) (fs.FS, error)) ([]opened, error) {
+	pins = slices.SortedFunc(slices.Values(pins), comparePins)
 	missing, broken := make([]error, len(pins)), make([]error, len(pins))
 	out := make([]opened, len(pins))
 	l := loader{pool: kobj.NewPool()}

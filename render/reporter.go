@@ -128,7 +128,7 @@ func (t *tree) reported(all []Installation) []Object {
 		spec.Objects = slices.DeleteFunc(spec.Objects, confidential)
 		o := kobj.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
 		o["spec"] = specFields(spec)
-		owner := map[string]any{labelPackage: labelValue(spec.Package), labelNamespace: in.Namespace}
+		owner := map[string]any{kobj.LabelPackage: labelValue(spec.Package), kobj.LabelNamespace: in.Namespace}
 		out = append(out, owned(t.opt.profile.AdornInstallation(o), owner, spec.Version))
 	}
 	return append(out, t.ownReporter(t.reporterRole(all)))
@@ -178,5 +178,5 @@ func texted(pairs ...string) map[string]any {
 
 // ownReporter returns o with the labels of the reporter.
 func (t *tree) ownReporter(o Object) Object {
-	return owned(o, map[string]any{labelPackage: reporterName, labelNamespace: t.opt.Reporter.Namespace}, sharedVersion)
+	return owned(o, map[string]any{kobj.LabelPackage: reporterName, kobj.LabelNamespace: t.opt.Reporter.Namespace}, sharedVersion)
 }

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
@@ -29,6 +28,7 @@ func (t *tree) crds() ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(providers)) {
 		p, err := newest(providers[name])
 		errs = append(errs, err, p.serves(needs[name]))
+		p.crd = t.stored(p.crd)
 		file := fileName("customresourcedefinition-"+name) + ".yaml"
 		dir := path.Join("crds", p.in.pin.Package)
 		if err := t.add(dir, file, Rendered{Object: p.crd}); err != nil {
@@ -101,7 +101,7 @@ func newest(all []provider) (provider, error) {
 			}
 			continue
 		}
-		if olm.CompareVersions(p.in.pin.Version, best.in.pin.Version) > 0 {
+		if p.in.pin.CompareVersions(best.in.pin) > 0 {
 			best = p
 		}
 	}

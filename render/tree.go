@@ -32,6 +32,7 @@ const attributes = `* linguist-generated gitlab-generated
 type tree struct {
 	opt      Options
 	installs []opened // by namespace, then package
+	leaving  []opened // what is left of operators that installs follow, likewise
 	declared map[string]lockfile.Namespace
 	files    *filetree.Tree
 	objects  []Rendered
@@ -51,6 +52,9 @@ func (t *tree) build() error {
 		return err
 	}
 	if err := t.distinct(); err != nil {
+		return err
+	}
+	if err := t.leftovers(); err != nil {
 		return err
 	}
 	t.arrange()
@@ -117,7 +121,7 @@ func kustomization(fields map[string]any) []byte {
 // operators writes one directory an operator, and the levels above it.
 func (t *tree) operators() error {
 	packages := map[string][]string{}
-	for _, in := range t.installs {
+	for _, in := range t.everything() {
 		dir := path.Join("operators", in.pin.Namespace, in.pin.Package)
 		names := fileNames(in.pin.Namespace, in.objects)
 		for i, o := range in.objects {
@@ -182,7 +186,7 @@ func joinSubjects(a, b Object) (Object, bool) {
 
 // unowned returns o without what says whose it is.
 func unowned(o Object) Object {
-	for _, key := range []string{labelPackage, labelNamespace} {
+	for _, key := range []string{kobj.LabelPackage, kobj.LabelNamespace} {
 		o = kobj.Without(o, "metadata", "labels", key)
 	}
 	return unversioned(o)

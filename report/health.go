@@ -92,6 +92,8 @@ func ruleOf(kind string) (rule, bool) {
 	switch kind {
 	case "apiextensions.k8s.io/CustomResourceDefinition":
 		return rule{judge: definition}, true
+	case "storagemigration.k8s.io/StorageVersionMigration":
+		return rule{judge: migration, alone: true}, true
 	case "apiregistration.k8s.io/APIService":
 		return rule{judge: isAvailable}, true
 	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
@@ -127,6 +129,19 @@ func condition(o map[string]any, kind string) Health {
 	default:
 		return Health{Status: v1alpha1.Current}
 	}
+}
+
+// migration asks whether all objects were rewritten. One that failed is not tried
+// again: a person has to look, and delete it.
+func migration(o map[string]any, _ time.Time) Health {
+	if c, ok := findCondition(o, "Failed"); ok && kobj.Text(c, "status") == "True" {
+		return Health{v1alpha1.Failed, because(c, "the migration failed")}
+	}
+	c, ok := findCondition(o, "Succeeded")
+	if ok && kobj.Text(c, "status") == "True" {
+		return Health{Status: v1alpha1.Current}
+	}
+	return Health{v1alpha1.InProgress, "objects are being rewritten"}
 }
 
 // findCondition returns the condition of a type in status.conditions.

@@ -55,6 +55,7 @@ func Judge(spec v1alpha1.InstallationSpec, generation int64, prev v1alpha1.Insta
 	stamp(out.Conditions, prev.Conditions, generation, now)
 	out.Objects, out.MoreObjects = atMost(bad, maxObjects)
 	out.Images, out.MoreImages = atMost(im.list, maxImages)
+	out.StoredVersions = stored(spec, found)
 	out.BundleDigest, out.ReadySince = spec.BundleDigest, readySince(spec, prev, out, now)
 	out.ObservedAt = observedAt(prev, out, now)
 	return out

@@ -15,6 +15,7 @@ import (
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // What the observed file begins with.
@@ -26,6 +27,7 @@ const (
 // ObservedFile is what quayside status saw, as resolve --observed reads it.
 type ObservedFile struct {
 	At        time.Time
+	Cluster   string             // which one was seen, as quayside.yaml names it; empty: not said
 	Operators []ObservedOperator // by namespace, then package
 }
 
@@ -51,6 +53,9 @@ func FormatObserved(s Summary) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Written by quayside status, for quayside resolve --observed.\n")
 	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nobservedAt: %q\n", APIVersion, Kind, s.At.UTC().Format(time.RFC3339))
+	if s.Cluster != "" {
+		fmt.Fprintf(&b, "cluster: %s\n", yamlnode.Quote(s.Cluster))
+	}
 	if len(s.Operators) == 0 {
 		b.WriteString("operators: []\n")
 		return b.Bytes()
@@ -78,27 +83,48 @@ func FormatObserved(s Summary) []byte {
 				fmt.Fprintf(&b, "  - %s\n", yamlnode.Quote(v))
 			}
 		}
+		formatStored(&b, o.StoredVersions)
 	}
 	return b.Bytes()
+}
+
+func formatStored(b *bytes.Buffer, list []v1alpha1.StoredVersions) {
+	if len(list) > 0 {
+		b.WriteString("  storedVersions:\n")
+	}
+	for _, s := range list {
+		quoted := make([]string, len(s.Versions))
+		for i, v := range s.Versions {
+			quoted[i] = yamlnode.Quote(v)
+		}
+		fmt.Fprintf(b, "  - {definition: %s, versions: [%s]}\n", yamlnode.Quote(s.Definition), strings.Join(quoted, ", "))
+	}
 }
 
 type wireFile struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
 	ObservedAt string       `json:"observedAt"`
+	Cluster    string       `json:"cluster"`
 	Operators  []*yaml.Node `json:"operators"`
 }
 
 type wireOperator struct {
-	Namespace      string   `json:"namespace"`
-	Package        string   `json:"package"`
-	Version        string   `json:"version"`
-	Pin            string   `json:"pin"`
-	State          string   `json:"state"`
-	Message        string   `json:"message"`
-	Upgradeable    string   `json:"upgradeable"`
-	UpgradeMessage string   `json:"upgradeMessage"`
-	Applied        []string `json:"applied"`
+	Namespace      string       `json:"namespace"`
+	Package        string       `json:"package"`
+	Version        string       `json:"version"`
+	Pin            string       `json:"pin"`
+	State          string       `json:"state"`
+	Message        string       `json:"message"`
+	Upgradeable    string       `json:"upgradeable"`
+	UpgradeMessage string       `json:"upgradeMessage"`
+	Applied        []string     `json:"applied"`
+	StoredVersions []wireStored `json:"storedVersions"`
+}
+
+type wireStored struct {
+	Definition string   `json:"definition"`
+	Versions   []string `json:"versions"`
 }
 
 // ParseObserved reads an observed file. Every fault is found, with its place;
@@ -119,7 +145,7 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 		return nil, err
 	}
 	p := parser{file: file}
-	out := &ObservedFile{At: p.time(docs[0], w.ObservedAt)}
+	out := &ObservedFile{At: p.time(docs[0], w.ObservedAt), Cluster: short(w.Cluster)}
 	for _, n := range w.Operators {
 		out.Operators = append(out.Operators, p.operator(n))
 	}
@@ -193,8 +219,30 @@ func (p *parser) operator(n *yaml.Node) ObservedOperator {
 			Namespace: w.Namespace, Package: w.Package, Version: short(w.Version), Pin: catalog.Digest(w.Pin), Applied: w.Applied,
 			State: State(w.State), Message: inert.Line(w.Message),
 			Upgradeable: metav1.ConditionStatus(w.Upgradeable), UpgradeMessage: inert.Line(w.UpgradeMessage),
+			StoredVersions: p.stored(n, w.StoredVersions),
 		},
 	}
+}
+
+// stored returns what n says is stored, in order. A definition without a version
+// stores nothing, which no definition does.
+func (p *parser) stored(n *yaml.Node, list []wireStored) []v1alpha1.StoredVersions {
+	var out []v1alpha1.StoredVersions
+	for _, s := range list {
+		if s.Definition == "" || len(s.Versions) == 0 || slices.Contains(s.Versions, "") {
+			p.errs.Addf(p.at(n, "storedVersions"), "storedVersions: want a definition and its versions, as in {definition: widgets.example.com, versions: [v1]}")
+			continue
+		}
+		one := v1alpha1.StoredVersions{Definition: short(s.Definition)}
+		for _, v := range s.Versions {
+			one.Versions = append(one.Versions, short(v))
+		}
+		slices.Sort(one.Versions)
+		one.Versions = slices.Compact(one.Versions)
+		out = append(out, one)
+	}
+	slices.SortStableFunc(out, compareStored)
+	return out
 }
 
 func statuses() []metav1.ConditionStatus {

@@ -48,6 +48,7 @@ func States() []State {
 // Summary holds a lock against a cluster.
 type Summary struct {
 	At        time.Time  // when the cluster was looked at, in whole seconds, UTC
+	Cluster   string     // which one, as quayside.yaml names it; empty: not said
 	Operators []Standing // by namespace, then package
 }
 
@@ -61,6 +62,7 @@ type Standing struct {
 	Message            string                 // why; empty where Ready
 	Upgradeable        metav1.ConditionStatus // what the operator says of itself; empty: nothing
 	UpgradeMessage     string
+	StoredVersions     []v1alpha1.StoredVersions   // of definitions with more than one version, by name
 	Status             v1alpha1.InstallationStatus // as judged; not part of the observed file
 }
 
@@ -116,7 +118,7 @@ func applied(o Operator) []string {
 func standing(pin lockfile.Pin, o Operator) Standing {
 	s := Standing{
 		Namespace: pin.Namespace, Package: pin.Package, Version: pin.Version, Pin: pin.Checksum(),
-		Applied: applied(o), Status: o.Status,
+		Applied: applied(o), StoredVersions: o.Status.StoredVersions, Status: o.Status,
 	}
 	ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.Ready)
 	s.State, s.Message = stateOf(ready, o.Status.Summary)

@@ -314,7 +314,9 @@ func mergeOptions(have string, more []string) string {
 // until all before it are healthy, so that nothing may stand before what makes it
 // so: the operators that others need come before these, with their own
 // certificates beside their programs. Beside its programs an operator also has the
-// custom resources of what runs before it: either may wait for the other.
+// custom resources of what runs before it: either may wait for the other. What an
+// operator that is followed ran by stops before anything of its follower is there,
+// definitions included.
 func wave(o kobj.Object, at Place) int {
 	begin := min(at.Level, maxLevel) * levelWaves
 	switch {
@@ -322,6 +324,8 @@ func wave(o kobj.Object, at Place) int {
 		return -40
 	case kobj.IsCRD(o):
 		return -30
+	case at.Stopped:
+		return -35
 	case at.First && certificate(o):
 		return firstWaves
 	case at.First:

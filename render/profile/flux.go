@@ -18,17 +18,19 @@ const (
 	stageKey   = "quayside.dev/stage"
 	stageFirst = "first"
 	stageLast  = "last"
-	ownedKey   = "quayside.dev/package"
 )
 
 type flux struct{}
 
 // Adorn guards what must not be pruned or substituted, lets others write the CA
 // that they inject, and says what is applied first, Namespaces and the operators
-// that issue certificates, and what last: the operators that need others.
+// that issue certificates, and what last: the operators that need others. What an
+// operator that is followed ran by stops with the first, which the others wait
+// for. An object that is to come later than before is kept: Flux finds on it, when
+// it has left the stage before, that it must not delete it.
 func (flux) Adorn(o kobj.Object, at Place) kobj.Object {
 	more := map[string]string{}
-	if keepsData(o) {
+	if keepsData(o) || at.Moving {
 		more[fluxPrefix+"prune"] = "disabled"
 	}
 	if holdsText(map[string]any(o), "${") {
@@ -40,7 +42,7 @@ func (flux) Adorn(o kobj.Object, at Place) kobj.Object {
 	o = kobj.Without(o, "metadata", "annotations", stageKey)
 	switch {
 	case kobj.IsCRD(o):
-	case o.Is("", "Namespace"), at.First:
+	case o.Is("", "Namespace"), at.First, at.Stopped:
 		more[stageKey] = stageFirst
 	case at.Level > 0:
 		more[stageKey] = stageLast
@@ -113,8 +115,8 @@ type fluxStage struct {
 func fluxStages() []fluxStage {
 	return []fluxStage{
 		{"platform", []any{leaveOut(stageKey+"!="+stageFirst, "")}},
-		{"independent", []any{leaveOut(stageKey+" in ("+stageFirst+", "+stageLast+")", ""), leaveOut("", "!"+ownedKey)}},
-		{"operators", []any{leaveOut(stageKey+"="+stageFirst, ""), leaveOut(stageKey+"!="+stageLast, ownedKey)}},
+		{"independent", []any{leaveOut(stageKey+" in ("+stageFirst+", "+stageLast+")", ""), leaveOut("", "!"+kobj.LabelPackage)}},
+		{"operators", []any{leaveOut(stageKey+"="+stageFirst, ""), leaveOut(stageKey+"!="+stageLast, kobj.LabelPackage)}},
 	}
 }
 

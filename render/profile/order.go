@@ -13,6 +13,9 @@ type Place struct {
 	First bool  // the operator issues certificates, so that others need it and it waits for none
 	Level int   // how many operators, one after the other, come before this one
 	Whose Whose // API that the object is of, where it is a custom resource
+
+	Stopped bool // the object is of an operator that another one follows, and must not work when that begins to
+	Moving  bool // the object is about to come later than it does, and must stay meanwhile
 }
 
 // Earlier returns the place of what stands in both, so that nothing waits for it.

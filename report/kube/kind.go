@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // kindCache is a cache of one kind, of what quayside rendered.
@@ -29,7 +31,7 @@ type kindCache struct {
 // kind, so that each can end by itself and has answers of its own.
 func openKind(mgr manager.Manager, strip toolscache.TransformFunc) opener {
 	return func(ctx context.Context, kind schema.GroupVersionKind, o opening) (store, error) {
-		rendered, err := labels.NewRequirement(labelPackage, selection.Exists, nil)
+		rendered, err := labels.NewRequirement(kobj.LabelPackage, selection.Exists, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -15,9 +15,6 @@ import (
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
-// labelPackage is on everything that quayside renders.
-const labelPackage = "quayside.dev/package"
-
 // metadataOnly reports whether objects of a kind have nothing to judge but that
 // they are there: they have no status, or none that says how they are.
 func metadataOnly(kind schema.GroupKind) bool {
@@ -91,7 +88,7 @@ func shared(t string) string { return unique.Make(t).Value() }
 func (s *stripper) ours(labels map[string]string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := [2]string{labels[labelPackage], labels[v1alpha1.LabelVersion]}
+	key := [2]string{labels[kobj.LabelPackage], labels[v1alpha1.LabelVersion]}
 	if have, ok := s.labels[key]; ok {
 		return have
 	}
@@ -105,7 +102,7 @@ func (s *stripper) ours(labels map[string]string) map[string]string {
 
 func ourLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, name := range []string{labelPackage, v1alpha1.LabelVersion} {
+	for _, name := range []string{kobj.LabelPackage, v1alpha1.LabelVersion} {
 		if value, ok := labels[name]; ok {
 			out[name] = value
 		}
@@ -136,7 +133,7 @@ func metadataObject(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadat
 func stripObject(o *unstructured.Unstructured) map[string]any {
 	out := map[string]any{"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": stripMeta(o)}
 	if status := kobj.Map(o.Object, "status"); status != nil {
-		kept := only(status, "conditions", "acceptedNames", "loadBalancer")
+		kept := only(status, "conditions", "acceptedNames", "storedVersions", "loadBalancer")
 		if containers, ok := status["containerStatuses"].([]any); ok {
 			kept["containerStatuses"] = each(containers, "state")
 		}
@@ -172,7 +169,11 @@ func stripSpec(kind schema.GroupKind, spec map[string]any) map[string]any {
 	case schema.GroupKind{Group: "operators.coreos.com", Kind: "OperatorCondition"}:
 		return only(spec, "overrides", "conditions")
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		return only(spec, "names", "conversion")
+		kept := only(spec, "names", "conversion")
+		if versions, ok := spec["versions"].([]any); ok {
+			kept["versions"] = each(versions)
+		}
+		return kept
 	}
 	out := only(spec, "selector", "strategy", "updateStrategy", "service")
 	for _, list := range kobj.ContainerLists() {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report"
 )
 
@@ -56,7 +57,7 @@ func TestMetadataAreShared(t *testing.T) {
 	keep := func(name, version string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: "ns", ResourceVersion: version, Annotations: map[string]string{"large": "text"},
-			Labels: map[string]string{labelPackage: "etcd", "quayside.dev/version": "1.0.0", "other": "label"},
+			Labels: map[string]string{kobj.LabelPackage: "etcd", "quayside.dev/version": "1.0.0", "other": "label"},
 		}}
 		kept, err := s.strip(o)
 		if err != nil {
@@ -73,7 +74,7 @@ func TestMetadataAreShared(t *testing.T) {
 	}
 	got := metadataObject(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, a)
 	want := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
-		"name": "a", "namespace": "ns", "labels": map[string]any{labelPackage: "etcd", "quayside.dev/version": "1.0.0"},
+		"name": "a", "namespace": "ns", "labels": map[string]any{kobj.LabelPackage: "etcd", "quayside.dev/version": "1.0.0"},
 	}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("object (-want +got):\n%s", d)

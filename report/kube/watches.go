@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -161,7 +162,7 @@ func (w *watches) retry(which func(schema.GroupVersionKind) bool) {
 
 // notSeen is what is said of an object that no watch shows, for watches see
 // what bears the label only.
-const notSeen = "it does not exist, or not with the label " + labelPackage
+const notSeen = "it does not exist, or not with the label " + kobj.LabelPackage
 
 // observe returns what is known of the objects, in their order. It returns
 // false while a kind among them is still to be read.

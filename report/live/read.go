@@ -18,9 +18,6 @@ import (
 // few is up to how many objects of a kind are fetched one by one.
 const few = 3
 
-// ownLabel is on everything that quayside renders.
-const ownLabel = "quayside.dev/package"
-
 // kind is one kind of objects to read, and what is known of them so far.
 type kind struct {
 	apiVersion, name string
@@ -164,7 +161,7 @@ func (c *Cluster) listKind(ctx context.Context, r resource, k *kind) (map[string
 		namespace = ""
 	}
 	out := map[string]map[string]any{}
-	_, err := c.pages(ctx, r, page{of: k, namespace: namespace, labels: ownLabel}, func(o map[string]any) {
+	_, err := c.pages(ctx, r, page{of: k, namespace: namespace, labels: kobj.LabelPackage}, func(o map[string]any) {
 		at := place(kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name"))
 		if _, asked := k.got[at]; asked {
 			out[at] = o

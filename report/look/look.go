@@ -152,6 +152,7 @@ func (l *looker) look(ctx context.Context) (*Seen, error) {
 		found = append(found, there.others(l.want.Installations)...)
 	}
 	out.Summary = report.Summarize(l.want.Lock, found, now)
+	out.Summary.Cluster = l.want.Cluster
 	return out, nil
 }
 

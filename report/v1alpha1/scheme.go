@@ -54,6 +54,10 @@ func (s InstallationStatus) DeepCopy() InstallationStatus {
 	s.ObservedAt, s.ReadySince = s.ObservedAt.DeepCopy(), s.ReadySince.DeepCopy()
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Objects = slices.Clone(s.Objects)
+	s.StoredVersions = slices.Clone(s.StoredVersions)
+	for i := range s.StoredVersions {
+		s.StoredVersions[i].Versions = slices.Clone(s.StoredVersions[i].Versions)
+	}
 	s.Images = slices.Clone(s.Images)
 	for i := range s.Images {
 		s.Images[i].Digests = slices.Clone(s.Images[i].Digests)

@@ -83,6 +83,7 @@ type InstallationStatus struct {
 	Summary            ObjectCounts       `json:"summary,omitzero" doc:"How many objects are in which state."`
 	Objects            []ObjectHealth     `json:"objects,omitempty" doc:"Objects that are not Current, the worst first."`
 	MoreObjects        int32              `json:"moreObjects,omitempty" doc:"How many objects that are not Current are left out of the list."`
+	StoredVersions     []StoredVersions   `json:"storedVersions,omitempty" doc:"Definitions with more than one version, by name, and the versions that objects may be stored in."`
 	Images             []RunningImage     `json:"images,omitempty" doc:"What the containers of the workloads run."`
 	MoreImages         int32              `json:"moreImages,omitempty" doc:"How many containers are left out of the list."`
 }
@@ -121,6 +122,12 @@ type ObjectHealth struct {
 	Name       string       `json:"name" doc:"Name."`
 	Health     HealthStatus `json:"health" doc:"State."`
 	Message    string       `json:"message,omitempty" doc:"Why."`
+}
+
+// StoredVersions is what a CustomResourceDefinition's status says of its objects.
+type StoredVersions struct {
+	Definition string   `json:"definition" doc:"Name of the CustomResourceDefinition."`
+	Versions   []string `json:"versions" doc:"Its status.storedVersions, sorted."`
 }
 
 // RunningImage is what a container of a workload should run and what it runs.

@@ -33,6 +33,7 @@ func builtin() []Kind {
 		{"rbac.authorization.k8s.io/v1", "Role", "roles", true},
 		{"rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", true},
 		{"scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", false},
+		{"storagemigration.k8s.io/v1", "StorageVersionMigration", "storageversionmigrations", false},
 	}
 }
 

@@ -1,0 +1,230 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode/yamltest"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
+)
+
+// inherits returns a bundle of another package with the definition of package old.
+func inherits(pkg string, files ...string) fstest.MapFS {
+	b := small(pkg, "2.0.0", "v1", files...)
+	for _, name := range []string{"manifests/csv.yaml", "manifests/crd.yaml"} {
+		b[name].Data = []byte(strings.ReplaceAll(string(b[name].Data), pkg+".io", "old.io"))
+	}
+	return b
+}
+
+// following returns the lock before, the one in which the second operator stands
+// beside what is left of the first, and the one after. Each that is in needs
+// requires other/base.
+func following(bundles map[string]fstest.MapFS, old, follower string, needs ...string) [3]*lockfile.File {
+	all := smallLock(bundles, nil, nil)
+	pin := func(name, beside string) lockfile.Pin {
+		ns, pkg, _ := strings.Cut(name, "/")
+		i := slices.IndexFunc(all.Pins, func(p lockfile.Pin) bool { return p.Namespace == ns && p.Package == pkg })
+		p := all.Pins[i]
+		if name == "other/base" && slices.Contains(needs, beside) {
+			p.RequestedBy = []lockfile.Request{{Pin: beside, Requirement: "olm.package.required"}}
+		}
+		return p
+	}
+	base := "other/base"
+	before := lockfile.New(nil, []lockfile.Pin{pin(old, ""), pin(base, old)})
+	after := lockfile.New(nil, []lockfile.Pin{pin(follower, ""), pin(base, follower)})
+	beside := lockfile.New(nil, after.Pins)
+	beside.Leaving = []lockfile.Leaving{{FollowedBy: follower, Pin: pin(old, "")}}
+	return [3]*lockfile.File{before, beside, after}
+}
+
+// TestSuccession draws an operator and one that follows it, in namespaces of their
+// own or not, with some objects in common, each with or without another operator
+// that it needs, and holds the three trees against what must not happen between
+// them.
+func TestSuccession(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		files := func(label string) []string {
+			var out []string
+			for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID).Draw(r, label) {
+				out = append(out, fmt.Sprintf("{kind: ConfigMap, apiVersion: v1, metadata: {name: %s}, data: {of: %s}}", name, label),
+					fmt.Sprintf("{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: %s}, value: %d}", name, len(label)))
+			}
+			return out
+		}
+		homes := []string{"ops", "elsewhere"}
+		old, follower := "ops/old", rapid.SampledFrom(homes).Draw(r, "home")+"/new"
+		bundles := map[string]fstest.MapFS{
+			old: small("old", "1.0.0", "v1", files("old")...), follower: inherits("new", files("new")...), "other/base": small("base", "1.0.0", "v1"),
+		}
+		if rapid.Bool().Draw(r, "deployment of its own") {
+			b := bundles[old]["manifests/csv.yaml"]
+			b.Data = []byte(strings.ReplaceAll(string(b.Data), "{name: d,", "{name: d-old,"))
+		}
+		locks := following(bundles, old, follower, rapid.SliceOfDistinct(rapid.SampledFrom([]string{old, follower}), rapid.ID).Draw(r, "needs")...)
+		opt := engines(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(r, "profile"))
+		var trees [3]map[Key]Object
+		for i, lock := range locks {
+			res, err := All(lock, opt, openSmall(bundles))
+			if err != nil {
+				r.Fatal(err)
+			}
+			trees[i] = map[Key]Object{}
+			for _, o := range res.Objects {
+				trees[i][o.Object.Key()] = o.Object
+			}
+		}
+		for _, fault := range slices.Concat(lostBetween(trees), takenAway(trees[0], trees[1]), takenAway(trees[1], trees[2]), runBoth(trees[1])) {
+			r.Error(fault)
+		}
+	})
+}
+
+// lostBetween names what leaves the trees and must not.
+func lostBetween(trees [3]map[Key]Object) []string {
+	var out []string
+	for key, o := range trees[0] {
+		_, beside := trees[1][key]
+		_, after := trees[2][key]
+		switch {
+		case kobj.IsCRD(o) && !(beside && after):
+			out = append(out, fmt.Sprintf("definition %s goes", key))
+		case !beside:
+			out = append(out, fmt.Sprintf("%s goes before its operator's follower was seen to run", key))
+		}
+	}
+	return out
+}
+
+// takenAway names what Flux would delete and make again: an object that comes later
+// than before and that does not say that it is to be kept.
+func takenAway(before, after map[Key]Object) []string {
+	stage := func(o Object) int {
+		return slices.Index([]string{"first", "", "last"}, kobj.Text(o, "metadata", "annotations", "quayside.dev/stage"))
+	}
+	var out []string
+	for key, o := range before {
+		now, stays := after[key]
+		kept := kobj.Text(o, "metadata", "annotations", "kustomize.toolkit.fluxcd.io/prune") == "disabled"
+		if stays && stage(now) > stage(o) && !kept {
+			out = append(out, fmt.Sprintf("%s comes later than before, and is deleted first", key))
+		}
+	}
+	return out
+}
+
+// runBoth names programs of the operator that is followed which run, or which stop
+// too late.
+func runBoth(tree map[Key]Object) []string {
+	var out []string
+	for key, o := range tree {
+		if key.Kind != "Deployment" || kobj.Text(o, "metadata", "labels", kobj.LabelPackage) != "old" {
+			continue
+		}
+		if kobj.At(o, "spec", "replicas") != int64(0) {
+			out = append(out, fmt.Sprintf("%s still runs", key))
+		}
+		wave, err := strconv.Atoi(kobj.Text(o, "metadata", "annotations", "argocd.argoproj.io/sync-wave"))
+		if first := kobj.Text(o, "metadata", "annotations", "quayside.dev/stage") == "first"; !first && (err != nil || wave >= -30) {
+			out = append(out, fmt.Sprintf("%s stops no sooner than its follower starts", key))
+		}
+	}
+	return out
+}
+
+// object reads one object.
+func object(t *testing.T, text string) Object {
+	t.Helper()
+	v, err := yamltest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Object(v.(map[string]any))
+}
+
+// TestLeftoversDoNotWork fixes what becomes of each kind that works.
+func TestLeftoversDoNotWork(t *testing.T) {
+	works := []string{
+		"{kind: ValidatingWebhookConfiguration, apiVersion: admissionregistration.k8s.io/v1, metadata: {name: v}, webhooks: [{name: a.b.c, failurePolicy: Fail}, {name: d.e.f}]}",
+		"{kind: HorizontalPodAutoscaler, apiVersion: autoscaling/v2, metadata: {name: h}, spec: {maxReplicas: 2, scaleTargetRef: {kind: Deployment, name: d-old}}}",
+		"{kind: CronJob, apiVersion: batch/v1, metadata: {name: c}, spec: {schedule: '* * * * *'}}",
+		"{kind: APIService, apiVersion: apiregistration.k8s.io/v1, metadata: {name: v1.x.io}, spec: {group: x.io, version: v1, groupPriorityMinimum: 1, versionPriority: 1}}",
+		"{kind: Secret, apiVersion: v1, metadata: {name: s}}",
+	}
+	tree := &tree{leaving: []opened{{follower: "ops/new", pin: lockfile.Pin{Namespace: "ops", Package: "old"}}}}
+	for _, text := range works {
+		tree.leaving[0].objects = append(tree.leaving[0].objects, object(t, text))
+	}
+	tree.leaving[0].objects = append(tree.leaving[0].objects, object(t, "{kind: Deployment, apiVersion: apps/v1, metadata: {name: d}, spec: {replicas: 3}}"))
+	if err := tree.leftovers(); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]Object{}
+	for _, o := range tree.leaving[0].objects {
+		got[o.Kind()] = o
+	}
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"Deployment", "Secret", "ValidatingWebhookConfiguration"}) {
+		t.Errorf("left are %v", names)
+	}
+	if n := kobj.At(got["Deployment"], "spec", "replicas"); n != int64(0) {
+		t.Errorf("%v replicas", n)
+	}
+	for _, w := range kobj.Items(got["ValidatingWebhookConfiguration"], "webhooks") {
+		if w["failurePolicy"] != "Ignore" {
+			t.Errorf("webhook %v", w)
+		}
+	}
+}
+
+// TestSuccessionRefused draws the two ways in which definitions would go all the
+// same: a follower that does not bring them, and a cluster that does not get it.
+func TestSuccessionRefused(t *testing.T) {
+	bundles := map[string]fstest.MapFS{"ops/old": small("old", "1.0.0", "v1"), "ops/new": inherits("new"), "ops/stranger": small("stranger", "1.0.0", "v1"), "other/base": small("base", "1.0.0", "v1")}
+	for _, c := range []struct {
+		follower string
+		clusters []Cluster
+		says     string
+	}{
+		{"ops/stranger", nil, "ops/stranger follows ops/old (old.v1.0.0) and does not bring CustomResourceDefinition things.old.io"},
+		{"ops/new", []Cluster{{Name: "a"}, {Name: "b", Operators: []string{"ops/old"}}}, `cluster "b" got ops/old and does not get ops/new, which follows it`},
+		{"ops/new", []Cluster{{Name: "a"}, {Name: "b", Operators: []string{"other/*"}}}, ""},
+	} {
+		lock := following(bundles, "ops/old", c.follower)[1]
+		_, err := All(lock, Options{Clusters: c.clusters}, openSmall(bundles))
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", c.follower, err, c.says)
+		}
+	}
+}
+
+// TestLeftoversGoWhereTheyWere gives two clusters what they had of an operator, and
+// leaves out a directory in which nothing is left.
+func TestLeftoversGoWhereTheyWere(t *testing.T) {
+	bundles := map[string]fstest.MapFS{
+		"ops/old": small("old", "1.0.0", "v1", "{kind: ConfigMap, apiVersion: v1, metadata: {name: a}}"), "ops/new": inherits("new"), "other/base": small("base", "1.0.0", "v1"),
+	}
+	opt := Options{Clusters: []Cluster{{Name: "all"}, {Name: "base", Operators: []string{"other/*"}}}}
+	res, err := All(following(bundles, "ops/old", "ops/new")[1], opt, openSmall(bundles))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"all": true, "base": false} {
+		data, _ := res.Tree.Get("clusters/" + name + "/generated/kustomization.yaml")
+		if got := strings.Contains(string(data), "operators/ops/old\n"); got != want {
+			t.Errorf("cluster %s has what is left: %v, want %v\n%s", name, got, want, data)
+		}
+	}
+	if in, err := res.Installations("all"); err != nil || slices.ContainsFunc(in, func(i Installation) bool { return i.Spec.Package == "old" }) {
+		t.Errorf("what is left is expected to be healthy: %v", err)
+	}
+}
