@@ -48,7 +48,7 @@ func Join(parts []Part, fleet Fleet, opt Options) *Report {
 	for _, f := range c.found {
 		j.findings.add(f, f.Clusters, f.Message)
 	}
-	out := &Report{Before: parts[0].Report.Before, After: parts[0].Report.After, Clusters: all}
+	out := &Report{Before: parts[0].Report.Before, After: parts[0].Report.After, Clusters: all, scanned: opt.Scans != nil}
 	for _, p := range parts {
 		j.take(p)
 		for _, n := range p.Report.Notes {

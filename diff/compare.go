@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/scan"
 )
 
 // Options tune a comparison. The zero value reports everything with the
@@ -15,6 +16,9 @@ type Options struct {
 	Severity map[string]Severity // by rule ID; Off silences it
 	Mirrors  []string            // image prefixes that the mirror serves: "quay.io/org"; nil leaves the check out
 	Accepted []Accepted          // budget of permissions and API; nil: none is kept
+	Today    string              // "2027-01-31": what is supported on that day; empty leaves the check out
+	Scans    *scan.Results       // what scanners found in images; nil leaves the check out
+	Stored   map[string][]string // by name of a definition: the versions that clusters store its objects in; one that is absent is not known
 }
 
 // comparison is one run of Compare.
@@ -34,7 +38,7 @@ type check func(*comparison)
 func checks() []check {
 	return []check{
 		compareCRDs, compareResources, comparePermissions, compareImages, compareWebhooks, compareAPIs,
-		comparePods, compareSecurityLevels, compareNamespaces, comparePriorities, compareDeletions, compareImmutable, compareUpgrades, compareObjects,
+		comparePods, compareSecurityLevels, compareNamespaces, comparePriorities, compareDeletions, compareImmutable, compareUpgrades, compareLeftovers, compareLifecycles, compareScans, compareObjects,
 	}
 }
 

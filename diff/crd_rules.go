@@ -15,7 +15,7 @@ func crdRules() []Rule {
 		{"crd.scope-changed", Critical, "scope changed", refused},
 		{"crd.kind-changed", Critical, "kind renamed", refused},
 		{"crd.names-changed", Low, "short names, singular, list kind or categories changed", "scripts and kubectl calls that use the old name stop working"},
-		{"crd.stored-version-removed", Critical, "storage version removed", "objects are stored in this version: the API server refuses the update while status.storedVersions names it, and without a migration nobody can read them"},
+		{"crd.stored-version-removed", Critical, "storage version removed", "objects are stored in this version: the API server refuses the update while status.storedVersions names it, and without a migration nobody can read them; quayside resolve --upgrade takes such an upgrade in steps"},
 		{"crd.served-version-removed", High, "served version removed", "manifests and clients at this version fail; the API server refuses the update if objects were ever stored in it and status.storedVersions still names it"},
 		{"crd.version-unserved", High, "version no longer served", "manifests and clients at this version fail"},
 		{"crd.version-added", Info, "version added", "clients may move to it"},

@@ -11,13 +11,20 @@ import (
 
 func (d crdDiff) versions() {
 	old, now := kinds.Define(d.old.Content), kinds.Define(d.now.Content)
-	stored := kobj.Texts(d.old.Content, "status", "storedVersions")
+	seen, observed := d.c.opt.Stored[old.Name]
+	stored := slices.Concat(kobj.Texts(d.old.Content, "status", "storedVersions"), seen)
 	for _, a := range old.Versions {
 		if b, ok := now.Version(a.Name); ok {
 			d.version(a, b)
 			continue
 		}
-		d.versionGone(a, a.Storage || slices.Contains(stored, a.Name))
+		d.versionGone(a, a.Storage || slices.Contains(stored, a.Name), observed)
+	}
+	for _, name := range seen {
+		_, had := old.Version(name)
+		if _, has := now.Version(name); !had && !has {
+			d.versionGone(kinds.Version{Name: name}, true, true)
+		}
 	}
 	for _, b := range now.Versions {
 		if _, ok := old.Version(b.Name); !ok {
@@ -38,15 +45,23 @@ func versionSteps(name string, more ...string) []step {
 	return append([]step{{key: "spec"}, {key: "versions"}, {by: "name", key: name}}, path(more...)...)
 }
 
-func (d crdDiff) versionGone(v kinds.Version, stored bool) {
+// versionGone says that a version goes, in which objects may be stored or not.
+// observed is whether clusters say so.
+func (d crdDiff) versionGone(v kinds.Version, stored, observed bool) {
 	f := Finding{Field: v.Name, Before: "served", steps: path("spec", "versions")}
 	switch {
 	case stored:
 		f.Before = "storage version"
 		f.Message = fmt.Sprintf("version %s, in which objects are stored, is removed", v.Name)
+		if observed {
+			f.Message += "; clusters say so, and will refuse the definition"
+		}
 		d.add("crd.stored-version-removed", f)
 	case v.Served:
 		f.Message = fmt.Sprintf("version %s is removed", v.Name)
+		if observed {
+			f.Message += "; no object is stored in it"
+		}
 		d.add("crd.served-version-removed", f)
 	default:
 		f.Before, f.Message = "not served", fmt.Sprintf("version %s, which was not served, is removed", v.Name)

@@ -206,7 +206,7 @@ func numbers(v any) any {
 // owner returns "namespace/package" by the labels of an object.
 func owner(content map[string]any, pins []lockfile.Pin) string {
 	labels := kobj.Map(content, "metadata", "labels")
-	pkg, ns := kobj.Text(labels, "quayside.dev/package"), kobj.Text(labels, "quayside.dev/install-namespace")
+	pkg, ns := kobj.Text(labels, kobj.LabelPackage), kobj.Text(labels, kobj.LabelNamespace)
 	if pkg == "" {
 		return ""
 	}

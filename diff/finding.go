@@ -19,8 +19,14 @@ type Finding struct {
 	Message  string   // one line, without the object's name
 	Why      string   // why it matters
 	Place    Place    // where to look
+	Link     string   // the page of the forge that shows Place; empty where none does
 	Waiver   string   // the reason, where the policy waives it
 	Clusters []string // that it holds for, sorted; nil: all
+
+	Vulnerabilities []Vulnerability // that it is about, the worst first; of very many, some
+	Counts          map[string]int  // how many there are, by the scanners' severity; nil where it is about one
+	BytesBefore     int64           // of the image that Before is, as registries keep it; 0 where that is not known
+	BytesAfter      int64           // likewise
 
 	where *Object // holds the file that Place names
 	steps []step  // to Field, in the file
@@ -69,7 +75,7 @@ func rulesByID() map[string]Rule {
 // Rules returns every rule, by ID.
 func Rules() []Rule {
 	all := slices.Concat(crdRules(), resourceRules(), rbacRules(), imageRules(), webhookRules(),
-		apiRules(), podRules(), dataRules(), objectRules(), upgradeRules(), clusterRules())
+		apiRules(), podRules(), dataRules(), objectRules(), upgradeRules(), lifecycleRules(), clusterRules(), vulnerabilityRules())
 	slices.SortFunc(all, func(a, b Rule) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }

@@ -46,6 +46,15 @@ func waived(g group) int {
 
 // headline says the outcome in a line: "3 operators change: 1 critical, 2 high".
 func (r *Report) headline() string {
+	s := r.movers()
+	if c := counts(r.Findings); c != "" && !r.Empty() {
+		s += ": " + c
+	}
+	return s
+}
+
+// movers says how many operators change: "3 operators change".
+func (r *Report) movers() string {
 	if r.Empty() {
 		return "no differences"
 	}
@@ -55,14 +64,10 @@ func (r *Report) headline() string {
 			named[op.Name] = true
 		}
 	}
-	s := plural(len(named), "operator changes", "operators change")
 	if len(named) == 0 {
-		s = "no operator changes"
+		return "no operator changes"
 	}
-	if c := counts(r.Findings); c != "" {
-		s += ": " + c
-	}
-	return s
+	return plural(len(named), "operator changes", "operators change")
 }
 
 // counts says how many findings of each severity there are, without the waived.

@@ -1,36 +1,56 @@
 package diff
 
 import (
-	"bytes"
+	"cmp"
+	_ "embed" // the page stands in files of its own
 	"fmt"
-	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/page"
 )
 
-// HTML returns the report as one self-contained page: no script, no font, no
-// image and no style from elsewhere.
+// MaxPage is the longest page that HTML returns, in bytes: what a telephone still
+// scrolls through.
+const MaxPage = 4 << 20
+
+// The page, its style and its script, which filters what is shown.
+var (
+	//go:embed page.html
+	pageBody string
+	//go:embed page.css
+	pageStyle string
+	//go:embed page.js
+	pageScript string
+)
+
+// HTML returns the report as one self-contained page: no font, no image, no style
+// and no script from elsewhere. It begins with a list of the operators, worst first;
+// its own script, without which all of it can be read, shows what is asked for by
+// operator, cluster and severity. It is never longer than MaxPage: what does not
+// fit, mildest first, is counted.
 func HTML(r *Report) ([]byte, error) {
-	page, err := template.New("report").Parse(pageTemplate)
-	if err != nil {
-		return nil, fmt.Errorf("reading the page template: %w", err)
-	}
-	var b bytes.Buffer
-	if err := page.Execute(&b, htmlOf(r)); err != nil {
-		return nil, fmt.Errorf("writing the page: %w", err)
-	}
-	return []byte(inert.Lines(b.String())), nil
+	return page.Page{Title: "quayside: " + r.headline(), Body: pageBody, Style: pageStyle, Script: pageScript, Data: htmlOf(r)}.HTML()
 }
 
 // The page as the template sees it.
 type htmlPage struct {
-	Headline, Before, After string
-	Counts                  []htmlCount
-	Verdict                 *Verdict
-	Questions               []Question
-	Operators               []htmlOperator
-	Removals                []htmlRemoval
-	Notes                   []string
+	Headline, Before, After     string
+	Counts                      []htmlCount
+	Waived                      int
+	Left                        []string // what there is no room for
+	Verdict                     *htmlVerdict
+	Questions                   []string
+	MoreQuestions               string
+	Filter                      bool // there is something to choose from
+	Names, Clusters, Severities []string
+	Operators                   []htmlOperator
+	Removals                    []htmlRemoval
+	Notes                       []string
+	Reading                     []Reading
 }
 
 type htmlCount struct {
@@ -38,122 +58,336 @@ type htmlCount struct {
 	N        int
 }
 
+type htmlVerdict struct {
+	Fail, Short     bool
+	Title, More     string
+	Faults          []Fault
+	Expired, Unused []Waiver
+}
+
 type htmlOperator struct {
-	Title, Step, Tally, Counts string
-	Lists                      []string
-	Open                       bool
-	Groups                     []htmlGroup
+	ID                    int
+	Name, In, Range, Step string // In: names of clusters; Range: their places in the list of all, "0-2 7"; both empty for all
+	Words                 string // how many of what
+	Counts                []htmlCount
+	Lists                 []string
+	Open                  bool
+	Groups                []htmlGroup
+	Left                  string
 }
 
 type htmlGroup struct {
-	Severity, Label, Title, Rule, Why string
-	Findings                          []htmlFinding
+	Severity, Kind, Label, Title, Rule, Why string // Kind: what it is filtered by
+	Findings                                []htmlFinding
 }
 
 type htmlFinding struct {
-	Subject, Message, Before, After, Place, Waiver string
-	Values                                         bool
+	Subject, Message, Before, After, Place, Link, Waiver string
+	Values                                               bool
 }
 
 type htmlRemoval struct {
-	Operator string
-	Steps    []Step
+	Name, In, Range string
+	Steps           []Step
 }
 
+// fewOperators are shown open, and so are as many reasons of the policy: there is
+// nothing to choose from.
+const (
+	fewOperators = 3
+	fewFaults    = 10
+)
+
 func htmlOf(r *Report) htmlPage {
-	p := htmlPage{Headline: r.headline(), Before: r.Before, After: r.After, Verdict: r.Verdict, Questions: r.Questions, Notes: r.Notes}
-	for _, s := range Severities() {
-		p.Counts = append(p.Counts, htmlCount{s.String(), r.Count(s)})
+	p := htmlPage{Headline: r.movers(), Before: inert.Cut(r.Before, 300), After: inert.Cut(r.After, 300), Counts: htmlCounts(r.Findings)}
+	for _, f := range r.Findings {
+		if f.Waiver != "" {
+			p.Waived++
+		}
 	}
-	for _, op := range r.Operators {
-		one := htmlOperatorOf(op, op.of(r.Findings))
-		one.Open = one.Open || len(r.Operators) <= fewOperators
-		p.Operators = append(p.Operators, one)
+	p.Verdict = htmlVerdictOf(r.Verdict)
+	about := room(MaxPage / 16)
+	for _, q := range r.Questions {
+		if text := inert.Cut(q.Text, 400); about.takes(text) {
+			p.Questions = append(p.Questions, text)
+		}
 	}
+	p.MoreQuestions = more(len(r.Questions)-len(p.Questions), "question", "questions")
+	p.filter(r)
+	p.operators(r)
+	plans := room(MaxPage / 16)
 	for _, removal := range r.Removals {
-		p.Removals = append(p.Removals, htmlRemoval{onlyIn(removal.Clusters) + removal.Operator, removal.Steps()})
+		p.Removals = append(p.Removals, htmlRemoval{inert.Cut(removal.Operator, 200), inOf(removal.Clusters), ranges(removal.Clusters, r.Clusters), plans.steps(removal.Steps())})
+		if !plans.takes(p.Removals[len(p.Removals)-1].Name) {
+			p.left(len(r.Removals)-len(p.Removals), "uninstall plan", "uninstall plans")
+			break
+		}
 	}
+	p.Reading = htmlReading(r.Reading)
+	p.left(len(r.Reading)-len(p.Reading), "operator of which there is something to read", "operators of which there is something to read")
+	said := room(MaxPage / 16)
+	for _, note := range r.Notes {
+		if text := inert.Cut(note, 600); said.takes(text) {
+			p.Notes = append(p.Notes, text)
+		}
+	}
+	p.left(len(r.Notes)-len(p.Notes), "note", "notes")
 	return p
 }
 
-// fewOperators are shown open: there is nothing to choose from.
-const fewOperators = 3
+// left notes that there is no room for n things.
+func (p *htmlPage) left(n int, one, many string) {
+	if n > 0 {
+		p.Left = append(p.Left, plural(n, one+" is", many+" are")+" not on this page, which would be too long: -o json has all.")
+	}
+}
 
-func htmlOperatorOf(op Operator, findings []Finding) htmlOperator {
-	out := htmlOperator{Title: op.title(), Step: op.step(), Tally: op.tally(), Counts: counts(findings), Lists: op.lists()}
-	for _, g := range groups(findings) {
-		hg := htmlGroup{Severity: g.severity.String(), Label: g.severity.String(), Title: g.rule.Title, Rule: g.rule.ID, Why: g.rule.Why}
-		if waived(g) == 1 {
-			hg.Label = "waived, " + hg.Label
-		} else if g.severity >= High {
-			out.Open = true
+// more says how many there are beyond those of a list; "" where none is.
+func more(n int, one, many string) string {
+	if n <= 0 {
+		return ""
+	}
+	return "and " + plural(n, one, many) + " more: -o json has all"
+}
+
+// filter fills in what can be chosen.
+func (p *htmlPage) filter(r *Report) {
+	names := map[string]bool{}
+	lists := room(MaxPage / 16)
+	for _, op := range r.Operators {
+		if name := nameOf(op.Name); !names[name] && lists.takes(name, name) {
+			names[name] = true
+			p.Names = append(p.Names, name)
 		}
-		for _, f := range g.findings {
-			one := htmlFinding{
-				Subject: f.subject(), Message: f.words(), Before: inert.Cut(f.Before, 1000), After: inert.Cut(f.After, 1000),
-				Place: f.Place.String(), Waiver: f.Waiver, Values: f.values(),
-			}
-			if f.Place.Path == "" {
-				one.Place = ""
-			}
-			hg.Findings = append(hg.Findings, one)
+	}
+	slices.SortFunc(p.Names, func(a, b string) int { return strings.Compare(lastIfEmpty(a), lastIfEmpty(b)) })
+	for _, name := range r.Clusters {
+		if name = inert.Cut(name, 200); lists.takes(name, name) {
+			p.Clusters = append(p.Clusters, name)
 		}
-		out.Groups = append(out.Groups, hg)
+	}
+	for _, c := range p.Counts {
+		if c.N > 0 {
+			p.Severities = append(p.Severities, c.Severity)
+		}
+	}
+	if p.Waived > 0 {
+		p.Severities = append(p.Severities, "waived")
+	}
+	p.Filter = len(p.Names) > 1 || len(p.Clusters) > 1 || len(p.Severities) > 1
+}
+
+// operators fills in the operators and as many findings as there is room for, the
+// worst of all operators first.
+func (p *htmlPage) operators(r *Report) {
+	key := func(operator string, clusters []string) string {
+		return operator + "\x00" + strings.Join(clusters, "\x00")
+	}
+	heads := room(MaxPage / 4)
+	at, all := map[string]int{}, map[string][]Finding{}
+	for _, f := range r.Findings {
+		k := key(f.Operator, f.Clusters)
+		all[k] = append(all[k], f)
+	}
+	for _, op := range r.Operators {
+		k := key(op.Name, op.Clusters)
+		one := htmlOperator{
+			ID: len(p.Operators) + 1, Name: nameOf(op.Name), In: inOf(op.Clusters), Range: ranges(op.Clusters, r.Clusters), Step: inert.Cut(op.step(), 200),
+			Words: strings.TrimPrefix(counts(all[k])+"; "+op.tally(), "; "), Counts: htmlCounts(all[k]), Lists: op.lists(),
+		}
+		for i := range one.Lists {
+			one.Lists[i] = inert.Cut(one.Lists[i], 1000)
+		}
+		one.Open = len(r.Operators) <= fewOperators || slices.ContainsFunc(all[k], func(f Finding) bool { return f.Severity >= High && f.Waiver == "" })
+		if !heads.takes(append(one.Lists, one.Name, one.Name, one.In, one.In, one.Range, one.Step, one.Step)...) || !heads.takes(one.Words) {
+			p.left(len(r.Operators)-len(p.Operators), "operator", "operators")
+			break
+		}
+		at[k] = len(p.Operators)
+		p.Operators = append(p.Operators, one)
+	}
+	shown := map[string][]Finding{}
+	body := room(MaxPage / 2)
+	n := 0
+	for _, f := range r.Findings {
+		k := key(f.Operator, f.Clusters)
+		if _, ok := at[k]; !ok {
+			continue
+		}
+		if !body.takes(htmlFindingOf(f).texts()...) {
+			break
+		}
+		shown[k] = append(shown[k], f)
+		n++
+	}
+	if n < len(r.Findings) {
+		p.left(len(r.Findings)-n, "finding", "findings")
+	}
+	for k, i := range at {
+		op := &p.Operators[i]
+		op.Groups = htmlGroups(shown[k])
+		if left := len(all[k]) - len(shown[k]); left > 0 {
+			op.Left = fmt.Sprintf("%s of this operator not on this page: -o json has all.", plural(left, "finding is", "findings are"))
+		}
+	}
+}
+
+func htmlCounts(findings []Finding) []htmlCount {
+	r := Report{Findings: findings}
+	var out []htmlCount
+	for _, s := range Severities() {
+		out = append(out, htmlCount{s.String(), r.Count(s)})
 	}
 	return out
 }
 
-const pageTemplate = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>quayside: {{.Headline}}</title>
-<style>
-:root { color-scheme: light dark; --line: #d0d7de; --soft: #f6f8fa; --dim: #57606a; --critical: #a40e26; --high: #cf222e; --medium: #9a6700; --low: #0969da; --info: #57606a; }
-@media (prefers-color-scheme: dark) { :root { --line: #30363d; --soft: #161b22; --dim: #8b949e; --critical: #ff7b72; --high: #f85149; --medium: #d29922; --low: #58a6ff; --info: #8b949e; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin: 0; } h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; }
-code, .values { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
-p { margin: .2rem 0; } .dim { color: var(--dim); }
-.counts { display: flex; flex-wrap: wrap; gap: .6rem; margin: 1rem 0; padding: 0; list-style: none; }
-.counts li { border: 1px solid var(--line); border-radius: 6px; padding: .3rem .9rem; text-align: center; }
-.counts b { display: block; font-size: 1.4rem; }
-details { border: 1px solid var(--line); border-radius: 6px; margin: .8rem 0; }
-summary { cursor: pointer; padding: .6rem .9rem; background: var(--soft); border-radius: 6px; }
-details > div { padding: 0 .9rem .9rem; }
-ul.findings { margin: .4rem 0; padding-left: 1.2rem; } ul.findings > li { margin: .4rem 0; }
-.values { display: grid; grid-template-columns: 4rem 1fr; background: var(--soft); border-radius: 6px; padding: .3rem .6rem; margin: .2rem 0; white-space: pre-wrap; }
-.badge { display: inline-block; border: 1px solid currentColor; border-radius: 1rem; padding: 0 .6rem; font-size: .8rem; font-weight: 600; }
-.critical { color: var(--critical); } .high { color: var(--high); } .medium { color: var(--medium); } .low { color: var(--low); } .info { color: var(--info); }
-.verdict { border-left: 4px solid var(--high); padding: .4rem .9rem; margin: 1rem 0; background: var(--soft); } .verdict.pass { border-color: var(--low); }
-</style>
-</head>
-<body>
-<h1>{{.Headline}}</h1>
-<p class="dim"><code>{{.Before}}</code> → <code>{{.After}}</code></p>
-<ul class="counts">{{range .Counts}}<li class="{{.Severity}}"><b>{{.N}}</b>{{.Severity}}</li>{{end}}</ul>
-{{with .Verdict}}<div class="verdict{{if not .Fail}} pass{{end}}">{{if .Fail}}<b>The policy says no.</b>{{else}}The policy lets this pass.{{end}}
-{{range .Faults}}<p><code>{{.Policy}}</code> {{.Operator}} <code>{{.Rule}}</code> {{.Subject}}: {{.Message}}</p>{{end}}
-{{range .Expired}}<p>The waiver of <code>{{.Rule}}</code> expired on {{.Expires}}: {{.Reason}}</p>{{end}}
-{{range .Unused}}<p>The waiver of <code>{{.Rule}}</code> matches nothing: {{.Reason}}</p>{{end}}</div>{{end}}
-{{if .Questions}}<h3>Outside the accepted budget</h3><ul>{{range .Questions}}<li>{{.Text}}</li>{{end}}</ul>{{end}}
-{{range .Operators}}<details{{if .Open}} open{{end}}>
-<summary><b>{{.Title}}</b> {{.Step}} <span class="dim">{{.Counts}}{{if .Counts}}; {{end}}{{.Tally}}</span></summary>
-<div>{{range .Lists}}<p>{{.}}</p>{{end}}{{range .Groups}}
-<h3><span class="badge {{.Severity}}">{{.Label}}</span> {{.Title}} <code class="dim">{{.Rule}}</code></h3>
-<p class="dim">{{.Why}}</p>
-<ul class="findings">{{range .Findings}}
-<li>{{if .Subject}}<code>{{.Subject}}</code>: {{end}}{{.Message}}{{if .Values}}
-<div class="values"><span class="dim">before</span><span>{{or .Before "(none)"}}</span><span class="dim">after</span><span>{{or .After "(none)"}}</span></div>{{end}}{{if .Place}}
-<p class="dim"><code>{{.Place}}</code></p>{{end}}{{if .Waiver}}<p>waived: {{.Waiver}}</p>{{end}}</li>{{end}}
-</ul>{{end}}
-</div>
-</details>{{end}}
-{{range .Removals}}<details open><summary><b>Uninstall plan of {{.Operator}}</b></summary><div><ol>{{range .Steps}}
-<li>{{.Title}}<ul>{{range .Lines}}<li>{{.}}</li>{{end}}</ul></li>{{end}}</ol></div></details>{{end}}
-{{if .Notes}}<h3>Not checked</h3><ul class="dim">{{range .Notes}}<li>{{.}}</li>{{end}}</ul>{{end}}
-</body>
-</html>
-`
+func htmlVerdictOf(v *Verdict) *htmlVerdict {
+	if v == nil {
+		return nil
+	}
+	out := &htmlVerdict{Fail: v.Fail, Short: len(v.Faults) <= fewFaults, Title: plural(len(v.Faults), "finding", "findings")}
+	said := room(MaxPage / 16)
+	for _, f := range v.Faults {
+		f = Fault{Policy: inert.Cut(f.Policy, 100), Message: inert.Cut(f.Message, 400), Rule: inert.Cut(f.Rule, 100), Operator: inert.Cut(f.Operator, 200), Subject: inert.Cut(f.Subject, 300)}
+		if !said.takes(f.Policy, f.Message, f.Rule, f.Operator, f.Subject) {
+			break
+		}
+		out.Faults = append(out.Faults, f)
+	}
+	out.More = more(len(v.Faults)-len(out.Faults), "finding", "findings")
+	out.Expired, out.Unused = said.waivers(v.Expired), said.waivers(v.Unused)
+	return out
+}
+
+// htmlGroups returns the findings of one operator as the page has them.
+func htmlGroups(findings []Finding) []htmlGroup {
+	var out []htmlGroup
+	for _, g := range groups(findings) {
+		hg := htmlGroup{Severity: g.severity.String(), Kind: g.severity.String(), Label: g.severity.String(), Title: g.rule.Title, Rule: g.rule.ID, Why: g.rule.Why}
+		if waived(g) == 1 {
+			hg.Kind, hg.Label, hg.Severity = "waived", "waived, "+hg.Label, "info"
+		}
+		for _, f := range g.findings {
+			hg.Findings = append(hg.Findings, htmlFindingOf(f))
+		}
+		out = append(out, hg)
+	}
+	return out
+}
+
+func htmlFindingOf(f Finding) htmlFinding {
+	out := htmlFinding{
+		Subject: inert.Cut(f.subject(), 600), Message: inert.Cut(f.words(), 1000), Before: inert.Cut(f.Before, 1000), After: inert.Cut(f.After, 1000),
+		Waiver: inert.Cut(f.Waiver, 400), Values: f.values(),
+	}
+	if f.Place.Path != "" {
+		out.Place, out.Link = inert.Cut(f.Place.String(), 400), f.Link
+	}
+	return out
+}
+
+func (f htmlFinding) texts() []string {
+	out := []string{f.Subject, f.Message, f.Place, f.Link, f.Waiver}
+	if f.Values {
+		out = append(out, f.Before, f.After)
+	}
+	return out
+}
+
+func nameOf(operator string) string { return inert.Cut(cmp.Or(operator, "(no operator)"), 200) }
+
+// inOf names clusters; "" for all.
+func inOf(clusters []string) string {
+	return inert.Cut(strings.TrimSuffix(onlyIn(clusters), ": "), 600)
+}
+
+// ranges says where names stand in a sorted list: "0-2 7"; "" for no names.
+func ranges(names, list []string) string {
+	var out []string
+	first, last := -1, -1
+	flush := func() {
+		switch {
+		case first < 0:
+		case first == last:
+			out = append(out, strconv.Itoa(first))
+		default:
+			out = append(out, fmt.Sprintf("%d-%d", first, last))
+		}
+	}
+	for _, name := range names {
+		i, ok := slices.BinarySearch(list, name)
+		switch {
+		case !ok:
+		case first >= 0 && i == last+1:
+			last = i
+		default:
+			flush()
+			first, last = i, i
+		}
+	}
+	flush()
+	return strings.Join(out, " ")
+}
+
+// room is how many bytes there are for one part of a page.
+type room int
+
+// frame is more than the page has around one entry, whatever that is: an operator
+// with its row in the contents, or a finding that is alone in its group.
+const frame = 1800
+
+// takes reports whether there is room for texts and what stands around them, and
+// uses it. A text without room leaves none for those that follow, either.
+func (r *room) takes(texts ...string) bool {
+	*r -= frame
+	for _, s := range texts {
+		*r -= room(longest(s))
+	}
+	return *r >= 0
+}
+
+// waivers returns those that there is room for.
+func (r *room) waivers(list []Waiver) []Waiver {
+	var out []Waiver
+	for _, w := range list {
+		w = Waiver{Rule: inert.Cut(w.Rule, 100), Reason: inert.Cut(w.Reason, 400), Expires: inert.Cut(w.Expires, 40)}
+		if r.takes(w.Rule, w.Reason, w.Expires) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// steps returns as much of a plan as there is room for, and says what is missing.
+func (r *room) steps(list []Step) []Step {
+	var out []Step
+	for _, s := range list {
+		one := Step{Title: s.Title}
+		for i, line := range s.Lines {
+			if line = inert.Cut(line, 600); !r.takes(line) {
+				one.Lines = append(one.Lines, more(len(s.Lines)-i, "line", "lines"))
+				break
+			}
+			one.Lines = append(one.Lines, line)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// longest returns how long a text may be in a page: escaped as HTML or as an address,
+// or as what is not seen.
+func longest(s string) int {
+	n := 0
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" -./_()[]{},;", r):
+			n++
+		case inert.Unseen(r), r == utf8.RuneError:
+			n += 12
+		default:
+			n += max(6, utf8.RuneLen(r))
+		}
+	}
+	return n
+}

@@ -18,6 +18,7 @@ type Document struct {
 	Findings      []FindingObject `json:"findings" form:"required" doc:"worst first"`
 	Removals      []Removal       `json:"removals,omitempty" doc:"uninstall plans of operators that go"`
 	Questions     []Question      `json:"questions,omitempty" doc:"what lies outside the accepted budget"`
+	Reading       []Reading       `json:"reading,omitempty" doc:"with --reading, what there is to read of operators that move, by operator"`
 	Notes         []string        `json:"notes,omitempty" doc:"what was not checked, and why"`
 	Verdict       *Verdict        `json:"verdict,omitempty" doc:"the policy's answer"`
 }
@@ -37,12 +38,18 @@ type FindingObject struct {
 	Place    *Place   `json:"place,omitempty" doc:"where to look"`
 	Waiver   string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
 	Clusters []string `json:"clusters,omitempty" doc:"clusters that it holds for; absent: all"`
+
+	Vulnerabilities []Vulnerability `json:"vulnerabilities,omitempty" doc:"that it is about, the worst first, and at most 1,000"`
+	BytesBefore     int64           `json:"bytesBefore,omitempty" doc:"with --image-sizes, of the image before, compressed"`
+	BytesAfter      int64           `json:"bytesAfter,omitempty" doc:"with --image-sizes, of the image after, compressed"`
+	Counts          map[string]int  `json:"counts,omitempty" doc:"vulnerabilities by the scanners' severity, all of them"`
 }
 
 func (f Finding) document() FindingObject {
 	out := FindingObject{
 		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Also: f.Also, Before: f.Before, After: f.After,
 		Message: f.Message, Why: f.Why, Waiver: f.Waiver, Clusters: f.Clusters,
+		Vulnerabilities: f.Vulnerabilities, Counts: f.Counts, BytesBefore: f.BytesBefore, BytesAfter: f.BytesAfter,
 	}
 	if !f.Object.IsZero() {
 		out.Object = &f.Object
@@ -58,6 +65,7 @@ func (r *Report) Document() Document {
 	d := Document{
 		SchemaVersion: SchemaVersion, Before: r.Before, After: r.After, Clusters: r.Clusters, Differs: !r.Empty(), Summary: map[string]int{},
 		Operators: r.Operators, Findings: []FindingObject{}, Removals: r.Removals, Questions: r.Questions, Notes: r.Notes, Verdict: r.Verdict,
+		Reading: r.Reading,
 	}
 	if len(r.Clusters) < 2 {
 		d.Clusters = nil

@@ -21,17 +21,35 @@ const Marker = "<!-- quayside:diff -->"
 // the findings collapsed by operator. It is always shorter than MaxComment: what
 // does not fit, mildest first, is counted. No text of the report can leave its
 // place, mention a person or bring in HTML.
-func Markdown(r *Report) []byte {
+func Markdown(r *Report) []byte { return []byte(markdownWithin(r, MaxComment)) }
+
+// Comment returns the report of the workspace at dir, a path in the repository, for
+// a pull request that may have one of each workspace: the line that the comment of
+// this one begins with, and alone has, and what comes after it. Both together are
+// shorter than MaxComment.
+func Comment(r *Report, dir string) (marker, text string) {
+	marker = Marker
+	heading := ""
+	if dir != "." && dir != "" {
+		marker = strings.TrimSuffix(Marker, "-->") + uri(dir) + " -->"
+		heading = "## " + inert.Code(inert.Cut(dir, 200)) + "\n\n"
+	}
+	room := MaxComment - max(len(marker)-len(Marker), 0) - len(heading)
+	return marker, heading + strings.TrimPrefix(markdownWithin(r, room), Marker+"\n")
+}
+
+// markdownWithin renders with as many findings as make less than limit bytes.
+func markdownWithin(r *Report, limit int) string {
 	best := markdown(r, 0)
 	// The number of findings that fit is found by bisection: the length grows with it.
-	n := sort.Search(len(r.Findings), func(i int) bool { return len(markdown(r, i+1)) >= MaxComment })
+	n := sort.Search(len(r.Findings), func(i int) bool { return len(markdown(r, i+1)) >= limit })
 	if n > 0 {
 		best = markdown(r, n)
 	}
-	if len(best) >= MaxComment {
+	if len(best) >= limit {
 		best = markdownTail(r)
 	}
-	return []byte(best)
+	return best
 }
 
 // Bounds of the parts that do not depend on findings.
@@ -55,6 +73,7 @@ func markdown(r *Report, n int) string {
 	if left := r.Findings[n:]; len(left) > 0 {
 		fmt.Fprintf(&b, "\n%s not shown here (%s): the JSON report has them all.\n", plural(len(left), "finding is", "findings are"), counts(left))
 	}
+	markdownReading(&b, r.Reading)
 	for i, removal := range r.Removals {
 		if i < maxSteps {
 			markdownRemoval(&b, removal)

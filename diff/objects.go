@@ -55,7 +55,7 @@ func compareObjects(c *comparison) {
 // operators are installed in has its name from the user.
 func (c *comparison) reserved(o *Object) {
 	name := o.Ref().Name
-	chosen := o.Ref().is("Namespace") && kobj.Text(o.Content, "metadata", "labels", "quayside.dev/install-namespace") == name
+	chosen := o.Ref().is("Namespace") && kobj.Text(o.Content, "metadata", "labels", kobj.LabelNamespace) == name
 	if !chosen && kinds.Reserved(o.Content) {
 		c.add("objects.reserved-name", o, Finding{
 			Field: "metadata.name", After: name, Message: fmt.Sprintf("%s is a name of the cluster's own", name), steps: path("metadata", "name"),

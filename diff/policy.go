@@ -19,6 +19,10 @@ type Policy struct {
 	Clusters []Level   // in place of FailOn: the first that is for a cluster decides
 	Waivers  []Waiver  // exceptions
 	Rules    []CELRule // a finding for which one of them holds fails, whatever its severity
+
+	// Vulnerabilities are the severities, as scanners have them, that fail where one
+	// comes, in place of FailOn and Clusters; nil: these decide.
+	Vulnerabilities []string
 }
 
 // Level is what fails in some clusters.
@@ -36,6 +40,8 @@ type Waiver struct {
 	Expires  string `json:"expires,omitempty"` // "2027-01-01", the last day it holds; empty: never
 
 	Clusters []string `json:"clusters,omitempty"` // names, or beginnings with "*"; nil: all
+
+	Vulnerability string `json:"vulnerability,omitempty"` // one of its names; empty: whatever the finding is about
 }
 
 // CELRule is a rule of the user's own.
@@ -88,8 +94,8 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 		if f.Waiver != "" {
 			continue
 		}
-		if in, fails := p.fails(f, r.Clusters); fails {
-			v.Faults = append(v.Faults, f.fault("failOn", fmt.Sprintf("%s: %s", f.Severity, f.Message), in))
+		if in, by, fails := p.fails(f, r.Clusters); fails {
+			v.Faults = append(v.Faults, f.fault(by, fmt.Sprintf("%s: %s", f.Severity, f.Message), in))
 		}
 		for _, rule := range rules {
 			holds, err := rule.program.Holds(map[string]any{"finding": f.fields()})
@@ -105,7 +111,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 		switch {
 		case w.expired(today):
 			v.Expired = append(v.Expired, w)
-		case !used[j]:
+		case !used[j] && (r.scanned || !w.scans()):
 			v.Unused = append(v.Unused, w)
 		}
 	}
@@ -117,9 +123,21 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	return &out, nil
 }
 
-// fails reports whether the severity of a finding fails, and in which of all
-// clusters; nil for all of them.
-func (p Policy) fails(f Finding, all []string) ([]string, bool) {
+// fails reports whether the severity of a finding fails, in which of all clusters,
+// nil for all of them, and by which word of the policy.
+func (p Policy) fails(f Finding, all []string) (in []string, by string, fails bool) {
+	if f.Rule == vulnerabilityAdded && p.Vulnerabilities != nil {
+		return f.Clusters, vulnerabilityAdded, slices.ContainsFunc(f.Vulnerabilities, func(v Vulnerability) bool {
+			return slices.Contains(p.Vulnerabilities, v.Severity)
+		})
+	}
+	in, fails = p.reached(f, all)
+	return in, "failOn", fails
+}
+
+// reached reports whether a finding reaches the level of any of all clusters, and of
+// which; nil for all of them.
+func (p Policy) reached(f Finding, all []string) ([]string, bool) {
 	whole := f.Clusters
 	if whole == nil {
 		whole = all
@@ -224,6 +242,9 @@ func (p Policy) check(today string) ([]compiled, error) {
 		if w.Expires != "" && !isDay(w.Expires) {
 			faults = append(faults, fmt.Sprintf("waiver of %q: expires %q: want a date like 2027-01-31", w.Rule, w.Expires))
 		}
+		if w.Vulnerability != "" && !matches(w.Rule, vulnerabilityAdded) {
+			faults = append(faults, fmt.Sprintf("waiver of %q: only findings of %s are about one vulnerability", w.Rule, vulnerabilityAdded))
+		}
 		if !w.known() {
 			faults = append(faults, fmt.Sprintf("waiver of %q: there is no such rule", w.Rule))
 		}
@@ -252,8 +273,15 @@ func (w Waiver) known() bool {
 	return slices.ContainsFunc(Rules(), func(r Rule) bool { return matches(w.Rule, r.ID) })
 }
 
+// scans reports whether the waiver is for what scanners find, and so of no use where
+// they are not asked.
+func (w Waiver) scans() bool {
+	return w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")
+}
+
 func (w Waiver) covers(f Finding) bool {
-	return matches(w.Rule, f.Rule) && (w.Operator == "" || matches(w.Operator, f.Operator)) && (w.Object == "" || matches(w.Object, f.Object.Name))
+	return matches(w.Rule, f.Rule) && (w.Operator == "" || matches(w.Operator, f.Operator)) && (w.Object == "" || matches(w.Object, f.Object.Name)) &&
+		(w.Vulnerability == "" || f.calls(w.Vulnerability))
 }
 
 // matches reports whether s is pattern, or begins with it where it ends in "*".
@@ -278,5 +306,15 @@ func (f Finding) fields() map[string]any {
 		"rule": f.Rule, "family": f.Family(), "severity": f.Severity.String(), "rank": int64(f.Severity), "operator": f.Operator,
 		"group": f.Object.Group, "version": f.Object.Version, "kind": f.Object.Kind, "namespace": f.Object.Namespace, "name": f.Object.Name,
 		"field": f.Field, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path, "clusters": f.Clusters,
+		"vulnerabilities": exposures(f.Vulnerabilities), "bytesBefore": f.BytesBefore, "bytesAfter": f.BytesAfter,
 	}
+}
+
+// exposures returns vulnerabilities as CEL sees them.
+func exposures(list []Vulnerability) []map[string]any {
+	out := []map[string]any{}
+	for _, v := range list {
+		out = append(out, map[string]any{"id": v.ID, "severity": v.Severity, "packages": v.Packages, "images": v.Images, "fixed": v.Fixed, "title": v.Title})
+	}
+	return out
 }

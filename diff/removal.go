@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,9 +41,14 @@ type Kind struct {
 }
 
 // planRemovals returns a plan for every operator of before that after no
-// longer has, by name.
+// longer has and that none follows, by name.
 func planRemovals(before, after *view) []Removal {
 	gone := map[string]string{}
+	followed := func(operator string) bool {
+		_, before := before.leaves(operator)
+		_, after := after.leaves(operator)
+		return before || after
+	}
 	for _, p := range before.Pins {
 		if _, stays := after.pin(p.Key()); !stays && !after.hasOperator(p.Key()) {
 			gone[p.Key()] = p.Version
@@ -53,6 +59,7 @@ func planRemovals(before, after *view) []Removal {
 			gone[o.Operator] = ""
 		}
 	}
+	maps.DeleteFunc(gone, func(operator, _ string) bool { return followed(operator) })
 	var out []Removal
 	for _, operator := range names(gone) {
 		out = append(out, planRemoval(before, after, operator, gone[operator]))

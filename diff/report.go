@@ -20,6 +20,9 @@ type Report struct {
 	Questions []Question // what lies outside the accepted budget; see [Options]
 	Notes     []string   // what was not checked, and why
 	Verdict   *Verdict   // the policy's answer; nil before Judge
+	Reading   []Reading  // what there is to read, by operator; nil where nobody asked
+
+	scanned bool // what scanners found was compared
 }
 
 // Operator is one operator in a report.
@@ -68,6 +71,7 @@ func (c *comparison) report() *Report {
 		Questions: c.questions,
 		Before:    c.before.Name, After: c.after.Name,
 		Operators: c.operators(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
+		scanned: c.opt.Scans != nil,
 	}
 	r.rank()
 	return r
@@ -129,10 +133,10 @@ func (c *comparison) operators() []Operator {
 		if all[name] == nil {
 			all[name] = &Operator{Name: name}
 			if p, ok := c.before.pin(name); ok {
-				all[name].From = p.Version
+				all[name].From = p.VersionText()
 			}
 			if p, ok := c.after.pin(name); ok {
-				all[name].To = p.Version
+				all[name].To = p.VersionText()
 			}
 		}
 		return all[name]

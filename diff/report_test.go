@@ -79,11 +79,15 @@ func TestReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	quality, err := CodeQuality(r, "quayside.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
 	page, err := HTML(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, got := range map[string][]byte{"demo.txt": Text(r, false), "demo.md": Markdown(r), "demo.json": data, "demo.sarif": sarif, "demo.html": page} {
+	for file, got := range map[string][]byte{"demo.codequality.json": quality, "demo.txt": Text(r, false), "demo.md": Markdown(r), "demo.json": data, "demo.sarif": sarif, "demo.html": page} {
 		golden(t, filepath.Join("testdata", "reports", file), got)
 	}
 	var d Document
@@ -136,6 +140,73 @@ func TestMarkdownFits(t *testing.T) {
 		}
 		if opens, closes := strings.Count(got, "\n<details"), strings.Count(got, "\n</details>"); opens != closes {
 			t.Errorf("%d details open, %d close", opens, closes)
+		}
+	}
+}
+
+// TestCodeQuality lists what no waiver covers, once, where GitLab finds it.
+func TestCodeQuality(t *testing.T) {
+	finding := Finding{Rule: "images.registry-changed", Severity: High, Operator: "ops/etcd", Why: "why", Message: "one\ntwo"}
+	gone, waived, other := finding, finding, finding
+	gone.Field, gone.Place = "a", Place{Path: "rendered/a.yaml", Line: 7, Removed: true}
+	waived.Field, waived.Waiver = "b", "accepted"
+	other.Field, other.Place = "c", Place{Path: "rendered/a b.yaml", Line: 9}
+	data, err := CodeQuality(&Report{Findings: []Finding{finding, finding, gone, waived, other}}, "envs/dev/quayside.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []struct {
+		Description, Fingerprint, Severity string
+		CheckName                          string `json:"check_name"`
+		Location                           struct {
+			Path  string
+			Lines struct{ Begin int }
+		}
+	}
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	var places []string
+	prints := map[string]bool{}
+	for _, issue := range got {
+		places = append(places, fmt.Sprintf("%s:%d", issue.Location.Path, issue.Location.Lines.Begin))
+		prints[issue.Fingerprint] = true
+		if issue.Severity != "critical" || issue.CheckName != finding.Rule || strings.Contains(issue.Description, "\n") {
+			t.Errorf("issue %+v", issue)
+		}
+	}
+	if want := []string{"envs/dev/quayside.lock:1", "envs/dev/quayside.lock:1", "rendered/a b.yaml:9"}; !slices.Equal(places, want) || len(prints) != 3 {
+		t.Errorf("the issues are at %q with %d fingerprints, want %q", places, len(prints), want)
+	}
+	for _, s := range Severities() {
+		if qualitySeverity(s) == "" {
+			t.Errorf("GitLab has no word for %s", s)
+		}
+	}
+	if data, err = CodeQuality(&Report{}, "x"); err != nil || strings.TrimSpace(string(data)) != "[]" {
+		t.Errorf("nothing is %q, %v", data, err)
+	}
+}
+
+// TestComment tells the comments of workspaces apart, by lines that nothing in a
+// directory's name can end.
+func TestComment(t *testing.T) {
+	r := &Report{Operators: []Operator{{Name: "ops/demo"}}}
+	for i := range 3000 {
+		r.Findings = append(r.Findings, Finding{Rule: "crd.field-removed", Operator: "ops/demo", Message: fmt.Sprint(i), Field: strings.Repeat("x", 40), Why: "why"})
+	}
+	seen := map[string]bool{}
+	for _, dir := range []string{".", "envs/dev", "envs/--> <x>y", "envs/a\nb", "envs/" + strings.Repeat("x/", 2000)} {
+		marker, text := Comment(r, dir)
+		if seen[marker] || strings.Count(marker, "-->") != 1 || !strings.HasSuffix(marker, " -->") || strings.ContainsAny(marker, "\n\r") {
+			t.Errorf("%q has the marker %q", dir, marker)
+		}
+		seen[marker] = true
+		if whole := marker + "\n" + text; len(whole) >= MaxComment || len(whole) < MaxComment/2 || strings.Contains(text, Marker) || outside(text, "<x>") {
+			t.Errorf("%.60q: %d bytes, begins %q", dir, len(whole), text[:min(60, len(text))])
+		}
+		if dir == "." && marker+"\n"+text != string(Markdown(r)) {
+			t.Error("at the top of a repository the comment is not the report")
 		}
 	}
 }

@@ -10,12 +10,14 @@ import (
 
 // Source is one side of a comparison, as files.
 type Source struct {
-	Name              string         // as the user would name it: "main"
-	Revision          string         // of the repository, which faults name; empty for files on disk
-	KubernetesVersion string         // target; empty where unknown
-	Pins              []lockfile.Pin // of its lock
-	Tree              []File         // what is rendered, any order; see [Base]
-	Own               []File         // what else lies in the repository, any order
+	Name              string             // as the user would name it: "main"
+	Revision          string             // of the repository, which faults name; empty for files on disk
+	KubernetesVersion string             // target; empty where unknown
+	OpenShiftVersion  string             // likewise
+	Pins              []lockfile.Pin     // of its lock
+	Leaving           []lockfile.Leaving // likewise
+	Tree              []File             // what is rendered, any order; see [Base]
+	Own               []File             // what else lies in the repository, any order
 }
 
 // Read turns two sides into states. What is the same on both is read once, and
@@ -71,5 +73,5 @@ func (s Source) state(twins map[string][]byte, known []Object) (State, error) {
 	if err != nil && s.Revision != "" {
 		err = fmt.Errorf("%s: %w", s.Revision, err)
 	}
-	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, Pins: s.Pins, Objects: objects}, err
+	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, Objects: objects}, err
 }

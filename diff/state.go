@@ -17,13 +17,15 @@ import (
 // State is one side of a comparison: what a revision renders to, and what else
 // of Kubernetes lies in the repository. Compare does not modify it.
 type State struct {
-	Name              string         // as the user would name it: "HEAD~1:quayside.lock"
-	KubernetesVersion string         // target: "1.34"; empty means unknown, and checks that need it are left out
-	Pins              []lockfile.Pin // any order
-	Objects           []Object       // rendered; any order
-	Resources         []Object       // the user's own objects in the repository: custom resources, Namespaces; any order
-	Skipped           []string       // files of the repository that do not parse and were left out
-	Dropped           []string       // operators that are pinned, but not for the cluster whose state this is
+	Name              string             // as the user would name it: "HEAD~1:quayside.lock"
+	KubernetesVersion string             // target: "1.34"; empty means unknown, and checks that need it are left out
+	OpenShiftVersion  string             // target: "4.20"; likewise
+	Pins              []lockfile.Pin     // any order
+	Leaving           []lockfile.Leaving // what is left of operators that others follow; any order
+	Objects           []Object           // rendered; any order
+	Resources         []Object           // the user's own objects in the repository: custom resources, Namespaces; any order
+	Skipped           []string           // files of the repository that do not parse and were left out
+	Dropped           []string           // operators that are pinned, but not for the cluster whose state this is
 }
 
 // Object is one Kubernetes object and the file it stands in.
@@ -80,6 +82,7 @@ func (s State) Keep(keep func(operator string) bool) State {
 			s.Dropped = append(s.Dropped, p.Key())
 		}
 	}
+	s.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving), func(l lockfile.Leaving) bool { return !keep(l.Key()) })
 	return s
 }
 
@@ -219,6 +222,16 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 		return lockfile.Pin{}, false
 	}
 	return v.Pins[i], true
+}
+
+// leaves returns what is left of "namespace/package", if another operator follows
+// it.
+func (v *view) leaves(operator string) (lockfile.Leaving, bool) {
+	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
+	if i < 0 {
+		return lockfile.Leaving{}, false
+	}
+	return v.Leaving[i], true
 }
 
 // pair is one identity on both sides; one of them may be nil.

@@ -20,6 +20,7 @@ func Text(r *Report, color bool) []byte {
 	for _, removal := range r.Removals {
 		w.removal(removal)
 	}
+	w.reading(r.Reading)
 	w.verdict(r)
 	if len(r.Notes) > 0 {
 		w.linef("\nnot checked")

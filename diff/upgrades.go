@@ -15,6 +15,8 @@ func upgradeRules() []Rule {
 	return []Rule{
 		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
 		{"upgrade.removed", Medium, "operator goes", "its objects are pruned; custom resources whose finalizers it serves hang once it is gone"},
+		{"upgrade.followed", Info, "operator is followed by another", "custom resource definitions and custom resources stay, and another operator looks after them; what only the operator before has stays too, without a running program, until the other was seen to run"},
+		{"upgrade.leftovers-removed", Low, "what was left of an operator goes", "objects of an operator that another one follows are pruned: whatever still uses them goes on without"},
 		{"upgrade.version", Info, "operator moves to another version", "what the upgrade changes is in the other findings"},
 		{"upgrade.downgrade", High, "operator goes back to an older version", "operators are seldom tested against data that a newer version has written; a stored version that the old definition does not know is refused"},
 		{"upgrade.hops-skipped", Medium, "versions of the upgrade path passed over", "migrations that an operator does in a version in between never run"},
@@ -28,6 +30,7 @@ func upgradeRules() []Rule {
 		{"upgrade.approval", Low, "upgrades without being named", "the operator moves with every resolve --upgrade"},
 		{"upgrade.hold-lifted", Low, "hold lifted", "somebody held the operator for a reason"},
 		{"upgrade.config", Info, "configuration changed", "the operator's pods start with other settings"},
+		{"upgrade.storage", Low, "waits for objects to leave a version", "the next bundle drops a version in which objects may be stored, which the API server would refuse: they are stored in another version first, and those of before rewritten"},
 	}
 }
 
@@ -38,7 +41,7 @@ func compareUpgrades(c *comparison) {
 		d := pinDiff{c, old, p}
 		if !ok {
 			if len(c.before.Pins) > 0 || len(c.before.order) == 0 {
-				d.add("upgrade.installed", Finding{After: p.Version, Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.Version, becauseOf(p))})
+				d.add("upgrade.installed", Finding{After: p.VersionText(), Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.VersionText(), becauseOf(p))})
 			}
 			continue
 		}
@@ -46,11 +49,55 @@ func compareUpgrades(c *comparison) {
 		d.settings()
 	}
 	for _, p := range sortedPins(c.before.Pins) {
-		if slices.Contains(c.after.Dropped, p.Key()) {
-			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.Version, Message: fmt.Sprintf("%s %s goes from here, and stays pinned for others", p.Package, p.Version)})
+		l, leaves := c.after.leaves(p.Key())
+		if leaves {
+			c.followed(p, l.FollowedBy)
+		} else if slices.Contains(c.after.Dropped, p.Key()) {
+			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s goes from here, and stays pinned for others", p.Package, p.VersionText())})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
-			pinDiff{c, p, p}.add("upgrade.removed", Finding{Before: p.Version, Message: fmt.Sprintf("%s %s goes", p.Package, p.Version)})
+			pinDiff{c, p, p}.add("upgrade.removed", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s goes", p.Package, p.VersionText())})
 		}
+	}
+}
+
+// followed reports that another operator takes the place of one.
+func (c *comparison) followed(old lockfile.Pin, by string) {
+	f := Finding{Before: old.VersionText(), Message: fmt.Sprintf("%s %s is followed by %s", old.Key(), old.VersionText(), by)}
+	if now, ok := c.after.pin(by); ok {
+		f.After, f.Message = now.VersionText(), f.Message+" "+now.VersionText()
+	}
+	handed, left := 0, 0
+	for _, o := range c.before.order {
+		if o.Operator != old.Key() {
+			continue
+		}
+		switch now := c.after.byKey[o.Key()]; {
+		case now != nil && now.Operator != old.Key():
+			handed++
+		case now != nil:
+			left++
+		}
+	}
+	f.Message += fmt.Sprintf("; %s handed over, %s left until that was seen to run", plural(handed, "object is", "objects are"), plural(left, "is", "are"))
+	pinDiff{c, old, old}.add("upgrade.followed", f)
+}
+
+// compareLeftovers reports what was left of operators and goes.
+func compareLeftovers(c *comparison) {
+	for _, l := range c.before.Leaving {
+		_, stays := c.after.leaves(l.Key())
+		if _, again := c.after.pin(l.Key()); stays || again {
+			continue
+		}
+		n := 0
+		for _, o := range c.before.order {
+			if o.Operator == l.Key() && c.after.byKey[o.Key()] == nil {
+				n++
+			}
+		}
+		pinDiff{c, l.Pin, l.Pin}.add("upgrade.leftovers-removed", Finding{
+			Before: l.VersionText(), Message: fmt.Sprintf("%s that %s had left: %s follows it", plural(n, "object goes", "objects go"), l.Key(), l.FollowedBy),
+		})
 	}
 }
 
@@ -75,32 +122,37 @@ type pinDiff struct {
 	old, now lockfile.Pin
 }
 
-func (d pinDiff) add(rule string, f Finding) {
-	f.Operator = d.now.Key()
-	f.Place = Place{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
-	if d.now.Pos.Line > 0 {
-		f.Place.EndLine, f.Place.EndCol = d.now.Pos.Line, d.now.Pos.Col+1
+func (d pinDiff) add(rule string, f Finding, capped ...Severity) {
+	f.Operator, f.Place = d.now.Key(), d.place()
+	d.c.add(rule, nil, f, capped...)
+}
+
+// place returns where the pin stands.
+func (d pinDiff) place() Place {
+	p := Place{Path: d.now.Pos.File, Line: d.now.Pos.Line, Column: d.now.Pos.Col}
+	if p.Line > 0 {
+		p.EndLine, p.EndCol = p.Line, p.Column+1
 	}
-	d.c.add(rule, nil, f)
+	return p
 }
 
 func (d pinDiff) moved() {
 	a, b := d.old, d.now
-	f := Finding{Before: a.Version, After: b.Version}
+	f := Finding{Before: a.VersionText(), After: b.VersionText()}
 	if a.Version == b.Version && a.Bundle == b.Bundle {
 		if a.Image != b.Image || a.ContentDigest != b.ContentDigest {
 			f.Before, f.After = cmp.Or(a.Image, string(a.ContentDigest)), cmp.Or(b.Image, string(b.ContentDigest))
-			f.Message = fmt.Sprintf("%s %s is not what it was", b.Package, b.Version)
+			f.Message = fmt.Sprintf("%s %s is not what it was", b.Package, b.VersionText())
 			d.add("upgrade.same-version-other-content", f)
 		}
 		return
 	}
-	if older(b.Version, a.Version) {
-		f.Message = fmt.Sprintf("%s goes back from %s to %s", b.Package, a.Version, b.Version)
+	if older(b, a) {
+		f.Message = fmt.Sprintf("%s goes back from %s to %s", b.Package, a.VersionText(), b.VersionText())
 		d.add("upgrade.downgrade", f)
 		return
 	}
-	f.Message = fmt.Sprintf("%s moves from %s to %s", b.Package, a.Version, b.Version)
+	f.Message = fmt.Sprintf("%s moves from %s to %s", b.Package, a.VersionText(), b.VersionText())
 	if n := len(b.RemainingHops); n > 0 {
 		f.Message += fmt.Sprintf("; %s to the head of its channel: %s", plural(n, "more step", "more steps"), some(b.RemainingHops, 3))
 	}
@@ -115,11 +167,12 @@ func (d pinDiff) moved() {
 	}
 }
 
-// older reports whether a is a lower version than b; false where either is no version.
-func older(a, b string) bool {
-	x, err1 := olm.ParseVersion(a)
-	y, err2 := olm.ParseVersion(b)
-	return err1 == nil && err2 == nil && x.LT(y)
+// older reports whether a is of a lower version than b, or of a lower release of the
+// same one; false where either has no version.
+func older(a, b lockfile.Pin) bool {
+	_, err1 := olm.ParseVersion(a.Version)
+	_, err2 := olm.ParseVersion(b.Version)
+	return err1 == nil && err2 == nil && olm.CompareBundles(a.Version, olm.ReleaseOf(a.Properties), b.Version, olm.ReleaseOf(b.Properties)) < 0
 }
 
 func (d pinDiff) settings() {
@@ -141,7 +194,19 @@ func (d pinDiff) settings() {
 	if !bytes.Equal(a.Config, b.Config) {
 		d.add("upgrade.config", Finding{Field: "config", Before: show(string(a.Config)), After: show(string(b.Config)), Message: "configuration of the operator's pods changed"})
 	}
+	if a.Bundle == b.Bundle {
+		differs("upgrade.storage", "storage", storageText(a), storageText(b), "is in another state of leaving versions that its next bundle drops")
+	}
 	d.watched()
+}
+
+// storageText returns how a pin waits for objects to leave versions, "" where it
+// does not.
+func storageText(p lockfile.Pin) string {
+	if p.Storage == nil {
+		return ""
+	}
+	return p.Storage.String()
 }
 
 func (d pinDiff) watched() {

@@ -124,7 +124,7 @@ func TestWhatIsOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(string(page), "<details open>"); got != want {
+		if got := strings.Count(string(page), " open>\n<summary>"); got != want {
 			t.Errorf("%d of %d operators are open, want %d", got, n, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -20,11 +21,11 @@ func Accept(ctx context.Context, p *project.Project, lock *lockfile.File, all bo
 	for _, t := range named {
 		t, err := project.Placed(t, lock, &subscription.Set{})
 		if err != nil {
-			return fmt.Errorf("--accept=%s: %w", t.Package, err)
+			return err
 		}
 		keys = append(keys, t.Namespace+"/"+t.Package)
 		if _, ok := lock.Pin(t.Namespace, t.Package); !ok {
-			return fmt.Errorf("--accept=%s/%s: no such operator in %s", t.Namespace, t.Package, project.LockFile)
+			return diag.Errorf(t.At, "no such operator in %s", project.LockFile)
 		}
 	}
 	res, err := p.Render(ctx, lock)

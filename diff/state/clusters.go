@@ -48,8 +48,10 @@ type group struct {
 // groups returns the clusters of the side after.
 func (c *Comparison) groups() ([]group, error) {
 	var out []group
-	same := map[string][]int{} // by what the clusters get after
-	c.Before.files.Like(c.After.files)
+	same := map[string][]int{}                         // by what the clusters get after
+	if c.Before.files != nil && c.After.files != nil { // a directory without an index has no overlays
+		c.Before.files.Like(c.After.files)
+	}
 	for _, name := range c.After.clusters {
 		g := group{names: []string{name}, budget: c.After.budget(name)}
 		var err error
@@ -147,7 +149,7 @@ func (c *Comparison) alike(before, after diff.State) bool {
 	same := func(a, b diff.File) bool { return a.Path == b.Path && bytes.Equal(a.Data, b.Data) }
 	return slices.EqualFunc(definitions(&c.Before), definitions(&c.After), same) &&
 		slices.EqualFunc(before.Resources, after.Resources, func(a, b diff.Object) bool { return a.Path == b.Path && bytes.Equal(a.Raw, b.Raw) }) &&
-		len(lockfile.Diff(&lockfile.File{Pins: before.Pins}, &lockfile.File{Pins: after.Pins})) == 0
+		len(lockfile.Diff(&lockfile.File{Pins: before.Pins, Leaving: before.Leaving}, &lockfile.File{Pins: after.Pins, Leaving: after.Leaving})) == 0
 }
 
 // definition reports whether a file is a definition of the tree, which no overlay

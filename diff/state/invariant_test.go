@@ -206,11 +206,14 @@ func TestClustersThatListDifferently(t *testing.T) {
 			for _, name := range []string{"deployment-d.yaml", "configmap-c.yaml", "kustomization.yaml"} {
 				files["operators/ns/q/"+name] = second.Replace(files["operators/ns/p/"+name])
 			}
-			files["operators/ns/kustomization.yaml"] = "resources: [p, q]\n"
+			third := strings.NewReplacer("name: c, namespace", "name: g, namespace", "package: p", "package: r")
+			files["operators/ns/r/configmap-c.yaml"] = third.Replace(files["operators/ns/p/configmap-c.yaml"])
+			files["operators/ns/r/kustomization.yaml"] = "resources: [configmap-c.yaml]\n"
+			files["operators/ns/kustomization.yaml"] = "resources: [p, q, r]\n"
 			files["operators/ns/q/kustomization.yaml"] = "resources: [deployment-d.yaml, configmap-c.yaml, installation.yaml]\n"
 			files["operators/ns/q/installation.yaml"] = "apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: q, namespace: ns}\nspec: {version: " + side + "}\n"
 			for _, cluster := range clusters {
-				lists := rapid.SampledFrom([]string{"p", "q", "p, ../../../operators/ns/q", "q, own.yaml", "p, own.yaml"}).Draw(t, side+" "+cluster)
+				lists := rapid.SampledFrom([]string{"p", "q", "p, ../../../operators/ns/q", "p, ../../../operators/ns/r", "q, ../../../operators/ns/r", "q, own.yaml", "p, own.yaml"}).Draw(t, side+" "+cluster)
 				text := "resources: [../../../operators/ns/" + lists + "]\npatches:\n"
 				for _, name := range []string{"d", "e"} {
 					site := rapid.SampledFrom([]string{"a", "b"}).Draw(t, side+" "+cluster+" "+name)

@@ -26,28 +26,40 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if err := c.fill(ctx); err != nil {
 		return nil, err
 	}
+	day := now.UTC().Format(time.DateOnly)
 	opt, err := c.options()
 	if err != nil {
 		return nil, err
 	}
+	opt.Today, opt.Scans = day, c.Scans
 	parts, err := c.reports(opt)
 	if err != nil {
 		return nil, err
 	}
 	report := diff.Join(parts, c.fleet(), opt)
+	if c.ImageSizes {
+		if err := c.measure(ctx, report); err != nil {
+			return nil, err
+		}
+	}
+	if c.Reading {
+		if report.Reading, err = c.readings(ctx); err != nil {
+			return nil, err
+		}
+	}
 	report.Notes = slices.Concat(report.Notes, c.notes)
 	policy, err := c.After.policy()
 	if err != nil {
 		return nil, err
 	}
-	report, err = diff.Judge(report, policy, now.UTC().Format(time.DateOnly))
+	report, err = diff.Judge(report, policy, day)
 	return report, c.After.named(err)
 }
 
 // options returns what the settings of the side after say about comparing.
 func (c *Comparison) options() (diff.Options, error) {
 	w := c.After.project.Settings
-	opt := diff.Options{Severity: map[string]diff.Severity{}}
+	opt := diff.Options{Severity: map[string]diff.Severity{}, Stored: c.Stored}
 	for rule, text := range w.Policy.Severity {
 		severity, err := diff.ParseSeverity(text)
 		if err != nil {
@@ -92,10 +104,13 @@ func (s *Side) policy() (diff.Policy, error) {
 		p.Clusters = append(p.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
 	}
 	for _, v := range w.Waivers {
-		p.Waivers = append(p.Waivers, diff.Waiver{Rule: v.Rule, Operator: v.Operator, Object: v.Object, Clusters: v.Clusters, Reason: v.Reason, Expires: v.Expires})
+		p.Waivers = append(p.Waivers, diff.Waiver{Rule: v.Rule, Operator: v.Operator, Object: v.Object, Clusters: v.Clusters, Vulnerability: v.Vulnerability, Reason: v.Reason, Expires: v.Expires})
 	}
 	for _, r := range w.Rules {
 		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message})
+	}
+	if _, said := s.project.Settings.Fields["spec.policy.vulnerabilities.added"]; said {
+		p.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)
 	}
 	return p, nil
 }
@@ -195,11 +210,15 @@ func (s *Side) source(groups []group) diff.Source {
 		}
 	}
 	own := slices.DeleteFunc(slices.Clone(s.own), func(f diff.File) bool { return got[f.Path] })
-	out := diff.Source{Name: s.Name, KubernetesVersion: s.project.Settings.KubernetesVersion, Tree: s.tree, Own: own}
+	w := s.project.Settings
+	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, Tree: s.tree, Own: own}
 	if s.rev != nil {
 		out.Revision = s.Name
 	}
 	out.Pins = s.pins()
+	if s.lock != nil {
+		out.Leaving = s.lock.Leaving
+	}
 	return out
 }
 
@@ -265,6 +284,9 @@ func (s *Side) committed(dir string) bool {
 		}
 		delete(have, p.Key())
 	}
+	for _, l := range s.lock.Leaving {
+		delete(have, l.Key())
+	}
 	return len(have) == 0
 }
 
@@ -297,6 +319,9 @@ func touched(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 		}
 	}
 	pins := slices.Concat(a.Pins, b.Pins)
+	for _, l := range slices.Concat(a.Leaving, b.Leaving) {
+		pins = append(pins, l.Pin)
+	}
 	for again := true; again; {
 		again = false
 		shared := map[string]bool{}
@@ -314,7 +339,9 @@ func touched(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 		}
 	}
 	only := func(f *lockfile.File) *lockfile.File {
-		return f.With(f.Catalogs, slices.DeleteFunc(slices.Clone(f.Pins), func(p lockfile.Pin) bool { return !changed[p.Key()] }))
+		out := f.With(f.Catalogs, slices.DeleteFunc(slices.Clone(f.Pins), func(p lockfile.Pin) bool { return !changed[p.Key()] }))
+		out.Leaving = slices.DeleteFunc(out.Leaving, func(l lockfile.Leaving) bool { return !changed[l.Key()] })
+		return out
 	}
 	return only(a), only(b)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/workspace"
 )
@@ -55,6 +56,7 @@ type Side struct {
 	as, out  string                            // what stands before the paths of its files where they are shown; its tree below that
 	have     map[string][]byte                 // the files of its tree as they lie there, by path
 	below    func(name string) ([]byte, error) // any file, likewise
+	at       func(name string) ([]byte, error) // any file, as it is compared
 	link     func(name string) (string, bool)  // where a symbolic link among them leads
 	clusters []string                          // that the tree has overlays for, sorted
 	files    *overlay.Files                    // what overlays are made of
@@ -62,7 +64,7 @@ type Side struct {
 
 // holds sets the tree of a side; read reads any file beside which it lies, too.
 func (s *Side) holds(files []diff.File, read func(name string) ([]byte, error)) {
-	s.tree, s.files, s.clusters = diff.Base(path.Join(s.as, s.out), files), overlay.New(read, s.link), nil
+	s.tree, s.files, s.clusters, s.at = diff.Base(path.Join(s.as, s.out), files), overlay.New(read, s.link), nil, read
 	for _, f := range files {
 		rest, inside := strings.CutPrefix(f.Path, path.Join(s.as, s.out, "clusters")+"/")
 		if name, ok := strings.CutSuffix(rest, "/generated/kustomization.yaml"); inside && ok && !strings.Contains(name, "/") {
@@ -106,6 +108,10 @@ func (s *Side) named(err error) error {
 // Comparison is two sides, and what they have in common.
 type Comparison struct {
 	Before, After Side
+	Scans         *scan.Results       // what scanners found in images; nil: nobody asks
+	ImageSizes    bool                // whether to ask registries how large images are that come and go
+	Reading       bool                // whether to tell what there is to read, for which the bundles of what moves are read
+	Stored        map[string][]string // what clusters store, as diff.Options has it; nil: not known
 
 	project *project.Project
 	from    From
@@ -142,6 +148,14 @@ func newComparison(p *project.Project, from From) (*Comparison, error) {
 
 // InRepo returns a path of the workspace as seen from the repository.
 func (c *Comparison) InRepo(name string) string { return path.Join(c.prefix, name) }
+
+// Remote returns the address of a remote of the repository, as Git has it.
+func (c *Comparison) Remote(name string) (string, error) {
+	if c.repo == nil {
+		return "", gitrepo.ErrNone
+	}
+	return c.repo.Address(name)
+}
 
 // Revisions compares what a user calls two revisions of the repository: "A..B",
 // "A...B" for the merge base of both and B, or "A" and the work tree, "" being
@@ -238,7 +252,9 @@ func (c *Comparison) mergeBase(a string, b *gitrepo.Revision) (*gitrepo.Revision
 	}
 	fork, err := c.repo.MergeBase(tip, b)
 	if errors.Is(err, gitrepo.ErrNoBase) && c.repo.Shallow() {
-		c.project.Talk.Warn([]diag.Warning{{Msg: fmt.Sprintf("the clone is shallow and does not hold the merge base of %s and %s: comparing with the tip of %s", a, b.Name(), a)}})
+		c.project.Talk.Warn(c.project.Acknowledge([]diag.Warning{{
+			Code: "shallow-clone", Msg: fmt.Sprintf("the clone is shallow and does not hold the merge base of %s and %s: comparing with the tip of %s", a, b.Name(), a),
+		}}))
 		return tip, nil
 	}
 	return fork, err
@@ -286,6 +302,10 @@ func (c *Comparison) placed(lock *lockfile.File) *lockfile.File {
 	out.Pins = slices.Clone(lock.Pins)
 	for i := range out.Pins {
 		out.Pins[i].Pos.File = c.InRepo(project.LockFile)
+	}
+	out.Leaving = slices.Clone(lock.Leaving)
+	for i := range out.Leaving {
+		out.Leaving[i].Pos.File = c.InRepo(project.LockFile)
 	}
 	return &out
 }
@@ -440,7 +460,7 @@ func Upgrade(ctx context.Context, p *project.Project, from From, in *project.Inp
 	if err != nil {
 		return nil, err
 	}
-	c, err := Moved(p, from, project.LockFile, in.Lock, res.Lock)
+	c, err := Moved(p, from, [2]string{project.LockFile, "upgrade"}, in.Lock, res.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -452,10 +472,11 @@ func Upgrade(ctx context.Context, p *project.Project, from From, in *project.Inp
 	return c, nil
 }
 
-// Moved compares two locks, the first of which, called name, may be nil.
-func Moved(p *project.Project, from From, name string, before, after *lockfile.File) (*Comparison, error) {
+// Moved compares two locks, the first of which may be nil, by the names that each is
+// called.
+func Moved(p *project.Project, from From, names [2]string, before, after *lockfile.File) (*Comparison, error) {
 	if before == nil {
 		before = lockfile.New(nil, nil)
 	}
-	return compare(p, from, Side{Name: name, lock: before}, Side{Name: "upgrade", lock: after})
+	return compare(p, from, Side{Name: names[0], lock: before}, Side{Name: names[1], lock: after})
 }

@@ -22,6 +22,7 @@ import (
 type said struct{ notes []string }
 
 func (*said) Progress(string, ...any) {}
+func (*said) Detail(string, ...any)   {}
 func (*said) Pull(registry.Progress)  {}
 func (*said) Done()                   {}
 func (s *said) Note(f string, _ ...any) {

@@ -1,0 +1,197 @@
+package diff
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// fleetReport is a report over clusters, with names as long as they may be, findings
+// that link, and an operator of which one cluster has its own.
+func fleetReport() *Report {
+	long := strings.Repeat("very-long-", 24) + "name"
+	r := &Report{Before: "main", After: "upgrade", Notes: []string{"not looked into, because they do not parse as YAML: " + long + ".yaml"}}
+	for i := range 12 {
+		r.Clusters = append(r.Clusters, fmt.Sprintf("c%02d", i))
+	}
+	add := func(operator string, clusters []string, severity Severity, f Finding) {
+		f.Operator, f.Clusters, f.Severity = operator, clusters, severity
+		if f.Place.Path != "" {
+			f.Link = "https://github.com/org/fleet/blob/c0ffee/" + f.Place.Path + "#L1"
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	r.Operators = []Operator{
+		{Name: "databases/etcd", From: "0.9.2", To: "0.9.4", Clusters: []string{"c03"}, Changed: []Ref{{Kind: "Deployment", Name: "etcd"}}},
+		{Name: "databases/etcd", From: "0.9.2", To: "0.9.4", Changed: []Ref{{Kind: "Deployment", Name: "etcd"}}},
+		{Name: "observability/" + long, To: "1.0.0+" + long, Clusters: slices.Clone(r.Clusters[4:]), Added: []Ref{{Kind: "ServiceAccount", Name: long}}},
+		{Name: "ops/quiet", From: "1.0.0", To: "1.0.0", Changed: []Ref{{Kind: "ConfigMap", Name: "quiet"}}},
+		{Name: ""},
+	}
+	add("databases/etcd", []string{"c03"}, Critical, Finding{Rule: "data.crd-removed", Message: "the definition leaves the tree", Object: Ref{Kind: "CustomResourceDefinition", Name: "etcdclusters.etcd.database.coreos.com"}, Place: Place{Path: "rendered/clusters/c03/kustomization.yaml", Line: 1}})
+	add("databases/etcd", nil, Medium, Finding{Rule: "rbac.gained", Message: "may now get pods", Before: "get", After: "get, list", Place: Place{Path: "rendered/operators/databases/etcd/clusterrole-" + long + ".yaml", Line: 1}})
+	add("databases/etcd", nil, Info, Finding{Rule: "images.changed", Message: "another build", Before: "quay.io/a/b@sha256:" + strings.Repeat("0", 64), After: "quay.io/a/b@sha256:" + strings.Repeat("1", 64)})
+	add("observability/"+long, r.Clusters[4:], Low, Finding{Rule: "pods.environment", Message: long, Before: "", After: "spec:\n  containers:\n  - name: " + long + "\n    env: [{name: A, value: '1'}]", Waiver: "accepted: " + long})
+	add("", nil, Info, Finding{Rule: "clusters.added", Message: "the cluster is new"})
+	return r
+}
+
+// hostileText would like to be markup, an address, a policy or a line of a log.
+const hostileText = "</title></script><script>alert(1)</script><img src=x onerror=alert(1)>\"' onclick='x' javascript:alert(1) {{.}} ${x} \u202egpj.exe \x1b[31m\n::error::x\n##[group]y `<!--"
+
+func hostileReport(text string) *Report {
+	f := Finding{
+		Rule: "crd.field-removed", Severity: High, Operator: text, Message: text, Before: text, After: text, Field: text, Why: text, Also: []string{text},
+		Object: Ref{Kind: text, Namespace: text, Name: text}, Place: Place{Path: text, Line: 1}, Link: text, Clusters: []string{text},
+	}
+	waived := f
+	waived.Waiver, waived.Severity = text, Low
+	clusters := []string{"a", text}
+	slices.Sort(clusters)
+	w := []Waiver{{Rule: text, Reason: text, Expires: text, Operator: text}}
+	return &Report{
+		Before: text, After: text, Clusters: clusters, Notes: []string{text},
+		Operators: []Operator{{Name: text, From: text, To: "2", Clusters: []string{text}, Added: []Ref{{Kind: text, Name: text}}}, {Name: "a/b", To: text}},
+		Findings:  []Finding{f, waived},
+		Removals:  []Removal{{Operator: text, Clusters: []string{text}, Resources: []Resource{{Object: Ref{Kind: text, Name: text}, Path: text}}}},
+		Questions: []Question{{Text: text}},
+		Verdict:   &Verdict{Fail: true, Faults: []Fault{{Policy: text, Message: text, Rule: text, Operator: text, Subject: text}}, Expired: w, Unused: w},
+	}
+}
+
+// TestPages holds pages that test/browser looks at.
+func TestPages(t *testing.T) {
+	for name, r := range map[string]*Report{"fleet": fleetReport(), "hostile": hostileReport(hostileText), "nothing": {Before: "main", After: "work tree", Verdict: &Verdict{}}} {
+		page, err := HTML(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join("testdata", "reports", name+".html"), page)
+	}
+}
+
+// TestZeroIsNotRed holds that what there is none of has no colour of alarm, in the
+// summary and in the contents.
+func TestZeroIsNotRed(t *testing.T) {
+	page, err := HTML(fleetReport())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page)
+	for _, want := range []string{`<li class="critical"><b>1</b> critical</li>`, `<li class="none"><b>0</b> high</li>`, `<td class="n critical"><b>1</b><span> critical</span></td>`, `<td class="n high"></td>`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if red := regexp.MustCompile(`<\w+ class="[^"]*\b(critical|high|medium|low|info)\b[^"]*"><b>0`).FindString(text); red != "" {
+		t.Errorf("a zero in colour: %s", red)
+	}
+}
+
+// TestPageFits gives it more than a page holds.
+func TestPageFits(t *testing.T) {
+	for name, text := range map[string]string{"plain": strings.Repeat("a", 300), "escaped": strings.Repeat("<'\u202e", 200)} {
+		t.Run(name, func(t *testing.T) {
+			r := hostileReport(text)
+			for i := range 1000 {
+				r.Clusters = append(r.Clusters, fmt.Sprintf("d%03d%s", i, text[:30]))
+				r.Notes, r.Questions = append(r.Notes, text), append(r.Questions, Question{Text: text})
+				r.Verdict.Faults, r.Verdict.Unused = append(r.Verdict.Faults, r.Verdict.Faults[0]), append(r.Verdict.Unused, r.Verdict.Unused[0])
+				r.Removals = append(r.Removals, r.Removals[0])
+			}
+			slices.Sort(r.Clusters)
+			for i := range 43_000 {
+				in := []string{r.Clusters[i%1000]}
+				name := fmt.Sprintf("ns/o%02d%s", i%43, text)
+				if i < 20_000 {
+					r.Operators = append(r.Operators, Operator{Name: name, From: "1", To: text, Clusters: in})
+				}
+				f := r.Findings[0]
+				f.Severity, f.Operator, f.Clusters = Severities()[i%5], name, in
+				r.Findings = append(r.Findings, f)
+			}
+			slices.SortFunc(r.Findings, compareFindings)
+			page, err := HTML(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(page)
+			if len(got) > MaxPage || len(got) < MaxPage/8 || !utf8.ValidString(got) || !strings.HasSuffix(got, "</body>\n</html>\n") {
+				t.Errorf("%d bytes", len(got))
+			}
+			for _, what := range []string{"operators", "findings", "notes", "uninstall plans"} {
+				if !regexp.MustCompile(`<p class="left">\d+ ` + what + ` are not on this page, which would be too long: -o json has all.</p>`).MatchString(got) {
+					t.Errorf("it does not say how many %s are left out", what)
+				}
+			}
+			if !strings.Contains(got, " questions more: -o json has all") {
+				t.Error("it does not say how many questions are left out")
+			}
+			for _, tag := range []string{"details", "section", "ul", "li", "table", "dl", "p"} {
+				if opens, closes := strings.Count(got, "<"+tag+">")+strings.Count(got, "<"+tag+" "), strings.Count(got, "</"+tag+">"); opens != closes {
+					t.Errorf("%d %s open, %d close", opens, tag, closes)
+				}
+			}
+		})
+	}
+}
+
+// TestPageOfOneOperator has nothing to choose from, and asks nothing.
+func TestPageOfOneOperator(t *testing.T) {
+	page, err := HTML(&Report{Operators: []Operator{{Name: "a/b"}}, Findings: []Finding{{Rule: "pods.replicas", Operator: "a/b", Severity: Low}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(page), "<form") || strings.Contains(string(page), "<nav") {
+		t.Error("one operator with one severity is filtered")
+	}
+}
+
+func TestRanges(t *testing.T) {
+	all := []string{"a", "b", "c", "d", "e", "f"}
+	for want, names := range map[string][]string{
+		"": nil, "0": {"a"}, "0-5": all, "1-2 4": {"b", "c", "e"}, "0 5": {"a", "f"}, "2-3": {"c", "cc", "d"},
+	} {
+		if got := ranges(names, all); got != want {
+			t.Errorf("%v: got %q, want %q", names, got, want)
+		}
+	}
+}
+
+// FuzzHTML holds that no text of a report leaves its place in the page: there are as
+// many brackets and quotes as with a text of one letter.
+func FuzzHTML(f *testing.F) {
+	f.Add(hostileText)
+	f.Add("\" onmouseover=\"x")
+	f.Add("javascript:alert(1)")
+	f.Add("https://a.example/\"><script>")
+	f.Add("##[x]\n::y")
+	f.Add("a\x00\ufdd0\U000e0041&amp;+=`")
+	page := func(t *testing.T, text string) string {
+		got, err := HTML(hostileReport(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	attributes, quoted := regexp.MustCompile(`(?i)<[a-z][^>]*\son[a-z]+=`), regexp.MustCompile(`"[^"]*"`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.TrimSpace(text) == "" {
+			return // an empty text has elements of its own
+		}
+		got, plain := page(t, text), page(t, "x")
+		if strings.Contains(got, `href="javascript:`) || attributes.MatchString(quoted.ReplaceAllString(got, `""`)) {
+			t.Fatalf("%q is run", text)
+		}
+		if strings.Count(got, `"`) != strings.Count(plain, `"`) {
+			t.Fatalf("%q: a quote is not escaped", text)
+		}
+		if strings.Count(got, "<") != strings.Count(plain, "<") {
+			t.Fatalf("%q: a bracket is not escaped", text)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quayside/quayside/internal/inert"
+)
+
+// maxReading bounds what there is to read in a comment, in bytes.
+const maxReading = 12_000
+
+func (w *textWriter) reading(list []Reading) {
+	for i, r := range list {
+		if i == 0 {
+			w.linef("\n%s", w.bold("what to read"))
+		}
+		w.linef("  %s", inert.Line(r.Operator))
+		for _, l := range r.Links {
+			line := inert.Line(l.Title()) + ": " + l.URL
+			if l.Before != "" {
+				line += " (was " + l.Before + ")"
+			}
+			w.linef("    - %s", line)
+		}
+		for _, t := range r.Texts {
+			w.linef("    - %s", inert.Line(t.Title()))
+			for _, line := range t.Lines {
+				w.linef("        %s", inert.Line(line))
+			}
+			if t.Left > 0 {
+				w.linef("        and %d more", t.Left)
+			}
+		}
+	}
+}
+
+func markdownReading(b *strings.Builder, list []Reading) {
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString("\n<details><summary><b>What to read</b></summary>\n\n")
+	room := maxReading
+	for i, r := range list {
+		text := markdownPages(r)
+		if room -= len(text); room < 0 {
+			fmt.Fprintf(b, "%s not shown here: the JSON report has all.\n", plural(len(list)-i, "operator is", "operators are"))
+			break
+		}
+		b.WriteString(text)
+	}
+	b.WriteString("\n</details>\n")
+}
+
+// markdownPages returns what there is to read of one operator.
+func markdownPages(r Reading) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- %s\n", inert.Code(inert.Cut(r.Operator, 120)))
+	for _, l := range r.Links {
+		b.WriteString("  - " + inert.Link(inert.Cut(l.Title(), 200), l.URL))
+		if l.Before != "" {
+			b.WriteString(", was " + inert.Link("elsewhere", l.Before))
+		}
+		b.WriteString("\n")
+	}
+	for _, t := range r.Texts {
+		fmt.Fprintf(&b, "  - %s\n", inert.Markdown(inert.Cut(t.Title(), 200)))
+		for i, line := range t.Lines {
+			if i == maxSteps {
+				fmt.Fprintf(&b, "    - and %d more\n", len(t.Lines)-maxSteps+t.Left)
+				break
+			}
+			fmt.Fprintf(&b, "    - %s\n", inert.Code(line))
+		}
+	}
+	return b.String()
+}
+
+// htmlReading returns as much of what there is to read as there is room for.
+func htmlReading(list []Reading) []Reading {
+	space := room(MaxPage / 16)
+	for i, r := range list {
+		texts := []string{r.Operator}
+		for _, l := range r.Links {
+			texts = append(texts, l.Title(), l.URL, l.Before)
+		}
+		for _, t := range r.Texts {
+			texts = append(append(texts, t.Title()), t.Lines...)
+		}
+		for _, text := range texts {
+			space -= room(longest(text)) + 60 // and what stands around it
+		}
+		if !space.takes() {
+			return list[:i]
+		}
+	}
+	return list
+}

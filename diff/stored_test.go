@@ -1,0 +1,61 @@
+package diff
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestStored removes a version of which clusters say in different ways whether
+// objects are stored in it.
+func TestStored(t *testing.T) {
+	const name, plain = "widgets.demo.io", "{type: object}"
+	v1 := versionEntry("v1", "served: true, storage: true", plain)
+	beta := versionEntry("v1beta1", "served: true, storage: false", plain)
+	for about, c := range map[string]struct {
+		before string
+		stored map[string][]string
+		want   []string // finding and message
+	}{
+		"nothing is known": {widgetOf(v1, beta), nil, []string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed"}},
+		"another definition is known": {
+			widgetOf(v1, beta),
+			map[string][]string{"gadgets.demo.io": {"v1beta1"}},
+			[]string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed"},
+		},
+		"not stored": {
+			widgetOf(v1, beta),
+			map[string][]string{name: {"v1"}},
+			[]string{"high crd.served-version-removed v1beta1: served → -", "version v1beta1 is removed; no object is stored in it"},
+		},
+		"stored": {
+			widgetOf(v1, beta),
+			map[string][]string{name: {"v1", "v1beta1"}},
+			[]string{"critical crd.stored-version-removed v1beta1: storage version → -", "version v1beta1, in which objects are stored, is removed; clusters say so, and will refuse the definition"},
+		},
+		"stored, and long out of the definition": {
+			widgetOf(v1, versionEntry("v2", "served: true, storage: false", plain)),
+			map[string][]string{name: {"v1", "v1alpha1"}},
+			[]string{
+				"critical crd.stored-version-removed v1alpha1: storage version → -", "version v1alpha1, in which objects are stored, is removed; clusters say so, and will refuse the definition",
+				"high crd.served-version-removed v2: served → -", "version v2 is removed; no object is stored in it",
+			},
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			before := State{Name: "before", Objects: parsed(t, "ops/demo", "rendered/demo.yaml", c.before)}
+			after := State{Name: "after", Objects: parsed(t, "ops/demo", "rendered/demo.yaml", widgetOf(v1))}
+			r, err := Compare(before, after, Options{Stored: c.stored})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i, line := range lines(r) {
+				got = append(got, line, r.Findings[i].Message)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("-want +got\n%s", d)
+			}
+		})
+	}
+}

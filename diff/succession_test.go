@@ -1,0 +1,52 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/lockfile"
+)
+
+// TestFollowed: an operator that another one follows does not go, and what is left
+// of it goes without a plan for what to delete before.
+func TestFollowed(t *testing.T) {
+	object := func(kind, name, pkg string) Object {
+		return parsed(t, "", "x.yaml", "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: ops, labels: {quayside.dev/package: "+pkg+", quayside.dev/install-namespace: ops}}")[0]
+	}
+	operated := func(o Object, by string) Object {
+		o.Operator = by
+		return o
+	}
+	old := lockfile.Pin{Namespace: "ops", Package: "old", Version: "1.0.0", Bundle: "old.v1.0.0"}
+	now := lockfile.Pin{Namespace: "ops", Package: "new", Version: "2.0.0", Bundle: "new.v2.0.0"}
+	both, own := object("ServiceAccount", "both", "old"), object("ServiceAccount", "own", "old")
+	crd := parsed(t, "ops/old", "crds/old/x.yaml", widget("{type: string}"))[0]
+	before := State{Pins: []lockfile.Pin{old}, Objects: []Object{operated(both, "ops/old"), operated(own, "ops/old"), crd}}
+	beside := State{
+		Pins: []lockfile.Pin{now}, Leaving: []lockfile.Leaving{{FollowedBy: "ops/new", Pin: old}},
+		Objects: []Object{operated(both, "ops/new"), operated(own, "ops/old"), operated(crd, "ops/new")},
+	}
+	after := State{Pins: []lockfile.Pin{now}, Objects: []Object{operated(both, "ops/new"), operated(crd, "ops/new")}}
+
+	r := compare(t, before, beside)
+	if d := cmp.Diff([]string{"info upgrade.installed: - → 2.0.0", "info upgrade.followed: 1.0.0 → 2.0.0"}, lines(r)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	for _, f := range r.Findings {
+		if f.Rule == "upgrade.followed" && !strings.HasSuffix(f.Message, "is followed by ops/new 2.0.0; 2 objects are handed over, 1 is left until that was seen to run") {
+			t.Errorf("it says: %s", f.Message)
+		}
+	}
+	if len(r.Removals) > 0 {
+		t.Errorf("a plan to remove %+v", r.Removals)
+	}
+	r = compare(t, beside, after)
+	if d := cmp.Diff([]string{"low upgrade.leftovers-removed: 1.0.0 → -"}, lines(r)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if len(r.Removals) > 0 {
+		t.Errorf("a plan to remove %+v", r.Removals)
+	}
+}
