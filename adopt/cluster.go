@@ -336,7 +336,7 @@ func (c *cluster) said(o *snapshot.Object) []*operator {
 	case "OperatorCondition":
 		out = append(out, c.byCSV[[2]string{o.Namespace, o.Name}])
 		if ours(o) { // of an earlier version, perhaps, when it had that one's name
-			out = append(out, c.byKey[o.Labels["quayside.dev/install-namespace"]+"/"+o.Labels["quayside.dev/package"]])
+			out = append(out, c.byKey[o.Labels[kobj.LabelNamespace]+"/"+o.Labels[kobj.LabelPackage]])
 		}
 	case "Subscription":
 		for _, op := range c.within(o.Namespace) {

@@ -41,7 +41,7 @@ func (c *cluster) fromOLM(op *operator) bool {
 
 // ours reports whether quayside rendered an object. A bundle may say itself by whom
 // it is managed, but not this.
-func ours(o *snapshot.Object) bool { return o.Labels["quayside.dev/package"] != "" }
+func ours(o *snapshot.Object) bool { return o.Labels[kobj.LabelPackage] != "" }
 
 // authorities returns the certificates of the CAs that OLM made for an operator:
 // those of its Secrets, and those by which its webhooks and APIs are called. One

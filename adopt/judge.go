@@ -42,7 +42,7 @@ func (f Field) mark() bool {
 			continue
 		}
 		for _, own := range []string{
-			"app.kubernetes.io/managed-by", "quayside.dev/", "olm.", prefixComponent, "operatorframework.io/installed-alongside-",
+			kobj.LabelManagedBy, "quayside.dev/", "olm.", prefixComponent, "operatorframework.io/installed-alongside-",
 			"argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/",
 		} {
 			if strings.HasPrefix(key, own) {

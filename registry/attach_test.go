@@ -90,8 +90,7 @@ func TestAttachFaults(t *testing.T) {
 	server := registrytest.New(t)
 	c, ref := pushed(t, server)
 	repo, _, _ := strings.Cut(ref, "@")
-	offline := *c //nolint:govet // never used by two
-	offline.Offline = true
+	offline := &registry.Client{Store: c.Store, Retry: c.Retry, Offline: true}
 	server.Requests()
 	for name, f := range map[string]struct {
 		client    *registry.Client
@@ -99,7 +98,7 @@ func TestAttachFaults(t *testing.T) {
 	}{
 		"by tag":    {c, repo + ":v1", "by digest"},
 		"not there": {c, repo + "@sha256:" + strings.Repeat("1", 64), "404"},
-		"offline":   {&offline, ref, "nothing is pushed offline"},
+		"offline":   {offline, ref, "nothing is pushed offline"},
 	} {
 		_, _, err := f.client.Attach(t.Context(), f.ref, registry.Attachment{Type: registry.BundleType, Data: []byte("{}")})
 		_, simple := f.client.AddSignature(t.Context(), f.ref, []byte("{}"), nil)

@@ -132,7 +132,7 @@ func (w *partWalk) index(ctx context.Context, data []byte, depth int) error {
 	}
 	children := index.Manifests
 	if w.one {
-		chosen, err := w.client.choose(index.Manifests)
+		chosen, err := choose(index.Manifests, w.client.Platform)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,27 +115,37 @@ const maxIndexDepth = 4
 // load fills im from the manifest or index with that digest and text.
 func (c *Client) load(ctx context.Context, im *Image, from origin, digest string, data []byte) error {
 	im.digest = digest
+	var err error
+	if im.manifest, data, err = descend(ctx, from, digest, data, c.Platform); err != nil {
+		return err
+	}
+	return c.loadManifest(ctx, im, from, im.manifest, data)
+}
+
+// descend returns the manifest of the image that [Client.Open]'s rule takes of what
+// has that digest and text, and its digest.
+func descend(ctx context.Context, from origin, root string, data []byte, platform string) (digest string, manifest []byte, err error) {
+	digest = root
 	for range maxIndexDepth {
 		kind, err := manifestKind(data)
 		if err != nil {
-			return fmt.Errorf("manifest %s: %w", digest, err)
+			return "", nil, fmt.Errorf("manifest %s: %w", digest, err)
 		}
 		if kind == "image" {
-			im.manifest = digest
-			return c.loadManifest(ctx, im, from, digest, data)
+			return digest, data, nil
 		}
 		index, err := v1.ParseIndexManifest(bytes.NewReader(data))
 		if err != nil {
-			return fmt.Errorf("index %s: %w", digest, err)
+			return "", nil, fmt.Errorf("index %s: %w", digest, err)
 		}
-		if digest, err = c.choose(index.Manifests); err != nil {
-			return fmt.Errorf("index %s: %w", im.digest, err)
+		if digest, err = choose(index.Manifests, platform); err != nil {
+			return "", nil, fmt.Errorf("index %s: %w", root, err)
 		}
 		if data, err = from.manifest(ctx, digest); err != nil {
-			return err
+			return "", nil, err
 		}
 	}
-	return fmt.Errorf("index %s: nested more than %d deep", im.digest, maxIndexDepth)
+	return "", nil, fmt.Errorf("index %s: nested more than %d deep", root, maxIndexDepth)
 }
 
 // manifestKind tells an image from an index by what it holds, and refuses what
@@ -164,11 +175,8 @@ func manifestKind(data []byte) (string, error) {
 }
 
 // choose returns the digest of the image that Open's rule takes.
-func (c *Client) choose(ms []v1.Descriptor) (string, error) {
-	want := c.Platform
-	if want == "" {
-		want = "linux/amd64"
-	}
+func choose(ms []v1.Descriptor, platform string) (string, error) {
+	want := cmp.Or(platform, "linux/amd64")
 	var have []string
 	var first, linux *v1.Descriptor
 	for i := range ms {
@@ -189,8 +197,8 @@ func (c *Client) choose(ms []v1.Descriptor) (string, error) {
 		}
 	}
 	switch {
-	case c.Platform != "" && first != nil:
-		return "", fmt.Errorf("no image for platform %q (have %s)", c.Platform, strings.Join(have, ", "))
+	case platform != "" && first != nil:
+		return "", fmt.Errorf("no image for platform %q (have %s)", platform, strings.Join(have, ", "))
 	case linux != nil:
 		return linux.Digest.String(), nil
 	case first != nil:

@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -43,29 +42,7 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(layer, diff, opt.Platform, map[string]any{"Labels": opt.Labels}, opt.Annotations)
-}
-
-// assemble makes an image of one gzip layer; diff is the digest of its
-// uncompressed bytes.
-func assemble(layer []byte, diff, platform string, config map[string]any, annotations map[string]string) (*Packed, error) {
-	system, arch, _ := strings.Cut(platform, "/")
-	if platform == "" {
-		system, arch = "linux", "amd64"
-	}
-	text, err := json.Marshal(map[string]any{
-		"architecture": arch, "os": system,
-		"config":  config,
-		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{diff}},
-		"history": []any{map[string]any{"created_by": "quayside"}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("packing the image: %w", err)
-	}
-	return Artifact{
-		ConfigType: string(types.OCIConfigJSON), Config: text,
-		LayerType: string(types.OCILayer), Layer: layer, Annotations: annotations,
-	}.Pack()
+	return new(ground).assemble(layer, diff, opt.Platform, map[string]any{"Labels": opt.Labels}, opt.Annotations)
 }
 
 // Artifact says what an artifact is made of that holds one blob and is no image.
@@ -78,16 +55,23 @@ type Artifact struct {
 }
 
 // Pack makes the artifact: the same bytes of the same parts.
-func (a Artifact) Pack() (*Packed, error) {
+func (a Artifact) Pack() (*Packed, error) { return a.packOn(nil) }
+
+// packOn is Pack for one whose manifest lists other layers before its own.
+func (a Artifact) packOn(below []part) (*Packed, error) {
 	p := &Packed{
 		config: a.Config, configDigest: store.DigestOf(a.Config),
 		layer: a.Layer, layerID: store.DigestOf(a.Layer),
+	}
+	var layers []any
+	for _, b := range below {
+		layers = append(layers, map[string]any{"mediaType": b.mediaType, "digest": b.digest, "size": b.size})
 	}
 	manifest := map[string]any{
 		"schemaVersion": 2,
 		"mediaType":     types.OCIManifestSchema1,
 		"config":        descriptor(a.ConfigType, p.config, p.configDigest),
-		"layers":        []any{descriptor(a.LayerType, p.layer, p.layerID)},
+		"layers":        append(layers, descriptor(a.LayerType, p.layer, p.layerID)),
 	}
 	if len(a.Annotations) > 0 {
 		manifest["annotations"] = a.Annotations

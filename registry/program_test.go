@@ -21,7 +21,7 @@ import (
 func packedProgram(t *testing.T, arm string) *PackedIndex {
 	t.Helper()
 	p, err := PackProgram(map[string][]byte{"linux/amd64": []byte("\x7fELF amd64"), "linux/arm64": []byte(arm)}, ProgramOptions{
-		Name: "reporter", User: "65532:65532", Labels: map[string]string{"title": "reporter"},
+		Path: "reporter", User: "65532:65532", Labels: map[string]string{"title": "reporter"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func packedProgram(t *testing.T, arm string) *PackedIndex {
 func TestPackProgram(t *testing.T) {
 	p := packedProgram(t, "\x7fELF arm64")
 	dir := filepath.Join(t.TempDir(), "layout")
-	if err := p.WriteLayout(dir, ""); err != nil {
+	if err := p.WriteLayout(t.Context(), dir, ""); err != nil {
 		t.Fatal(err)
 	}
 	path, err := ocilayout.FromPath(dir)
@@ -85,7 +85,7 @@ func TestPackProgram(t *testing.T) {
 
 func TestPackProgramHoldsTheProgramAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layout")
-	if err := packedProgram(t, "\x7fELF arm64").WriteLayout(dir, ""); err != nil {
+	if err := packedProgram(t, "\x7fELF arm64").WriteLayout(t.Context(), dir, ""); err != nil {
 		t.Fatal(err)
 	}
 	client := &Client{Platform: "linux/arm64"}
@@ -117,13 +117,13 @@ func TestPackProgramHoldsTheProgramAlone(t *testing.T) {
 }
 
 func TestPackProgramRefuses(t *testing.T) {
-	for _, name := range []string{"", "../up", "a/b", "/abs"} {
-		if _, err := PackProgram(map[string][]byte{"linux/amd64": nil}, ProgramOptions{Name: name}); err == nil {
-			t.Errorf("name %q was taken", name)
+	for _, name := range []string{"", ".", "../up", "a//b", "/abs"} {
+		if _, err := PackProgram(map[string][]byte{"linux/amd64": nil}, ProgramOptions{Path: name}); err == nil {
+			t.Errorf("path %q was taken", name)
 		}
 	}
 	for _, programs := range []map[string][]byte{nil, {"linux": nil}} {
-		if _, err := PackProgram(programs, ProgramOptions{Name: "reporter"}); err == nil {
+		if _, err := PackProgram(programs, ProgramOptions{Path: "reporter"}); err == nil {
 			t.Errorf("%v were taken", programs)
 		}
 	}
@@ -133,7 +133,7 @@ func TestPackProgramRefuses(t *testing.T) {
 func TestPackProgramUploads(t *testing.T) {
 	p := packedProgram(t, "\x7fELF arm64")
 	dir := filepath.Join(t.TempDir(), "layout")
-	if err := p.WriteLayout(dir, ""); err != nil {
+	if err := p.WriteLayout(t.Context(), dir, ""); err != nil {
 		t.Fatal(err)
 	}
 	blobs, err := store.Open(t.TempDir())
@@ -159,7 +159,7 @@ func TestPackProgramUploads(t *testing.T) {
 func TestPackProgramIsReproducible(t *testing.T) {
 	write := func(arm string) *filetree.Tree {
 		dir := t.TempDir()
-		if err := packedProgram(t, arm).WriteLayout(dir, ""); err != nil {
+		if err := packedProgram(t, arm).WriteLayout(t.Context(), dir, ""); err != nil {
 			t.Fatal(err)
 		}
 		tree, err := filetree.Read(os.DirFS(dir))

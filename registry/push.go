@@ -62,7 +62,12 @@ func (p *Packed) blobs() map[string][]byte {
 }
 
 // writeLayout adds blobs and then the entry that names one of them.
-func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (err error) {
+func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) error {
+	return addToLayout(dir, tag, mine, func() error { return writeBlobs(dir, blobs) })
+}
+
+// addToLayout has blobs written and then adds the entry that names one of them.
+func addToLayout(dir, tag string, mine layoutEntry, write func() error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing the layout %q: %w", dir, err)
@@ -92,6 +97,17 @@ func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (er
 	if err != nil {
 		return err
 	}
+	if err := write(); err != nil {
+		return err
+	}
+	if err := replaceFile(filepath.Join(dir, layoutFile), []byte(layoutVersion)); err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(dir, "index.json"), index)
+}
+
+// writeBlobs writes blobs to where a layout keeps them.
+func writeBlobs(dir string, blobs map[string][]byte) error {
 	for digest, data := range blobs {
 		path, err := blobPath(digest)
 		if err != nil {
@@ -101,10 +117,7 @@ func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (er
 			return err
 		}
 	}
-	if err := replaceFile(filepath.Join(dir, "oci-layout"), []byte(layoutVersion)); err != nil {
-		return err
-	}
-	return replaceFile(filepath.Join(dir, "index.json"), index)
+	return nil
 }
 
 // layoutWait is how long a run waits for another one that writes to the same
@@ -156,7 +169,11 @@ func formatIndex(entries []layoutEntry) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-const layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
+// layoutFile is what a directory is known by as a layout.
+const (
+	layoutFile    = "oci-layout"
+	layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
+)
 
 type layoutIndex struct {
 	SchemaVersion int             `json:"schemaVersion"`

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
@@ -74,21 +75,6 @@ func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage,
 	return v.report, nil
 }
 
-// vendorable refuses a directory that holds something else than a layout.
-func vendorable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(dir, "oci-layout")); err != nil {
-		return errors.New("the directory is not empty and not an OCI layout")
-	}
-	return nil
-}
-
 // vendoring is the making of one layout.
 type vendoring struct {
 	VendorOptions
@@ -118,8 +104,8 @@ func (v *vendoring) begin() (release func(), err error) {
 			return nil, err
 		}
 	}
-	if err = vendorable(v.dir); err == nil {
-		err = v.file("oci-layout", []byte(layoutVersion))
+	if err = filetree.Replaceable(v.dir, layoutFile, "an OCI layout"); err == nil {
+		err = v.file(layoutFile, []byte(layoutVersion))
 	}
 	if err != nil || v.Check {
 		unlock()

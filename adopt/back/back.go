@@ -176,8 +176,8 @@ func (m *maker) refused(at *place) plan.Left {
 	}
 	return plan.Left{Namespace: at.namespace, Reasons: []string{fmt.Sprintf(
 		"%s of OLM's deleted already, and only OLM can make them again. Suspend the tool that applies the tree, create the OperatorGroup if it is gone, and a Subscription with spec.startingCSV for each of %s;"+
-			" once each ClusterServiceVersion is Succeeded, delete what bears app.kubernetes.io/managed-by: quayside and not olm.managed: \"true\", except Namespaces and CustomResourceDefinitions",
-		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "))}}
+			" once each ClusterServiceVersion is Succeeded, delete what bears %s: %s and not olm.managed: \"true\", except Namespaces and CustomResourceDefinitions",
+		diag.Count(at.cleaned, "object"), strings.Join(csvs, ", "), kobj.LabelManagedBy, kobj.Manager)}}
 }
 
 // steps puts the steps in order.

@@ -62,7 +62,7 @@ func turnOf(o *snapshot.Object) int {
 // that the tree has, or that quayside made, but for an OperatorCondition that OLM
 // made and the tree no longer has.
 func (m *maker) cleaned(i item) bool {
-	made := i.live != nil && i.live.Labels["app.kubernetes.io/managed-by"] == "quayside" && !i.Is(snapshot.OLM, "OperatorCondition")
+	made := i.live != nil && i.live.Labels[kobj.LabelManagedBy] == kobj.Manager && !i.Is(snapshot.OLM, "OperatorCondition")
 	return i.Goes == adopt.AtCleanUp && i.live != nil && i.ours == nil && !made
 }
 

@@ -108,7 +108,7 @@ func (w *writer) flow(v reflect.Value) {
 // shown returns the fields of a struct that its file has: those that say
 // something, and lists that are always there.
 func shown(v reflect.Value) []reflect.StructField {
-	return slices.DeleteFunc(yamlnode.Fields(v.Type()), func(f reflect.StructField) bool {
+	return slices.DeleteFunc(slices.Clone(yamlnode.Fields(v.Type())), func(f reflect.StructField) bool {
 		value := v.FieldByIndex(f.Index)
 		if kind := value.Kind(); kind == reflect.Slice || kind == reflect.Map {
 			return value.IsNil()

@@ -149,7 +149,7 @@ func (m *maker) standStill(b *block) {
 	moves := false
 	for _, i := range b.items {
 		moves = moves || i.ours != nil && (i.live == nil || slices.ContainsFunc(i.Changes(), func(f adopt.Field) bool { return f.How != adopt.OnlyLive }))
-		if i.live == nil || i.live.Labels["quayside.dev/package"] == "" || marked(i) || i.Is("", "Namespace") { // a bundle may ship the marks of tools
+		if i.live == nil || i.live.Labels[kobj.LabelPackage] == "" || marked(i) || i.Is("", "Namespace") { // a bundle may ship the marks of tools
 			continue
 		}
 		if by := profile.Applier(i.live.Body()); by != "" && !slices.Contains(appliers, by) {

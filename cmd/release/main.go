@@ -12,13 +12,21 @@ import (
 )
 
 func main() {
-	o := options{stdout: os.Stdout, stderr: os.Stderr}
+	o := options{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
+	var checked, public string
 	flag.StringVar(&o.dir, "o", "dist/release", "`directory` to make anew")
 	flag.StringVar(&o.url, "url", "https://github.com/quayside/quayside/releases/download", "`address` below which a release's files will lie, by version")
 	flag.BoolVar(&o.snapshot, "snapshot", false, "build what was not committed, too")
+	flag.StringVar(&o.signKey, "sign", "", "sign the checksums with the private key in this `file`, whose password is in COSIGN_PASSWORD")
+	flag.StringVar(&checked, "check", "", "build nothing: hold the release in this `directory` against its checksums, and those against their signature")
+	flag.StringVar(&public, "key", "cosign.pub", "with -check, the public key's `file`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := o.run(ctx)
+	run := o.run
+	if checked != "" {
+		run = func(context.Context) error { return checkWith(checked, public) }
+	}
+	err := run(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)

@@ -4,17 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/quayside/quayside/internal/gobuild"
 )
 
-const (
-	about    = "Resolves, locks and renders Kubernetes operators into Git"
-	homepage = "https://github.com/quayside/quayside"
-)
+const about = "Resolves, locks and renders Kubernetes operators into Git"
 
 // formula returns the formula of Homebrew, which installs from the archives.
 func formula(version, at string, sums map[string]string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "class Quayside < Formula\n  desc %q\n  homepage %q\n  version %q\n  license \"Apache-2.0\"\n", about, homepage, version)
+	fmt.Fprintf(&b, "class Quayside < Formula\n  desc %q\n  homepage %q\n  version %q\n  license %q\n", about, gobuild.Homepage, version, gobuild.License)
 	for _, system := range []string{"darwin", "linux"} {
 		fmt.Fprintf(&b, "\n  on_%s do\n", strings.Replace(system, "darwin", "macos", 1))
 		for _, arch := range []string{"amd64", "arm64"} {
@@ -27,6 +26,7 @@ func formula(version, at string, sums map[string]string) []byte {
 	b.WriteString(`
   def install
     bin.install "quayside"
+    man1.install Dir["man/man1/*.1"]
     generate_completions_from_executable(bin/"quayside", "completion")
   end
 
@@ -54,7 +54,7 @@ spec:
     chooses versions of operators from catalogs, writes a lock file, and renders the
     lock into manifests that Argo CD, Flux or kubectl apply.
   platforms:
-`, version, homepage, about)
+`, version, gobuild.Homepage, about)
 	for _, p := range platforms() {
 		system, arch, _ := strings.Cut(p, "/")
 		bin := program

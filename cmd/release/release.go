@@ -7,18 +7,16 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/quayside/quayside/cmd/quayside/manual"
 	"github.com/quayside/quayside/internal/bom"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
@@ -39,7 +37,9 @@ func beside() []string { return []string{"LICENSE", "README.md"} }
 type options struct {
 	dir, url       string
 	snapshot       bool
+	signKey        string // a file; empty: it is not signed
 	stdout, stderr io.Writer
+	getenv         func(string) string
 }
 
 // build is one platform's program.
@@ -51,7 +51,11 @@ type build struct {
 
 // run builds everything, and puts it in place when all of it is there.
 func (o options) run(ctx context.Context) error {
-	if err := o.mine(); err != nil {
+	if err := filetree.Replaceable(o.dir, sumsName, "a release"); err != nil {
+		return fmt.Errorf("%q: %w", o.dir, err)
+	}
+	key, err := o.signer()
+	if err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp("", program)
@@ -78,6 +82,9 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := signed(ctx, files, key); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(o.dir); err != nil {
 		return err
 	}
@@ -93,26 +100,8 @@ func (o options) run(ctx context.Context) error {
 	return nil
 }
 
-// mine refuses to replace a directory that is no release.
-func (o options) mine() error {
-	entries, err := os.ReadDir(o.dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if err == nil {
-		_, err = os.Stat(filepath.Join(o.dir, sumsName))
-	}
-	if err != nil {
-		return fmt.Errorf("%q is not empty and no release: %w", o.dir, err)
-	}
-	return nil
-}
-
 func (o options) compile(ctx context.Context, platform, tmp string) (build, error) {
-	data, err := gobuild.Compile(ctx, gobuild.Options{
-		Source: "./cmd/" + program, Platform: platform, To: filepath.Join(tmp, program), Stderr: o.stderr,
-		Flags: []string{"-buildvcs=true", "-tags", "kustomize_disable_go_plugin_support"},
-	})
+	data, err := gobuild.Compile(ctx, gobuild.Quayside(platform, filepath.Join(tmp, program), o.stderr))
 	if err != nil {
 		return build{}, err
 	}
@@ -124,19 +113,19 @@ func (o options) compile(ctx context.Context, platform, tmp string) (build, erro
 // machine. All builds are of one commit.
 func release(builds []build, also map[string][]byte, url string, snapshot bool) (map[string][]byte, error) {
 	first := builds[0].info
-	version := first.Main.Version
-	made, err := time.Parse(time.RFC3339, setting(first, "vcs.time"))
-	switch {
-	case err != nil || version == "" || version == "(devel)":
-		return nil, fmt.Errorf("the program does not know its commit: build in a clone of the repository, with git installed")
-	case setting(first, "vcs.modified") == "true" && !snapshot:
-		return nil, fmt.Errorf("%s has changes that are not committed: commit them, or build a -snapshot", version)
+	commit, err := gobuild.CommitOf(first, snapshot)
+	if err != nil {
+		return nil, err
 	}
-	version = strings.TrimPrefix(version, "v")
+	version := commit.Version
+	pages, err := manual.Pages(version, commit.Time)
+	if err != nil {
+		return nil, err
+	}
 	files := map[string][]byte{}
 	sums := map[string]string{} // of archives, by platform
 	for _, b := range builds {
-		name, data, err := archive(b, version, made, also)
+		name, data, err := archive(b, version, commit.Time, withPages(b.platform, also, pages))
 		if err != nil {
 			return nil, err
 		}
@@ -160,15 +149,6 @@ func release(builds []build, also map[string][]byte, url string, snapshot bool) 
 	return files, nil
 }
 
-func setting(info *debug.BuildInfo, key string) string {
-	for _, s := range info.Settings {
-		if s.Key == key {
-			return s.Value
-		}
-	}
-	return ""
-}
-
 func sum(data []byte) string {
 	digest := sha256.Sum256(data)
 	return hex.EncodeToString(digest[:])
@@ -188,6 +168,20 @@ type entry struct {
 	name string
 	data []byte
 	mode int64
+}
+
+// withPages returns what goes into a platform's archive beside the program, with the
+// manual pages where there is a man to read them: "man/man1/quayside.1".
+func withPages(platform string, also, pages map[string][]byte) map[string][]byte {
+	if strings.HasPrefix(platform, "windows/") {
+		return also
+	}
+	out := map[string][]byte{}
+	maps.Copy(out, also)
+	for name, page := range pages {
+		out["man/"+name] = page
+	}
+	return out
 }
 
 // entries returns what goes into an archive, in order.

@@ -75,6 +75,9 @@ func Images(lock *lockfile.File, shares []Share) []Image {
 			l.add(im.Image, imageref.DigestIn(im.Image), role, p.Key(), in)
 		}
 	}
+	for _, p := range lock.Leaving {
+		l.add(p.Image, imageref.DigestIn(p.Image), Bundle, p.Key(), nil)
+	}
 	known := map[string]string{}
 	for name := range l.byName {
 		known[imageref.Split(name).String()] = name

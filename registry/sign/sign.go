@@ -14,6 +14,7 @@ package sign
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -65,6 +66,18 @@ func (s *Signer) Sign(ctx context.Context, c *registry.Client, ref string) (bool
 	}
 	bundled, err := s.Attest(ctx, c, ref, signPredicate, struct{}{})
 	return simple || bundled, err
+}
+
+// Blob returns a sigstore bundle with a signature of data, as 'cosign sign-blob
+// --bundle' writes it. Nothing is sent to a registry.
+func (s *Signer) Blob(ctx context.Context, data []byte) ([]byte, error) {
+	b, err := s.bundle(ctx, &sign.PlainData{Data: data})
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data) // a key of Ed25519 has signed all of the data, which is no digest
+	b.GetMessageSignature().MessageDigest.Digest = sum[:]
+	return marshal(b)
 }
 
 // Attest puts a signed in-toto statement beside an image of a registry, which ref

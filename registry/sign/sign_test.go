@@ -1,6 +1,7 @@
 package sign_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -156,6 +157,40 @@ func TestKeys(t *testing.T) {
 						t.Errorf("the good signatures are %v, want a simple one and a bundle", got.Signatures)
 					}
 				}
+			}
+		})
+	}
+}
+
+// TestBlob signs bytes with a key of every kind: the signature is theirs, the key's
+// and the same each time.
+func TestBlob(t *testing.T) {
+	stranger, err := sign.NewKey(keys(t)["P-521"], "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range keys(t) {
+		t.Run(name, func(t *testing.T) {
+			s, err := sign.NewKey(text, "secret")
+			if err != nil {
+				t.Fatal(err)
+			}
+			bundle, err := s.Blob(t.Context(), []byte("text"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := s.Blob(t.Context(), []byte("text")); err != nil || !bytes.Equal(again, bundle) {
+				t.Errorf("signed again, it differs: %v", err)
+			}
+			mine, theirs := trust.Key{Name: "mine", PEM: s.PublicKey()}, trust.Key{Name: "theirs", PEM: stranger.PublicKey()}
+			if err := trust.VerifyBlob([]trust.Key{theirs, mine}, []byte("text"), bundle); err != nil {
+				t.Error(err)
+			}
+			if err := trust.VerifyBlob([]trust.Key{mine}, []byte("other"), bundle); err == nil {
+				t.Error("the signature counts for other bytes")
+			}
+			if err := trust.VerifyBlob([]trust.Key{theirs}, []byte("text"), bundle); err == nil {
+				t.Error("the signature counts for another key")
 			}
 		})
 	}

@@ -146,9 +146,37 @@ func (c *keyChecker) bundle(digest string, s registry.Signature) (finding, error
 	if err != nil {
 		return finding{}, err
 	}
+	f, err := c.signer(s.Bundle, func() verify.ArtifactPolicyOption { return artifact })
+	if err != nil {
+		return finding{}, fmt.Errorf("%s: %w", s.Manifest, err)
+	}
+	return f, nil
+}
+
+// VerifyBlob returns nil where a sigstore bundle has a signature of data by the
+// owner of one of the keys, as 'cosign sign-blob --bundle' and [sign.Signer.Blob]
+// make it.
+func VerifyBlob(keys []Key, data, bundle []byte) error {
+	c, err := newKeyChecker(keys)
+	if err != nil {
+		return err
+	}
+	f, err := c.signer(bundle, func() verify.ArtifactPolicyOption { return verify.WithArtifact(bytes.NewReader(data)) })
+	if err == nil && f.predicate != "" {
+		err = fmt.Errorf("a statement of type %q, which is no signature", f.predicate)
+	}
+	if err != nil {
+		return fmt.Errorf("not signed with %s, or altered since: %w", c.who(), err)
+	}
+	return nil
+}
+
+// signer returns the key that has signed a bundle about an artifact, and what that
+// is.
+func (c *keyChecker) signer(bundle []byte, artifact func() verify.ArtifactPolicyOption) (finding, error) {
 	var first error
 	for _, k := range c.keys {
-		res, err := verifyWithKey(k, s, artifact)
+		res, err := verifyWithKey(k, bundle, artifact)
 		if err == nil {
 			return finding{"key " + k.id, stated(res)}, nil
 		}
@@ -156,11 +184,11 @@ func (c *keyChecker) bundle(digest string, s registry.Signature) (finding, error
 			first = err
 		}
 	}
-	return finding{}, fmt.Errorf("%s: %w", s.Manifest, first)
+	return finding{}, first
 }
 
-func verifyWithKey(k publicKey, s registry.Signature, artifact verify.ArtifactPolicyOption) (*verify.VerificationResult, error) {
-	b, err := parseBundle(s.Bundle)
+func verifyWithKey(k publicKey, bundle []byte, artifact func() verify.ArtifactPolicyOption) (*verify.VerificationResult, error) {
+	b, err := parseBundle(bundle)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +201,7 @@ func verifyWithKey(k publicKey, s registry.Signature, artifact verify.ArtifactPo
 		if err != nil {
 			return nil, err
 		}
-		res, err := verifier.Verify(b, verify.NewPolicy(artifact, verify.WithKey()))
+		res, err := verifier.Verify(b, verify.NewPolicy(artifact(), verify.WithKey()))
 		if err == nil {
 			return res, nil
 		}

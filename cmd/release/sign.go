@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/quayside/quayside/registry/sign"
+	"github.com/quayside/quayside/registry/trust"
+)
+
+// bundleName is the file with the signature of the checksums.
+const bundleName = sumsName + ".sigstore.json"
+
+// signer returns what signs a release; nil where it is not to be signed.
+func (o options) signer() (*sign.Signer, error) {
+	if o.signKey == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(o.signKey)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sign.NewKey(text, o.getenv("COSIGN_PASSWORD"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.signKey, err)
+	}
+	return s, nil
+}
+
+// signed adds the signature of the checksums to the files of a release.
+func signed(ctx context.Context, files map[string][]byte, s *sign.Signer) error {
+	if s == nil {
+		return nil
+	}
+	var err error
+	files[bundleName], err = s.Blob(ctx, files[sumsName])
+	return err
+}
+
+// checkWith checks a release by the public key in a file.
+func checkWith(dir, public string) error {
+	text, err := os.ReadFile(public)
+	if err != nil {
+		return err
+	}
+	return check(dir, trust.Key{Name: public, PEM: text})
+}
+
+// check holds the files of a release in a directory against their checksums, and
+// those against their signature by the owner of a public key. Everything that is
+// wrong is told at once.
+func check(dir string, public trust.Key) error {
+	sums, err := os.ReadFile(filepath.Join(dir, sumsName))
+	if err != nil {
+		return err
+	}
+	bundle, err := os.ReadFile(filepath.Join(dir, bundleName))
+	if err != nil {
+		return fmt.Errorf("the checksums are not signed: %w", err)
+	}
+	if err := trust.VerifyBlob([]trust.Key{public}, sums, bundle); err != nil {
+		return fmt.Errorf("%s: %w", sumsName, err) // and what it lists says nothing
+	}
+	var errs []error
+	for line := range strings.Lines(string(sums)) {
+		want, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		if !ok || name != filepath.Base(name) {
+			errs = append(errs, fmt.Errorf("%s: %q is not a sum and a name", sumsName, line))
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case sum(data) != want:
+			errs = append(errs, fmt.Errorf("%s has the sum %s, not the one that is signed, %s", name, sum(data), want))
+		}
+	}
+	return errors.Join(errs...)
+}
