@@ -92,6 +92,9 @@ func (a *app) title(i int, name string) {
 			return
 		}
 	}
+	if a.talk.heading = ""; a.talk.quiet {
+		a.talk.heading = name + ":"
+	}
 	a.talk.Note("%s:", name)
 }
 

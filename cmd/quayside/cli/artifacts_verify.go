@@ -67,7 +67,7 @@ func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 	}
 	if found.Unchecked != "" {
 		r.Unchecked = append(r.Unchecked, found.Unchecked)
-		o.talk.Warn([]diag.Warning{{Msg: "not checked: " + found.Unchecked}})
+		o.talk.Warn(p.Acknowledge([]diag.Warning{{Code: "not-checked", Msg: "not checked: " + found.Unchecked}}))
 	}
 	switch {
 	case err != nil:

@@ -47,17 +47,17 @@ func (a *app) bundleBuild(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return a.makeBundle(arg, to, func(p *registry.Packed) error { return p.WriteLayout(dir, tag) })
+	return a.makeBundle(here, arg, to, func(p *registry.Packed) error { return p.WriteLayout(dir, tag) })
 }
 
 // makeBundle makes an image of a bundle's directory, has it put where it
 // belongs, and prints what it is.
-func (a *app) makeBundle(arg project.Argument, to string, put func(*registry.Packed) error) error {
+func (a *app) makeBundle(here *project.Project, arg project.Argument, to string, put func(*registry.Packed) error) error {
 	if arg.Dir == "" {
 		return fmt.Errorf("%q is an image already", arg.Text)
 	}
 	b, warnings, err := build.Bundle(os.DirFS(arg.Dir), arg.Text)
-	a.talk.Warn(warnings)
+	a.talk.Warn(here.Acknowledge(warnings))
 	if err == nil {
 		err = put(b.Packed)
 	}

@@ -41,7 +41,7 @@ func (a *app) bundlePush(ctx context.Context, from, to string) error {
 	if arg.Image != "" {
 		return a.copyImage(ctx, here, arg, to, image.Bundle)
 	}
-	return a.makeBundle(arg, to, func(p *registry.Packed) error {
+	return a.makeBundle(here, arg, to, func(p *registry.Packed) error {
 		client, err := here.Client()
 		if err != nil {
 			return err

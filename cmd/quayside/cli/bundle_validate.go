@@ -41,7 +41,7 @@ func newBundleValidate(a *app) *cobra.Command {
 }
 
 func (a *app) bundleValidate(ctx context.Context, text string) error {
-	_, here, err := a.here()
+	p, here, err := a.here()
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (a *app) bundleValidate(ctx context.Context, text string) error {
 	b, warnings, err := build.Check(fsys, prefix)
 	if b != nil {
 		r.Package, r.Bundle, r.Version = b.Package, b.CSV.Name, b.CSV.Version
-		r.Warnings = warningViews(warnings)
+		r.Warnings = warningViews(p.Acknowledge(warnings))
 	}
 	return a.validated(r, err)
 }
@@ -72,7 +72,7 @@ type validateReport struct {
 	Packages int           `json:"packages,omitempty"` // of a catalog
 	Bundles  int           `json:"bundles,omitempty"`  // of a catalog
 	Valid    bool          `json:"valid"`
-	Faults   []warningView `json:"faults"`
+	Faults   []saidView    `json:"faults"`
 	Warnings []warningView `json:"warnings"`
 }
 
@@ -84,7 +84,7 @@ func (a *app) validated(r *validateReport, err error) error {
 		faults.Add(diag.Pos{}, err)
 	}
 	r.Valid = len(faults) == 0
-	r.Faults = []warningView{}
+	r.Faults = []saidView{}
 	for _, f := range faults {
 		r.Faults = append(r.Faults, faultView(f))
 	}
@@ -93,10 +93,12 @@ func (a *app) validated(r *validateReport, err error) error {
 	}
 	err = a.print(r, func(w io.Writer) {
 		for _, v := range r.Faults {
-			fmt.Fprintln(w, v.line(a.out.paint(red, "fault:")))
+			fmt.Fprintln(w, v.line(a.out.paint(red, "fault:")+" "))
 		}
 		for _, v := range r.Warnings {
-			fmt.Fprintln(w, v.line(a.out.paint(yellow, "warning:")))
+			if !v.Acknowledged {
+				fmt.Fprintln(w, v.line(a.out.paint(yellow, "warning:")+" "))
+			}
 		}
 	})
 	if err != nil {
@@ -117,10 +119,14 @@ func (r *validateReport) what() string {
 	return fmt.Sprintf("%s, %s", diag.Count(r.Packages, "package"), diag.Count(r.Bundles, "bundle"))
 }
 
-// line returns v as compilers print it: "file: warning: message".
-func (v warningView) line(label string) string {
-	if v.Position == "" {
-		return label + " " + inert.Line(v.Message)
+// line returns v as compilers print it: "file: warning: message [code]".
+func (v saidView) line(label string) string {
+	text := label + inert.Line(v.Message)
+	if v.Position != "" {
+		text = v.Position + ": " + text
 	}
-	return fmt.Sprintf("%s: %s %s", v.Position, label, inert.Line(v.Message))
+	if v.Code != "" {
+		text += " [" + v.Code + "]"
+	}
+	return text
 }

@@ -33,6 +33,7 @@ func newCatalog(a *app) *cobra.Command {
 type catalogOptions struct {
 	*app
 	catalog string // "namespace/name" or "name"; empty means all
+	today   dayFlag
 }
 
 // addFlags gives cmd the flags that they share; document is what it prints, and
@@ -66,7 +67,7 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Shelf
 	}
 	x, err := sh.Pick(cmd.Context(), cache.Only(names...))
 	if err == nil {
-		err = o.warnBroken(x)
+		err = o.warnBroken(p, x)
 	}
 	if err != nil {
 		sh.Close()
@@ -132,8 +133,8 @@ func (o *catalogOptions) chosen(cmd *cobra.Command, p *project.Project, all []ca
 
 // warnBroken warns of the catalogs that could not be read, which are an error
 // where there is no other to look at.
-func (a *app) warnBroken(x *catalog.Index) error {
-	warnings, err := project.Broken(x)
+func (a *app) warnBroken(p *project.Project, x *catalog.Index) error {
+	warnings, err := p.Broken(x)
 	a.talk.Warn(warnings)
 	return err
 }
@@ -179,7 +180,7 @@ func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Packa
 // headVersion returns the version of a channel's head, or "".
 func headVersion(c *catalog.Channel) string {
 	if b := c.Head().Bundle(); b != nil {
-		return b.Version().String()
+		return b.VersionText()
 	}
 	return ""
 }

@@ -28,7 +28,8 @@ func newCatalogDiff(a *app) *cobra.Command {
 		Long: doc(`
 			Show what changed between two catalogs, or two states of one: packages, default
 			channels, channels and their heads, the edges of the upgrade graphs, bundles
-			with their images, properties and related images, and deprecations.
+			with their images, properties and related images, deprecations, and how long
+			versions are supported.
 
 			Each is given as in quayside.yaml ("image:quay.io/org/catalog@sha256:…"), as a
 			directory, as an image, or by its name in the workspace.
@@ -130,6 +131,8 @@ func inWords(c catalog.Change) string {
 		return where + c.Bundle + at(" ", c)
 	case catalog.PartDefault:
 		return "default channel: " + change
+	case catalog.PartLifecycle:
+		return "support of " + c.Version + ": " + change
 	case catalog.PartImages:
 		return where + "related images: " + change
 	default:

@@ -14,22 +14,28 @@ import (
 func newCatalogGraph(a *app) *cobra.Command {
 	o := &catalogOptions{app: a}
 	var namespace string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "graph <package>",
 		Short: "Show the upgrade graph of a package",
 		Long: doc(`
-			Show what can be upgraded to what, channel by channel, as text, for Graphviz
-			(dot) or for Mermaid. If the package is in the lock, its version and the
-			remaining hops are marked.`),
+			Show what can be upgraded to what, channel by channel: as text, as a picture
+			(svg), as a page with a picture and a table (html), for Graphviz (dot) or for
+			Mermaid. If the package is in the lock, its channel is shown from the pin to the
+			head, with the hops that remain marked; else every channel. Versions of which
+			there is the same to say are shown as one. --all shows all of them. What is
+			printed as JSON or YAML is always the whole.`),
 		Example: examples(`
 			quayside catalog graph memcached-operator
-			quayside catalog graph etcd --namespace my-etcd -o mermaid`),
+			quayside catalog graph etcd --namespace my-etcd -o mermaid
+			quayside catalog graph etcd -n vault -o svg`),
 		Args:              wantArgs("a package"),
 		ValidArgsFunction: first(o.offered),
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.graph(cmd, args[0], namespace, all) },
 	}
-	o.addFlags(cmd, graphView{}, "dot", "mermaid")
+	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the install in this `NAMESPACE` (default: the only one)")
+	cmd.Flags().BoolVar(&all, "all", false, "show every version of every channel")
 	offer(cmd, "namespace", a.namespaces)
 	return cmd
 }
@@ -39,7 +45,7 @@ type graphView struct {
 	Graphs []graph.Graph `json:"graphs"`
 }
 
-func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error {
+func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string, all bool) error {
 	pkgs, err := o.find(cmd, name)
 	if err != nil {
 		return err
@@ -48,22 +54,15 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string) error
 	if err != nil {
 		return err
 	}
-	graphs := make([]graph.Graph, len(pkgs))
+	whole := make([]graph.Graph, len(pkgs))
 	for i, p := range pkgs {
-		graphs[i] = graph.Of(p, pin)
+		whole[i] = graph.Of(p, pin)
 	}
-	return o.print(graphView{graphs}, func(w io.Writer) {
-		for _, g := range graphs {
-			text := g.Text()
-			switch o.output {
-			case "dot":
-				text = g.DOT()
-			case "mermaid":
-				text = g.Mermaid()
-			}
-			fmt.Fprint(w, text)
-		}
-	})
+	text, err := graph.Print(o.output, whole, all)
+	if err != nil {
+		return err
+	}
+	return o.print(graphView{whole}, func(w io.Writer) { fmt.Fprint(w, text) })
 }
 
 // pinOf returns the pin of a package: the one in namespace, else the only one,

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/inert"
 )
@@ -21,7 +22,8 @@ func newCatalogShow(a *app) *cobra.Command {
 		Short: "Show a package",
 		Long: doc(`
 			Show what a package is, what its newest bundle provides and requires, where it
-			can be installed, and every version in every channel.`),
+			can be installed, and every version in every channel; where the catalog says it,
+			until when each is supported, and on which platforms.`),
 		Example: examples(`
 			quayside catalog show memcached-operator
 			quayside catalog show vault -o json`),
@@ -30,6 +32,7 @@ func newCatalogShow(a *app) *cobra.Command {
 		RunE:              o.finding(o.printShow),
 	}
 	o.addFlags(cmd, showView{})
+	addToday(cmd, &o.today, "support")
 	return cmd
 }
 
@@ -47,6 +50,12 @@ type packageView struct {
 	Provides     []string      `json:"provides,omitempty"`
 	Requires     []string      `json:"requires,omitempty"`
 	Channels     []channelView `json:"channels"`
+
+	Support   *lifecycle.Support  `json:"support,omitempty"`   // of the head, today; absent where the catalog does not tell
+	Lifecycle []lifecycle.Version `json:"lifecycle,omitempty"` // what the catalog says of all versions
+	Unclear   string              `json:"unclear,omitempty"`   // what is wrong with what it says
+
+	head *lifecycle.Version // what is said of the head
 }
 
 type channelView struct {
@@ -56,6 +65,7 @@ type channelView struct {
 
 type entryView struct {
 	Version     string   `json:"version,omitempty"`
+	Release     string   `json:"release,omitempty"`
 	Bundle      string   `json:"bundle"`
 	Replaces    string   `json:"replaces,omitempty"`
 	Skips       []string `json:"skips,omitempty"`
@@ -63,18 +73,24 @@ type entryView struct {
 	Image       string   `json:"image,omitempty"`
 	Deprecation string   `json:"deprecation,omitempty"`
 	Unusable    string   `json:"unusable,omitempty"`
+
+	Support *lifecycle.Support `json:"support,omitempty"` // today; absent where the catalog does not tell
 }
 
-func newPackageView(p *catalog.Package) packageView {
-	v := packageView{packageRow: newPackageRow(p.Summary(), p.Catalog().ID())}
+func newPackageView(p *catalog.Package, today string) packageView {
+	v := packageView{packageRow: newPackageRow(p.Summary(), p.Catalog().ID()), Lifecycle: p.Lifecycle()}
 	if c, ok := p.Channel(p.DefaultChannel()); ok {
 		if b := c.Head().Bundle(); b != nil {
 			v.describe(b)
+			v.head, v.Support = b.Lifecycle(), b.Lifecycle().On(today)
 		}
+	}
+	if err := p.LifecycleFaults(); err != nil {
+		v.Unclear = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	rows := channelRows(p)
 	for i, c := range p.Channels() {
-		v.Channels = append(v.Channels, channelView{rows[i], entryViews(c)})
+		v.Channels = append(v.Channels, channelView{rows[i], entryViews(c, today)})
 	}
 	return v
 }
@@ -122,7 +138,7 @@ func requirement(r catalog.Requirement) string {
 	}
 }
 
-func entryViews(c *catalog.Channel) []entryView {
+func entryViews(c *catalog.Channel, today string) []entryView {
 	var views []entryView
 	for _, e := range c.Entries() {
 		v := entryView{Bundle: e.Name(), Replaces: e.Replaces(), Skips: e.Skips()}
@@ -130,8 +146,9 @@ func entryViews(c *catalog.Channel) []entryView {
 			v.SkipRange = r.String()
 		}
 		if b := e.Bundle(); b != nil {
-			v.Version, v.Image = b.Version().String(), b.Image()
+			v.Version, v.Release, v.Image = b.Version().String(), b.Release(), b.Image()
 			v.Deprecation, v.Unusable = b.Deprecation(), b.Unusable()
+			v.Support = b.Lifecycle().On(today)
 		}
 		views = append(views, v)
 	}
@@ -141,7 +158,7 @@ func entryViews(c *catalog.Channel) []entryView {
 func (o *catalogOptions) printShow(pkgs []*catalog.Package) error {
 	views := make([]packageView, len(pkgs))
 	for i, p := range pkgs {
-		views[i] = newPackageView(p)
+		views[i] = newPackageView(p, o.today.text())
 	}
 	return o.print(showView{views}, func(w io.Writer) {
 		for i, v := range views {
@@ -169,6 +186,11 @@ func (o *catalogOptions) showPackage(w io.Writer, v packageView) {
 	field("Kubernetes", atLeast(v.MinKube))
 	field("provides", strings.Join(v.Provides, ", "))
 	field("requires", strings.Join(v.Requires, ", "))
+	field("support", cmp.Or(v.unclear(), supported(v.Support)))
+	if v.head != nil {
+		field("phases", phases(v.head))
+		field("platforms", platforms(v.head))
+	}
 	for _, c := range v.Channels {
 		note := channelNote(c.channelRow)
 		if note != "" {
@@ -183,7 +205,7 @@ func (o *catalogOptions) showPackage(w io.Writer, v packageView) {
 
 // line returns the entry in one line: "0.9.4  etcdoperator.v0.9.4, replaces …".
 func (e entryView) line() string {
-	line := fmt.Sprintf("%-10s %s", e.Version, e.Bundle)
+	line := fmt.Sprintf("%-10s %s", olm.VersionText(e.Version, e.Release), e.Bundle)
 	if e.Replaces != "" {
 		line += ", replaces " + e.Replaces
 	}
@@ -199,7 +221,44 @@ func (e entryView) line() string {
 	if e.Unusable != "" {
 		line += ", unusable: " + e.Unusable
 	}
+	if e.Support != nil {
+		line += ", support " + supported(e.Support)
+	}
 	return line
+}
+
+// unclear says that what the catalog says cannot be told.
+func (v packageView) unclear() string {
+	if v.Unclear == "" {
+		return ""
+	}
+	return "not known: " + v.Unclear
+}
+
+// supported says until when: "until 2026-12-31 (Maintenance support)".
+func supported(s *lifecycle.Support) string {
+	if s == nil || s.State == lifecycle.Ended {
+		return s.String()
+	}
+	return "until " + s.String()
+}
+
+// phases lists the phases of a version with their days.
+func phases(v *lifecycle.Version) string {
+	var out []string
+	for _, p := range v.Phases {
+		out = append(out, fmt.Sprintf("%s %s to %s", p.Name, p.Start, p.End))
+	}
+	return strings.Join(out, ", ")
+}
+
+// platforms lists what a version is said to run on.
+func platforms(v *lifecycle.Version) string {
+	var out []string
+	for _, p := range v.Platforms {
+		out = append(out, p.Name+" "+p.Version)
+	}
+	return strings.Join(out, ", ")
 }
 
 func atLeast(version string) string {

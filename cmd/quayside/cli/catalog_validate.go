@@ -47,15 +47,15 @@ func (a *app) catalogValidate(ctx context.Context, text string) error {
 	if err != nil && !errors.As(err, &faults) {
 		return err
 	}
-	for _, p := range got.Content.Packages {
+	for _, pkg := range got.Content.Packages {
 		r.Packages++
-		r.Bundles += len(p.Bundles)
+		r.Bundles += len(pkg.Bundles)
 	}
 	warnings := got.Warnings
 	if got.Catalog != nil {
 		warnings = append(warnings, unusable(got.Catalog)...)
 	}
-	r.Warnings = warningViews(diag.SortWarnings(warnings))
+	r.Warnings = warningViews(p.Acknowledge(diag.SortWarnings(warnings)))
 	return a.validated(r, err)
 }
 
@@ -65,7 +65,7 @@ func unusable(cat *catalog.Catalog) []diag.Warning {
 	for _, p := range cat.Packages() {
 		for _, b := range p.Bundles() {
 			if why := b.Unusable(); why != "" {
-				ws = append(ws, diag.Warning{Code: "bundle-unusable", Msg: "bundle " + b.Name() + " of package " + p.Name() + " can never be chosen: " + why})
+				ws = append(ws, diag.Warning{Code: "bundle-unusable", Subject: p.Name(), Msg: "bundle " + b.Name() + " of package " + p.Name() + " can never be chosen: " + why})
 			}
 		}
 	}

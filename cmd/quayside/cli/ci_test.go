@@ -10,48 +10,78 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/testscript"
 	"sigs.k8s.io/yaml"
 )
 
 const ciFiles = "../../../examples/ci"
 
-// steps writes the shell commands of a CI file into a script: `steps FILE
-// SCRIPT`. What installs quayside is left out.
-func steps(ts *testscript.TestScript, _ bool, args []string) {
-	data, err := os.ReadFile(filepath.Join(ciFiles, args[0]))
-	ts.Check(err)
-	var file any
-	ts.Check(yaml.UnmarshalStrict(data, &file))
-	var out []string
-	commands(file, &out)
-	out = slices.DeleteFunc(out, func(s string) bool { return strings.HasPrefix(s, "go install ") })
-	if len(out) == 0 {
-		ts.Fatalf("%s has no commands", args[0])
-	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte("set -e\n"+strings.Join(out, "\n")), 0o666))
-}
-
-// commands collects what stands below run (GitHub) and script (GitLab), in
-// order.
-func commands(v any, out *[]string) {
-	switch x := v.(type) {
-	case []any:
-		for _, e := range x {
-			commands(e, out)
-		}
-	case map[string]any:
-		if run, ok := x["run"].(string); ok {
-			*out = append(*out, run)
-		}
-		if script, ok := x["script"].([]any); ok {
-			for _, line := range script {
-				*out = append(*out, line.(string))
+// TestCIExamples holds the files that use the action and the component to what these
+// take, and pins what others wrote.
+func TestCIExamples(t *testing.T) {
+	var uses []string
+	a := readAction(t)
+	for _, name := range []string{"github-pull-request.yaml", "github-upgrade.yaml"} {
+		var workflow struct {
+			Permissions map[string]string
+			Jobs        map[string]struct {
+				Steps []struct {
+					Uses string
+					With map[string]any
+				}
 			}
 		}
-		for _, e := range x {
-			commands(e, out)
+		if err := yaml.Unmarshal([]byte(read(t, ciFiles, name)), &workflow); err != nil {
+			t.Fatal(err)
 		}
+		for _, j := range workflow.Jobs {
+			for _, step := range j.Steps {
+				uses = append(uses, step.Uses)
+				if !strings.HasPrefix(step.Uses, "quayside/quayside@") {
+					continue
+				}
+				for input, in := range a.Inputs {
+					if _, given := step.With[input]; in.Required && !given {
+						t.Errorf("%s: the input %s is missing", name, input)
+					}
+				}
+				for input := range step.With {
+					if _, ok := a.Inputs[input]; !ok {
+						t.Errorf("%s: there is no input %s", name, input)
+					}
+				}
+			}
+		}
+		if len(workflow.Permissions) == 0 {
+			t.Errorf("%s says nothing of permissions", name)
+		}
+	}
+	const checkout = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1"
+	if want := []string{checkout, "quayside/quayside@v1", checkout, "quayside/quayside@v1"}; !slices.Equal(uses, want) {
+		t.Errorf("used: %q, want %q", uses, want)
+	}
+
+	var lab struct {
+		Include []struct {
+			Component string
+			Inputs    map[string]string
+		}
+	}
+	if err := yaml.UnmarshalStrict([]byte(read(t, ciFiles, "gitlab-ci.yml")), &lab); err != nil {
+		t.Fatal(err)
+	}
+	c := readComponent(t)
+	for _, in := range lab.Include {
+		if _, err := c.with(t, in.Inputs); err != nil {
+			t.Error(err)
+		}
+		for name := range in.Inputs {
+			if _, ok := c.inputs[name]; !ok {
+				t.Errorf("there is no input %s", name)
+			}
+		}
+	}
+	if len(lab.Include) != 1 {
+		t.Error("nothing is included")
 	}
 }
 

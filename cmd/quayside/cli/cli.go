@@ -62,6 +62,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 	root.SetArgs(args)
 	err := root.Execute()
 	a.talk.Done()
+	a.talk.Detail("%s", a.talk.ended())
 	if lost := a.out.failed; lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)
 	}

@@ -11,7 +11,7 @@ func newCompletion(a *app) *cobra.Command {
 		Short: "Print a completion script for a shell",
 		Long: doc(`
 			Print a script that completes quayside's commands, flags, packages and
-			namespaces in a shell.
+			namespaces in a shell. That for bash wants the package bash-completion.
 
 			To load it in every session:
 

@@ -41,7 +41,13 @@ func corpus(t testing.TB) string {
 // each in a namespace of its own. It returns the packages.
 func subscribeToAll(t testing.TB, dir string) []string {
 	t.Helper()
-	root := filepath.Join(corpus(t), "bundles")
+	return subscribeTo(t, dir, filepath.Join(corpus(t), "bundles"))
+}
+
+// subscribeTo writes a workspace with a subscription to each package of a directory
+// of bundles that can be installed beside the others, and returns these.
+func subscribeTo(t testing.TB, dir, root string) []string {
+	t.Helper()
 	// The lock holds no absolute path, so the catalog is named from here.
 	rel, err := filepath.Rel(dir, root)
 	check(t, err)

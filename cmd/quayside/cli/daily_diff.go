@@ -9,17 +9,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/diff/state"
+	"github.com/quayside/quayside/internal/browse"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/report"
 )
 
 type diffOptions struct {
@@ -29,13 +32,23 @@ type diffOptions struct {
 	locks    bool
 	trees    bool
 	upgrade  operatorFlag
+	observed []string
 	hops     string
 	text     bool
+	linkBase string
+	show     fileFlag
 	exitZero bool
+	save     []string
+	comment  int64
+	forge    string
+	scan     string
+	reading  bool
+	sizes    bool
+	today    dayFlag
 }
 
 func newDiff(a *app) *cobra.Command {
-	o := &diffOptions{app: a, upgrade: operatorFlag{versions: true}}
+	o := &diffOptions{app: a, upgrade: operatorFlag{name: "upgrade", versions: true}}
 	cmd := &cobra.Command{
 		Use:   "diff [REV | REV..REV | REV...REV | ARTIFACT [REV | ARTIFACT]]",
 		Short: "Show what an upgrade really changes, by operator and by risk",
@@ -57,14 +70,28 @@ func newDiff(a *app) *cobra.Command {
 			rendered from its lock. The policy in quayside.yaml decides what is refused;
 			KUBECTL_EXTERNAL_DIFF names the program that --text runs.
 
+			--open shows the report in a browser: in the one that BROWSER names, else in the
+			system's. The page, which is also what -o html prints, is kept in a private
+			temporary file, or in FILE. Its findings link to their lines at GitHub, GitLab,
+			Forgejo or Bitbucket where the remote origin is there.
+
 			Exit codes: 0 no differences; 1 differences; 2 an error; 3 with --upgrade, the
 			declarations have no solution; 4 the policy says no.`),
 		Example: examples(`
 			# what does this branch change?
 			quayside diff --exit-zero
 
+			# the same in CI, for people, for code scanning and for GitLab
+			quayside diff --exit-zero --save markdown=diff.md --save sarif=diff.sarif --save codequality=codequality.json
+
 			# what would an upgrade bring, as a comment for a pull request
 			quayside diff --upgrade --offline -o markdown --exit-zero
+
+			# and which vulnerabilities it brings and mends, by what scanners found in the images
+			quayside diff --upgrade --offline --scan scans/ --exit-zero
+
+			# likewise, where a version is dropped in which clusters may store objects
+			quayside diff --upgrade --observed observed.yaml --exit-zero
 
 			# what would a promotion of artifacts change?
 			quayside diff oci://registry.example.com/fleet/prod:main oci://registry.example.com/fleet/prod:next
@@ -85,17 +112,28 @@ func newDiff(a *app) *cobra.Command {
 	f.BoolVar(&o.trees, "trees", false, "compare two directories of manifests: --trees BEFORE AFTER")
 	f.Var(&o.upgrade, "upgrade", "compare with what an upgrade brings, of all or one: `[NAMESPACE/]PACKAGE[@VERSION]`")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
+	addScan(cmd, &o.scan)
+	f.BoolVar(&o.sizes, "image-sizes", false, "ask registries how large the images are that come and go")
+	f.BoolVar(&o.reading, "reading", false, "tell what there is to read of operators that move, too: links and changed texts of their bundles")
 	f.StringVar(&o.hops, "hops", "1", "with --upgrade, edges of the upgrade graph to take: a `NUMBER` or all")
+	f.StringArrayVar(&o.observed, "observed", nil, "say by `FILE`, written by 'quayside status --save', in which versions objects are stored; with --upgrade, move no operator that it holds back; may be given several times, one for each cluster")
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
+	f.StringArrayVar(&o.save, "save", nil, "write the report to a file, too: `FORMAT=FILE`, as in sarif=diff.sarif; may be given several times")
+	f.Int64Var(&o.comment, "comment", 0, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
+	addForge(cmd, &o.forge)
+	f.Var(&o.show, "open", "show the report in a browser, as a page that is kept in `FILE` (default: a temporary one)")
+	f.Lookup("open").NoOptDefVal = temporary
+	f.StringVar(&o.linkBase, "link-base", "", "`URL` of the repository in its forge, or of a file with {commit}, {path} and {line}: what an HTML report links to")
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
+	addToday(cmd, &o.today, "support and waivers")
 	o.rendered = "auto"
 	sides := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
 	f.Var(sides, "from", "read each side from its committed tree, render it from its lock, or choose")
 	complete(cmd, "from", sides.known)
 	offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, []string{"markdown", "sarif", "html"}, diff.Document{})
-	addAll(cmd, a, "locks", "trees")
+	addOutput(cmd, o.app, savedFormats(), diff.Document{})
+	addAll(cmd, a, "locks", "trees", "save", "open")
 	return cmd
 }
 
@@ -128,38 +166,127 @@ func (o *diffOptions) check(cmd *cobra.Command, args []string) error {
 	if len(args) > want {
 		return usagef(cmd, "unexpected argument %q", args[want])
 	}
-	if o.text && cmd.Flags().Changed("output") {
-		return usagef(cmd, "--text prints lines and nothing else: leave out --output")
+	return o.checkReports(cmd)
+}
+
+// checkReports refuses flags for reports that do not belong together.
+func (o *diffOptions) checkReports(cmd *cobra.Command) error {
+	if o.text {
+		for _, name := range []string{"output", "save", "comment", "scan", "reading", "image-sizes"} {
+			if cmd.Flags().Changed(name) {
+				return usagef(cmd, "--text prints lines and nothing else: leave out --%s", name)
+			}
+		}
+	}
+	if cmd.Flags().Changed("comment") && o.comment < 1 {
+		return usagef(cmd, "--comment %d: want the number of a pull request", o.comment)
+	}
+	if o.forge != "" && o.comment == 0 {
+		return usagef(cmd, "--forge needs --comment NUMBER")
+	}
+	for _, s := range o.save {
+		form, file, _ := strings.Cut(s, "=")
+		if file == "" || !slices.Contains(savedFormats(), form) {
+			return usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(savedFormats(), ", "))
+		}
+	}
+	if o.show != "" && (o.text || cmd.Flags().Changed("output") && o.output != "html") {
+		return usagef(cmd, "--open shows a page of HTML: leave out %s", map[bool]string{true: "--text", false: "--output"}[o.text])
+	}
+	page := o.show != "" || o.output == "html" || slices.ContainsFunc(o.save, func(s string) bool { return strings.HasPrefix(s, "html=") })
+	if o.linkBase != "" && !page {
+		return usagef(cmd, "--link-base is for pages of HTML: add -o html, --save html=FILE or --open")
 	}
 	return nil
 }
 
+// savedFormats returns the forms of a report that others read.
+func savedFormats() []string { return []string{"markdown", "sarif", "html", "codequality"} }
+
 func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
+	opener, err := o.opener()
+	if err != nil {
+		return err
+	}
 	p, err := o.open()
 	if err != nil {
 		return err
 	}
-	c, err := o.sides(ctx, p, cmd, args)
+	c, err := o.comparison(cmd, p, args)
 	if err != nil {
 		return err
 	}
 	if o.text {
 		return o.printText(ctx, c)
 	}
-	report, err := c.Report(ctx, time.Now())
+	c.Reading, c.ImageSizes = o.reading, o.sizes
+	if c.Scans, err = o.scans(o.scan); err != nil {
+		return err
+	}
+	report, err := c.Report(ctx, o.today.time())
 	if err != nil {
 		return err
 	}
-	if err := o.printDiff(c, report); err != nil {
+	if opener != nil {
+		err = o.openDiff(c, report, opener)
+	} else {
+		err = o.printDiff(c, report)
+	}
+	if err != nil {
 		return err
+	}
+	if err := o.saveReports(c, report); err != nil {
+		return err
+	}
+	if o.comment > 0 {
+		if err := o.postComment(ctx, c, report); err != nil {
+			return errors.Join(err, o.refusal(report))
+		}
 	}
 	return o.verdict(report)
 }
 
+// saveReports writes the reports that --save names.
+func (o *diffOptions) saveReports(c *state.Comparison, r *diff.Report) error {
+	for _, s := range o.save {
+		form, file, _ := strings.Cut(s, "=")
+		data, err := o.formatDiff(form, c, r)
+		if err != nil {
+			return err
+		}
+		if _, err := filetree.WriteFile(o.argPath(file), data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comparison finds the two sides, and what clusters store.
+func (o *diffOptions) comparison(cmd *cobra.Command, p *project.Project, args []string) (*state.Comparison, error) {
+	observed, err := o.readObserved(o.observed...)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.sides(cmd, p, observed, args)
+	if err != nil {
+		return nil, err
+	}
+	c.Stored = report.Stored(observed)
+	return c, nil
+}
+
 // sides finds the two sides that the command line asks for.
-func (o *diffOptions) sides(ctx context.Context, p *project.Project, cmd *cobra.Command, args []string) (*state.Comparison, error) {
-	from := state.From(o.rendered)
+func (o *diffOptions) sides(cmd *cobra.Command, p *project.Project, observed []*report.ObservedFile, args []string) (*state.Comparison, error) {
+	ctx, from := cmd.Context(), state.From(o.rendered)
+	if o.trees || o.locks {
+		args = slices.Clone(args)
+		for i, arg := range args {
+			if !state.IsArtifact(arg) {
+				args[i] = o.argPath(arg)
+			}
+		}
+	}
 	switch {
 	case slices.ContainsFunc(args, state.IsArtifact) && !o.locks:
 		return state.Artifacts(ctx, p, args[0], strings.Join(args[1:], ""), o.trees)
@@ -178,6 +305,9 @@ func (o *diffOptions) sides(ctx context.Context, p *project.Project, cmd *cobra.
 		if err != nil {
 			return nil, err
 		}
+		if err := in.Hold(observed...); err != nil {
+			return nil, err
+		}
 		return state.Upgrade(ctx, p, from, in)
 	default:
 		return state.Revisions(p, from, o.base, strings.Join(args, ""))
@@ -186,14 +316,23 @@ func (o *diffOptions) sides(ctx context.Context, p *project.Project, cmd *cobra.
 
 // verdict turns a report into the exit code that it deserves.
 func (o *diffOptions) verdict(r *diff.Report) error {
+	err := o.refusal(r)
 	switch {
-	case r.Verdict != nil && r.Verdict.Fail:
-		return &project.PolicyError{Msg: refusals(r.Verdict)}
+	case err != nil:
+		return err
 	case r.Empty() || o.exitZero:
 		return nil
 	default:
 		return errDiffers
 	}
+}
+
+// refusal returns what the policy says of a report; nil where it lets it pass.
+func (o *diffOptions) refusal(r *diff.Report) error {
+	if r.Verdict == nil || !r.Verdict.Fail {
+		return nil
+	}
+	return &project.PolicyError{Msg: refusals(r.Verdict)}
 }
 
 // refusals says in one line what a policy refused.
@@ -214,26 +353,69 @@ var errDiffers = errors.New("differs")
 
 // printDiff writes a report in the format that was asked for.
 func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
-	data, err := o.formatDiff(c, r)
+	data, err := o.formatDiff(o.output, c, r)
 	if err != nil {
 		return err
 	}
 	return o.print(r.Document(), func(w io.Writer) { fmt.Fprintf(w, "%s", data) })
 }
 
-func (o *diffOptions) formatDiff(c *state.Comparison, r *diff.Report) ([]byte, error) {
-	switch o.output {
+func (o *diffOptions) formatDiff(form string, c *state.Comparison, r *diff.Report) ([]byte, error) {
+	switch form {
 	case "markdown":
 		return diff.Markdown(r), nil
 	case "sarif":
 		return diff.SARIF(r, c.InRepo(project.LockFile))
+	case "codequality":
+		return diff.CodeQuality(r, c.InRepo(project.LockFile))
 	case "html":
+		if err := c.Link(r, o.linkBase); err != nil {
+			return nil, fmt.Errorf("--link-base: %w", err)
+		}
 		return diff.HTML(r)
 	case "text":
 		return diff.Text(r, o.out.color), nil
 	default:
 		return nil, nil // a document
 	}
+}
+
+// opener finds what --open shows the report with; nil without it.
+func (o *diffOptions) opener() (*browse.Opener, error) {
+	if o.show == "" {
+		return nil, nil
+	}
+	found, err := browse.Find(runtime.GOOS, o.getenv, exec.LookPath)
+	if err != nil {
+		return nil, fmt.Errorf("--open: %w: write the page with -o html > report.html instead", err)
+	}
+	return &found, nil
+}
+
+// openDiff writes a report as a page and has it shown.
+func (o *diffOptions) openDiff(c *state.Comparison, r *diff.Report, opener *browse.Opener) error {
+	data, err := o.formatDiff("html", c, r)
+	if err != nil {
+		return err
+	}
+	file := string(o.show)
+	if file != temporary {
+		file = o.argPath(file)
+	} else {
+		dir, err := os.MkdirTemp("", "quayside-diff-*") // its owner's alone
+		if err != nil {
+			return err
+		}
+		file = filepath.Join(dir, "diff.html")
+	}
+	if _, err := filetree.WriteFileMode(file, data, 0o600); err != nil {
+		return err
+	}
+	o.talk.Note("the report is in %s", file)
+	if err := opener.Open(file); err != nil {
+		return fmt.Errorf("--open: %w", err)
+	}
+	return nil
 }
 
 // printText prints the lines that differ, by the program that

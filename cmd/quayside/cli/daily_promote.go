@@ -18,7 +18,6 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/promote"
-	"github.com/quayside/quayside/internal/propose"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report/gate"
 )
@@ -307,7 +306,7 @@ func (o *promoteOptions) write(ctx context.Context, out *promote.Outcome, view *
 
 // propose commits a step on a branch of its own.
 func (o *promoteOptions) propose(ctx context.Context, out *promote.Outcome, view *stepView, several bool) (*proposed, error) {
-	base, err := propose.Open(ctx, out.To.Project)
+	base, err := o.base(ctx, out.To.Project)
 	if err != nil {
 		return nil, err
 	}
@@ -325,10 +324,11 @@ func (o *promoteOptions) propose(ctx context.Context, out *promote.Outcome, view
 			}
 		}
 	}
-	if err := o.writeBody(ctx, made, out.Inputs, body); err != nil {
+	text, err := o.body(ctx, made, branch, out.Inputs, body)
+	if err != nil {
 		return nil, err
 	}
-	p, _, err := o.publish(ctx, made, branch)
+	p, _, err := o.publish(ctx, made, branch, text)
 	return p, err
 }
 

@@ -29,6 +29,11 @@ type proposal struct {
 	push   string
 	body   string
 	force  bool
+	scan   string
+
+	request bool
+	into    string
+	forge   string
 }
 
 func (p *proposal) flags(cmd *cobra.Command) {
@@ -37,6 +42,10 @@ func (p *proposal) flags(cmd *cobra.Command) {
 	f.BoolVar(&p.commit, "commit", false, "with --branch, commit what moved, with a message that says why")
 	f.StringVar(&p.push, "push", "", "push the branch to `REMOTE`, a name or a URL; GIT_TOKEN holds the password for https")
 	f.StringVar(&p.body, "pr-body", "", "write the text for the pull request to `FILE`; the texts for several to a directory")
+	f.BoolVar(&p.request, "pull-request", false, "with --push, open a pull request for the branch, or bring the open one up to date; GIT_TOKEN holds the token")
+	f.StringVar(&p.into, "into", "", "with --pull-request, the `BRANCH` to merge into (default: the default branch of the repository there)")
+	addForge(cmd, &p.forge)
+	addScan(cmd, &p.scan)
 	f.BoolVar(&p.force, "force", false, "with --branch, replace existing branches")
 }
 
@@ -49,6 +58,12 @@ func (p *proposal) check(cmd *cobra.Command) error {
 		return usagef(cmd, "--split needs --branch NAME --commit")
 	case p.branch == "" && (p.push != "" || p.body != "" || p.force):
 		return usagef(cmd, "--push, --pr-body and --force need --branch NAME --commit")
+	case p.request && p.push == "":
+		return usagef(cmd, "--pull-request needs --push REMOTE")
+	case p.scan != "" && p.body == "" && !p.request:
+		return usagef(cmd, "--scan is for the text of pull requests: add --pr-body FILE or --pull-request")
+	case !p.request && p.into != "":
+		return usagef(cmd, "--into needs --pull-request")
 	default:
 		return nil
 	}
@@ -59,6 +74,8 @@ type proposed struct {
 	Branch string `json:"branch"`
 	Commit string `json:"commit"`
 	Pushed string `json:"pushed,omitempty"`
+
+	Request *requestView `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 
 // propose commits a lock, and what it renders to, on a branch of its own. It
@@ -67,7 +84,7 @@ func (o *resolveOptions) propose(ctx context.Context, p *project.Project, in *pr
 	if len(res.Changes) == 0 {
 		return nil, nil
 	}
-	base, err := propose.Open(ctx, p)
+	base, err := o.base(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -75,28 +92,43 @@ func (o *resolveOptions) propose(ctx context.Context, p *project.Project, in *pr
 	if err != nil {
 		return nil, err
 	}
-	if err := o.writeBody(ctx, made, in, o.argPath(o.proposal.body)); err != nil {
+	text, err := o.body(ctx, made, o.proposal.branch, in, o.argPath(o.proposal.body))
+	if err != nil {
 		return nil, err
 	}
-	out, _, err := o.publish(ctx, made, o.proposal.branch)
+	out, _, err := o.publish(ctx, made, o.proposal.branch, text)
 	return out, err
 }
 
-// writeBody writes the text for a pull request where a file for it is named.
-func (o *resolveOptions) writeBody(ctx context.Context, made *propose.Proposal, in *project.Inputs, file string) error {
-	if file == "" {
-		return nil
+// base returns what upgrades stand on.
+func (o *resolveOptions) base(ctx context.Context, p *project.Project) (*propose.Base, error) {
+	scans, err := o.scans(o.proposal.scan)
+	if err != nil {
+		return nil, err
 	}
-	text, err := made.Body(ctx, in.Lock, time.Now())
+	base, err := propose.Open(ctx, p)
 	if err == nil {
-		_, err = filetree.WriteFile(file, text)
+		base.Scans = scans
 	}
-	return err
+	return base, err
 }
 
-// publish makes the branch and pushes it where that is asked for, and reports
-// whether the remote did not hold it yet.
-func (o *resolveOptions) publish(ctx context.Context, made *propose.Proposal, branch string) (out *proposed, sent bool, err error) {
+// body returns the text for a pull request, and writes it where a file for it is
+// named; nil where nobody wants it.
+func (o *resolveOptions) body(ctx context.Context, made *propose.Proposal, branch string, in *project.Inputs, file string) ([]byte, error) {
+	if file == "" && !o.proposal.request {
+		return nil, nil
+	}
+	text, err := made.Body(ctx, branch, in.Lock, time.Now())
+	if err == nil && file != "" {
+		_, err = filetree.WriteFile(file, text)
+	}
+	return text, err
+}
+
+// publish makes the branch, pushes it and has a pull request for it, as far as that
+// is asked for, and reports whether the remote did not hold it yet.
+func (o *resolveOptions) publish(ctx context.Context, made *propose.Proposal, branch string, text []byte) (out *proposed, sent bool, err error) {
 	request := o.proposal
 	out = &proposed{Branch: branch}
 	if out.Commit, err = made.Commit(ctx, branch, request.force); err != nil {
@@ -115,7 +147,10 @@ func (o *resolveOptions) publish(ctx context.Context, made *propose.Proposal, br
 	} else {
 		o.talk.Note("%s holds this commit of %s already", out.Pushed, branch)
 	}
-	return out, sent, nil
+	if request.request {
+		out.Request, err = o.request(ctx, made, branch, text)
+	}
+	return out, sent, err
 }
 
 // split is what one run with --split committed.
@@ -136,11 +171,12 @@ type pullRequest struct {
 	Operators []string         `json:"operators" doc:"that were to move and do; the first gives the branch its name"`
 	Changes   []project.Change `json:"changes"`
 	Bonds     []resolve.Bond   `json:"bonds" doc:"why several operators move together"`
+	Request   *requestView     `json:"pullRequest,omitempty" doc:"with --pull-request"`
 }
 
 // split commits what is to move in parts, each on a branch of its own.
 func (o *resolveOptions) split(ctx context.Context, p *project.Project, in *project.Inputs) error {
-	base, err := propose.Open(ctx, p)
+	base, err := o.base(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -172,14 +208,15 @@ func (o *resolveOptions) split(ctx context.Context, p *project.Project, in *proj
 				return err
 			}
 		}
-		if err := o.writeBody(ctx, made, in, one.Body); err != nil {
-			return err
-		}
-		out, sent, err := o.publish(ctx, made, branch)
+		text, err := o.body(ctx, made, branch, in, one.Body)
 		if err != nil {
 			return err
 		}
-		one.Branch, one.Commit, one.Pushed, one.Sent = out.Branch, out.Commit, out.Pushed, sent
+		out, sent, err := o.publish(ctx, made, branch, text)
+		if err != nil {
+			return err
+		}
+		one.Branch, one.Commit, one.Pushed, one.Sent, one.Request = out.Branch, out.Commit, out.Pushed, sent, out.Request
 		r.Split.PullRequests = append(r.Split.PullRequests, one)
 	}
 	done, err := base.Done(ctx, o.proposal.branch, branches)

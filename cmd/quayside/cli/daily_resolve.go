@@ -19,7 +19,6 @@ import (
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
-	"github.com/quayside/quayside/subscription"
 )
 
 type resolveOptions struct {
@@ -31,7 +30,7 @@ type resolveOptions struct {
 	prune          bool
 	hops           string
 	from           string
-	observed       string
+	observed       []string
 	allowDowngrade bool
 	keepGoing      bool
 	edited         bool
@@ -45,7 +44,10 @@ type resolveOptions struct {
 }
 
 func newResolve(a *app) *cobra.Command {
-	o := &resolveOptions{app: a, upgrade: operatorFlag{versions: true}}
+	o := &resolveOptions{
+		app: a, upgrade: operatorFlag{name: "upgrade", versions: true}, reinstall: operatorFlag{name: "reinstall"},
+		unpin: operatorFlag{name: "unpin"}, accept: operatorFlag{name: "accept"},
+	}
 	cmd := &cobra.Command{
 		Use:   "resolve",
 		Short: "Choose a version for every declared operator and write quayside.lock",
@@ -86,6 +88,16 @@ func newResolve(a *app) *cobra.Command {
 			or had not reached its pin: 'quayside status --save' writes the file. New
 			operators are pinned, and those that the file does not name may move.
 
+			An operator whose declaration says spec.replaces follows another one, which is
+			declared no longer. What is left of that is rendered beside it, without a
+			running program, until --observed shows that the one that follows runs, or
+			--prune says so.
+
+			An upgrade to a bundle that drops a version in which objects may be stored, which
+			the API server would refuse, is taken in states: the operator stays, its objects
+			are stored in the version that remains, those of before are rewritten, and then it
+			moves. From one to the next, --observed has to show that every cluster got there.
+
 			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
 			2 an error; 3 the declarations have no solution; 4 an upgrade asked for by name
 			is one that --observed forbids.`),
@@ -98,6 +110,9 @@ func newResolve(a *app) *cobra.Command {
 
 			# a branch and a text for each operator, in every environment
 			quayside resolve --upgrade --all --split --branch nightly --commit --pr-body bodies -o json
+
+			# with what was seen of two clusters
+			quayside resolve --upgrade --observed one.yaml --observed two.yaml
 
 			# move everything that may move, or one operator
 			quayside resolve --upgrade
@@ -136,10 +151,10 @@ func newResolve(a *app) *cobra.Command {
 	f.Lookup("upgrade").NoOptDefVal = allOperators
 	f.Var(&o.reinstall, "reinstall", "move one to the head of its channel, without an edge: `[NAMESPACE/]PACKAGE`")
 	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `[NAMESPACE/]PACKAGE`")
-	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more")
+	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more, and what is left of those that others follow")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
 	f.StringVar(&o.from, "from", "", "take the versions of another `LOCK` (promotion), but for older ones")
-	f.StringVar(&o.observed, "observed", "", "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy")
+	f.StringArrayVar(&o.observed, "observed", nil, "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy; may be given several times, one for each cluster")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down; with --from, take older ones too")
 	f.BoolVar(&o.edited, "edited", false, "move to the versions that were written over those in the lock")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
@@ -163,7 +178,7 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 		return usagef(cmd, "--split is for --upgrade alone: leave out --accept, --edited, --from, --prune, --reinstall and --unpin")
 	case o.check && (o.proposal.branch != "" || o.accept.any()):
 		return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
-	case o.check && (o.from != "" || o.observed != "" || o.prune || o.unpin.any() || o.reinstall.any()):
+	case o.check && (o.from != "" || len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any()):
 		return usagef(cmd, "--check moves nothing: leave out --from, --observed, --prune, --unpin and --reinstall")
 	case o.edited && (o.check || o.from != "" || o.upgrade.any() || o.reinstall.any()):
 		return usagef(cmd, "--edited says what moves, and where: leave out --check, --from, --upgrade and --reinstall")
@@ -203,7 +218,7 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 }
 
 func (o *resolveOptions) run(cmd *cobra.Command) error {
-	observed, err := o.readObserved(o.observed)
+	observed, err := o.readObserved(o.observed...)
 	if err != nil {
 		return err
 	}
@@ -211,9 +226,10 @@ func (o *resolveOptions) run(cmd *cobra.Command) error {
 	if err != nil || in == nil {
 		return err
 	}
-	if err := in.Hold(observed); err != nil {
+	if err := in.Hold(observed...); err != nil {
 		return err
 	}
+	in.Settle(observed, o.prune)
 	return o.resolve(cmd.Context(), p, in)
 }
 
@@ -266,17 +282,25 @@ func (o *resolveOptions) printUnedited(p *project.Project) error {
 	return o.print(r, func(io.Writer) { o.talk.Note("no version was edited in %s: nothing is moved", r.Lock) })
 }
 
-// readObserved reads a file that `quayside status --save` wrote; nil where no
-// name is given.
-func (a *app) readObserved(name string) (*report.ObservedFile, error) {
-	if name == "" {
-		return nil, nil
+// readObserved reads files that `quayside status --save` wrote, each of another
+// cluster.
+func (a *app) readObserved(names ...string) ([]*report.ObservedFile, error) {
+	var out []*report.ObservedFile
+	for _, name := range names {
+		data, err := a.readArg(name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := report.ParseObserved(filepath.ToSlash(name), data)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(out, func(o *report.ObservedFile) bool { return o.Cluster != "" && o.Cluster == f.Cluster }); i >= 0 {
+			return nil, fmt.Errorf("--observed %s: cluster %q was seen in %s already: give the newest file of each cluster", name, f.Cluster, names[i])
+		}
+		out = append(out, f)
 	}
-	data, err := a.readArg(name)
-	if err != nil {
-		return nil, err
-	}
-	return report.ParseObserved(filepath.ToSlash(name), data)
+	return out, nil
 }
 
 func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *project.Inputs) error {
@@ -287,7 +311,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	if res == nil {
 		return err
 	}
-	o.talk.declared(in.Declared)
+	o.talk.Warn(in.AboutDeclared())
 	o.talk.Warn(res.Warnings)
 	if err != nil {
 		return err
@@ -382,32 +406,23 @@ func (f *followed) String() string {
 	}
 }
 
-type warningView struct {
+// saidView is a fault.
+type saidView struct {
 	Position string `json:"position,omitempty"`
 	Code     string `json:"code,omitempty"`
 	Message  string `json:"message"`
 }
 
-// declared prints what a person should know of the declarations.
-func (t *talk) declared(set *subscription.Set) {
-	t.Warn(set.Warnings)
-	if line := set.LeftAlone(); line != "" {
-		t.Note("%s", inert.Line(line))
-	}
-}
-
-// aboutDeclared returns what declared prints.
-func aboutDeclared(set *subscription.Set) []diag.Warning {
-	if line := set.LeftAlone(); line != "" {
-		return append(slices.Clone(set.Warnings), diag.Warning{Code: "other-kinds", Msg: line})
-	}
-	return set.Warnings
+type warningView struct {
+	saidView
+	Subject      string `json:"subject,omitempty" doc:"what it is about, as spec.warnings.acknowledged names it"`
+	Acknowledged bool   `json:"acknowledged,omitempty" doc:"whether quayside.yaml says that it is known"`
 }
 
 func warningViews(lists ...[]diag.Warning) []warningView {
 	views := []warningView{}
 	for _, w := range slices.Concat(lists...) {
-		v := warningView{Code: w.Code, Message: w.Msg}
+		v := warningView{saidView{Code: w.Code, Message: w.Msg}, w.Subject, w.Acknowledged}
 		if !w.Pos.IsZero() {
 			v.Position = w.Pos.String()
 		}
@@ -419,7 +434,7 @@ func warningViews(lists ...[]diag.Warning) []warningView {
 func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveReport {
 	return &resolveReport{
 		Lock: project.LockFile, Changes: append([]project.Change{}, res.Changes...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
-		Warnings: warningViews(aboutDeclared(in.Declared), res.Warnings), Pins: res.Pins,
+		Warnings: warningViews(in.AboutDeclared(), res.Warnings), Pins: res.Pins,
 	}
 }
 

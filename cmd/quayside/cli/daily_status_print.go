@@ -28,22 +28,23 @@ type statusView struct {
 }
 
 type operatorView struct {
-	Operator        string                  `json:"operator"`
-	Version         string                  `json:"version,omitempty"` // in the lock
-	Pin             string                  `json:"pin,omitempty"`     // its checksum there
-	BundleDigest    string                  `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
-	Applied         []string                `json:"applied"` // versions in the cluster
-	State           report.State            `json:"state"`
-	Message         string                  `json:"message,omitempty"`
-	Upgradeable     string                  `json:"upgradeable,omitempty"` // True, False, Unknown; absent: the operator says nothing
-	UpgradeMessage  string                  `json:"upgradeMessage,omitempty"`
-	Conditions      []metav1.Condition      `json:"conditions"`
-	Summary         v1alpha1.ObjectCounts   `json:"summary"`
-	Objects         []v1alpha1.ObjectHealth `json:"objects"`
-	Images          []v1alpha1.RunningImage `json:"images"`
-	CustomResources []look.CustomKind       `json:"customResources"`
-	Reporter        *look.Reporter          `json:"reporter,omitempty"`
-	Notes           []string                `json:"notes,omitempty"`
+	Operator        string                    `json:"operator"`
+	Version         string                    `json:"version,omitempty"` // in the lock
+	Pin             string                    `json:"pin,omitempty"`     // its checksum there
+	BundleDigest    string                    `json:"bundleDigest,omitempty" doc:"of the bundle that the lock pins"`
+	Applied         []string                  `json:"applied"` // versions in the cluster
+	State           report.State              `json:"state"`
+	Message         string                    `json:"message,omitempty"`
+	Upgradeable     string                    `json:"upgradeable,omitempty"` // True, False, Unknown; absent: the operator says nothing
+	UpgradeMessage  string                    `json:"upgradeMessage,omitempty"`
+	Conditions      []metav1.Condition        `json:"conditions"`
+	Summary         v1alpha1.ObjectCounts     `json:"summary"`
+	Objects         []v1alpha1.ObjectHealth   `json:"objects"`
+	Images          []v1alpha1.RunningImage   `json:"images"`
+	StoredVersions  []v1alpha1.StoredVersions `json:"storedVersions,omitempty" doc:"definitions with more than one version, and the versions that objects may be stored in"`
+	CustomResources []look.CustomKind         `json:"customResources"`
+	Reporter        *look.Reporter            `json:"reporter,omitempty"`
+	Notes           []string                  `json:"notes,omitempty"`
 }
 
 func newStatusView(environment string, c *live.Cluster, want *look.Expected, got *look.Seen) *statusView {
@@ -56,7 +57,8 @@ func newStatusView(environment string, c *live.Cluster, want *look.Expected, got
 		op := operatorView{
 			Operator: key, Version: st.Version, Pin: string(st.Pin), Applied: append([]string{}, st.Applied...), State: st.State, Message: st.Message,
 			Upgradeable: string(st.Upgradeable), UpgradeMessage: st.UpgradeMessage, Conditions: st.Status.Conditions, Summary: st.Status.Summary,
-			Images: append([]v1alpha1.RunningImage{}, st.Status.Images...), Objects: []v1alpha1.ObjectHealth{}, CustomResources: []look.CustomKind{},
+			StoredVersions: st.StoredVersions,
+			Images:         append([]v1alpha1.RunningImage{}, st.Status.Images...), Objects: []v1alpha1.ObjectHealth{}, CustomResources: []look.CustomKind{},
 		}
 		if pin, ok := want.Lock.Pin(st.Namespace, st.Package); ok {
 			op.BundleDigest = string(pin.BundleDigest())

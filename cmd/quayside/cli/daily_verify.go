@@ -156,12 +156,14 @@ func reasonViews(rs []resolve.Reason) []reasonView {
 func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r *checkReport) error {
 	v, err := in.Check(ctx, content)
 	r.Stale, r.Unchecked = reasonViews(v.Stale), reasonViews(v.Unchecked)
-	r.warnings = warningViews(aboutDeclared(in.Declared), v.Warnings)
-	a.talk.declared(in.Declared)
+	r.warnings = warningViews(in.AboutDeclared(), v.Warnings)
+	a.talk.Warn(in.AboutDeclared())
 	a.talk.Warn(v.Warnings)
+	var unchecked []diag.Warning
 	for _, u := range v.Unchecked {
-		a.talk.Warn([]diag.Warning{{Pos: u.Pos, Msg: "not checked: " + u.Sentence()}})
+		unchecked = append(unchecked, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
 	}
+	a.talk.Warn(in.Acknowledge(unchecked))
 	if err == nil {
 		a.talk.Note("%s is up to date (%s)", project.LockFile, diag.Count(len(in.Lock.Pins), "operator"))
 	}
@@ -174,10 +176,10 @@ func (r *checkReport) finish(err error) {
 	r.add(err)
 }
 
-func faultView(err error) warningView {
+func faultView(err error) saidView {
 	one, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
 	if !ok || one.Pos.IsZero() {
-		return warningView{Message: err.Error()}
+		return saidView{Message: err.Error()}
 	}
-	return warningView{Position: one.Pos.String(), Message: (&diag.Error{Msg: one.Msg, Err: one.Err}).Error()}
+	return saidView{Position: one.Pos.String(), Message: (&diag.Error{Msg: one.Msg, Err: one.Err}).Error()}
 }

@@ -37,6 +37,7 @@ func documented() map[string][]string {
 		"catalog-search":   {"catalog search database", "catalog search nothing-like-it"},
 		"catalog-show":     {"catalog show etcd", "catalog show nothing"},
 		"catalog-validate": {"catalog validate catalog-src", "catalog validate subscriptions"},
+		"check-upgrade":    {"check-upgrade --kubernetes 1.37", "check-upgrade --kubernetes 1.10 --openshift 9.9", "check-upgrade --kubernetes 1.37 --cluster nothing"},
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"doctor":           {"doctor", "doctor DIR/cluster.json", "doctor DIR/absent.json"},
 		"feed":             {"feed"},
@@ -105,7 +106,7 @@ func TestDocuments(t *testing.T) {
 func TestNothingIsLostInSilence(t *testing.T) {
 	dir := quickstart(t)
 	for _, line := range []string{
-		"catalog list", "catalog show etcd", "catalog graph vault", "catalog graph vault -o dot",
+		"catalog list", "catalog show etcd", "catalog graph vault", "catalog graph vault -o dot", "catalog graph vault -o svg", "tree -o html",
 		"catalog validate catalog-src -o json", "images", "images -o yaml", "images -o imageset", "outdated", "render --stdout", "tree", "why vault",
 		"why-not vault", "version", "--version", "--help", "schema", "schema lock", "completion bash", "feed",
 		"diff --trees DIR/rendered DIR/rendered", "diff --trees DIR/rendered DIR/catalog-src --text", "images --all",

@@ -106,10 +106,10 @@ func (a *app) printError(err error) {
 		msg = inert.Line(msg) // its line breaks are not the program's
 	}
 	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {
-		a.talk.Note("%s", msg)
+		a.talk.say("%s", msg)
 		return
 	}
-	a.talk.Note("%s %s", a.talk.paint(red, "error:"), msg)
+	a.talk.say("%s %s", a.talk.paint(red, "error:"), msg)
 }
 
 // positioned reports whether err begins with a place in a file.

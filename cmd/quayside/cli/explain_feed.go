@@ -41,6 +41,9 @@ func newFeed(a *app) *cobra.Command {
 			envs/prod/operators/<namespace>/<package>.json. Nothing is mixed up where several
 			environments have one name, or pin one operator at several versions.
 
+			Where a catalog says how long a version is supported, supportedUntil is the last
+			day of it.
+
 			An upgrade that cannot be made is left out: its declaration holds the operator, or
 			the next version does not run there. Serve the directory, or read it in place. Only
 			files that change are written.`),
@@ -70,8 +73,9 @@ type feedFile struct {
 }
 
 type feedRelease struct {
-	Version      string `json:"version"`
-	IsDeprecated bool   `json:"isDeprecated,omitempty"`
+	Version        string `json:"version"`
+	IsDeprecated   bool   `json:"isDeprecated,omitempty"`
+	SupportedUntil string `json:"supportedUntil,omitempty"` // the last day, where the catalog says it; Renovate does not read it
 }
 
 func (o *feedOptions) run(cmd *cobra.Command) error {
@@ -83,7 +87,7 @@ func (o *feedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	want, err := feed(in.Index, in.Outdated())
+	want, err := feed(in.Index, in.Outdated(""))
 	if err != nil {
 		return err
 	}
@@ -125,10 +129,13 @@ func feed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 	t := filetree.New()
 	packages := map[string]bool{}
 	for _, a := range ages {
-		f := feedFile{Releases: []feedRelease{{Version: a.Pinned, IsDeprecated: len(a.Deprecated) > 0}}}
+		f := feedFile{Releases: []feedRelease{{Version: a.Pinned, IsDeprecated: len(a.Deprecated) > 0, SupportedUntil: a.Lifecycle.Ends()}}}
 		if a.Next != "" && offered(a) {
-			f.Releases = append(f.Releases, feedRelease{Version: a.Next})
-			f.SourceURL = repositoryOf(x, a.Package, a.Next)
+			next := feedRelease{Version: a.Next}
+			if b := bundleOf(x, a.Package, a.Next); b != nil {
+				next.SupportedUntil, f.SourceURL = b.Lifecycle().Ends(), inert.URL(b.Metadata().Annotations["repository"])
+			}
+			f.Releases = append(f.Releases, next)
 		}
 		if err := addFeed(t, path.Join("operators", a.Namespace, a.Package), f); err != nil {
 			return nil, err
@@ -157,9 +164,9 @@ func offered(a resolve.Age) bool {
 	}
 }
 
-// repositoryOf returns the repository that a version of a package names, "" where it
-// names none.
-func repositoryOf(x *catalog.Index, pkg, version string) string {
+// bundleOf returns a version of a package, of the first catalog that has it; nil
+// where none does.
+func bundleOf(x *catalog.Index, pkg, version string) *catalog.Bundle {
 	for _, cat := range x.Having(pkg) {
 		p, ok := cat.Package(pkg)
 		if !ok {
@@ -167,11 +174,11 @@ func repositoryOf(x *catalog.Index, pkg, version string) string {
 		}
 		for _, b := range p.Bundles() {
 			if b.Version().String() == version {
-				return inert.URL(b.Metadata().Annotations["repository"])
+				return b
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // channelFeeds returns what each channel of a package offers, in any catalog.
@@ -185,7 +192,7 @@ func channelFeeds(x *catalog.Index, pkg string) map[string]feedFile {
 		for _, c := range p.Channels() {
 			f := out[c.Name()]
 			for _, e := range slices.Backward(c.Walk()) {
-				r := feedRelease{Version: e.Bundle().Version().String(), IsDeprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != ""}
+				r := feedRelease{Version: e.Bundle().Version().String(), IsDeprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "", SupportedUntil: e.Bundle().Lifecycle().Ends()}
 				if !slices.ContainsFunc(f.Releases, func(have feedRelease) bool { return have.Version == r.Version }) {
 					f.Releases = append(f.Releases, r)
 				}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,8 @@ import (
 type outdatedOptions struct {
 	*app
 	current  bool
-	observed string
+	observed []string
+	today    dayFlag
 }
 
 func newOutdated(a *app) *cobra.Command {
@@ -23,11 +25,16 @@ func newOutdated(a *app) *cobra.Command {
 		Short: "List the operators for which the catalogs have something newer",
 		Long: doc(`
 			List the operators in the lock that are not at the head of their channel: where
-			one hop leads, where all of them lead, and what holds the operator back. Catalog
-			tags are looked up again. Nothing is written.`),
+			one hop leads, where all of them lead, and what holds the operator back; where a
+			catalog says it, until when the pinned version is supported. One whose support
+			has ended is listed at the head of its channel, too. Catalog tags are looked up
+			again. Nothing is written.`),
 		Example: examples(`
 			quayside outdated
 			quayside outdated --current -o json
+
+			# what will be without support by then?
+			quayside outdated --today 2027-01-31
 
 			# with what a cluster holds back
 			quayside status --save observed.yaml
@@ -35,7 +42,8 @@ func newOutdated(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
-	cmd.Flags().StringVar(&o.observed, "observed", "", "say which operators `FILE`, written by 'quayside status --save', keeps from moving, and why")
+	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "say which operators `FILE`, written by 'quayside status --save', keeps from moving, and why; may be given several times, one for each cluster")
+	addToday(cmd, &o.today, "support")
 	addOutput(cmd, a, nil, outdatedView{})
 	addAll(cmd, a)
 	addOffline(cmd, o.app)
@@ -52,7 +60,7 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	observed, err := o.readObserved(o.observed)
+	observed, err := o.readObserved(o.observed...)
 	if err != nil {
 		return err
 	}
@@ -60,13 +68,13 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := in.Hold(observed); err != nil {
+	if err := in.Hold(observed...); err != nil {
 		return err
 	}
 	ages := []resolve.Age{}
 	o.talk.Done()
-	for _, a := range in.Outdated() {
-		if o.current || !a.Current() {
+	for _, a := range in.Outdated(o.today.text()) {
+		if o.current || !a.Current() || a.Unsupported() {
 			ages = append(ages, a)
 		}
 	}
@@ -86,12 +94,16 @@ func (a *app) freshInputs(ctx context.Context, p *project.Project) (*project.Inp
 	if err != nil {
 		return nil, err
 	}
-	return in, a.warnBroken(in.Index)
+	return in, a.warnBroken(p, in.Index)
 }
 
 // ageTable lists ages, with what is worth knowing in the last column.
 func ageTable(ages []resolve.Age) *table {
 	t := &table{head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
+	supported := slices.ContainsFunc(ages, func(a resolve.Age) bool { return a.Support != nil })
+	if supported {
+		t.head = slices.Insert(t.head, 2, "supported until")
+	}
 	for _, a := range ages {
 		notes := a.Deprecated
 		if a.Stays != "" {
@@ -100,7 +112,14 @@ func ageTable(ages []resolve.Age) *table {
 		if a.Dropped != "" {
 			notes = append(notes, "catalog "+a.Dropped+" no longer has it")
 		}
-		t.add(a.Namespace+"/"+a.Package, a.Pinned, a.Next, a.Reachable, a.Head, a.Channel, strings.Join(notes, "; "))
+		if a.Unclear != "" {
+			notes = append(notes, a.Unclear)
+		}
+		row := []string{a.Namespace + "/" + a.Package, a.Pinned, a.Next, a.Reachable, a.Head, a.Channel, strings.Join(notes, "; ")}
+		if supported {
+			row = slices.Insert(row, 2, a.Support.String())
+		}
+		t.add(row...)
 	}
 	return t
 }

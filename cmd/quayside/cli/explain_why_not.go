@@ -37,6 +37,7 @@ func (a *app) whyNot(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return err
 	}
+	target.At.File = arg
 	opt := s.ResolveOptions()
 	opt.Named = []resolve.Target{target}
 	in, err := s.Inputs(cmd.Context(), opt, false)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/spf13/pflag"
 
@@ -53,6 +54,16 @@ func TestHelpExamples(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if strings.Contains(cmd.Example, "--scan scans/") {
+				if err := os.CopyFS(filepath.Join(dir, "scans"), fstest.MapFS{"app.json": {Data: []byte(`{"SchemaVersion": 2, "ArtifactName": "app"}`)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, name := range []string{"observed.yaml", "one.yaml", "two.yaml"} {
+				if strings.Contains(cmd.Example, "--observed "+name) || strings.Contains(cmd.Example, "--observed one.yaml") {
+					observed(t, dir, name)
+				}
+			}
 			if strings.Contains(cmd.Example, "quayside promote") {
 				ringed(t, dir)
 			}
@@ -83,6 +94,15 @@ func TestHelpExamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// observed writes a file in which nothing was seen of a cluster of that name.
+func observed(t *testing.T, dir, name string) {
+	t.Helper()
+	text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-11-22T12:00:00Z\"\ncluster: " + strings.TrimSuffix(name, ".yaml") + "\noperators: []\n"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

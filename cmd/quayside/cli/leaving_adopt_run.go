@@ -200,8 +200,9 @@ func (o *adoptRunOptions) stopped(res *run.Result, what string) {
 	for _, ref := range res.Stopped {
 		names = append(names, ref.Namespace+"/"+ref.Name)
 	}
-	o.talk.Note("%s OLM is stopped (%s), and installs and upgrades nothing until the plan starts it: %s",
-		o.talk.paint(yellow, "warning:"), inert.Line(strings.Join(names, ", ")), what)
+	o.talk.insist(diag.Warning{
+		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s), and installs and upgrades nothing until the plan starts it: %s", strings.Join(names, ", "), what),
+	})
 }
 
 // verdictOfRun returns what the exit code of a run comes of.
@@ -242,13 +243,13 @@ var _ run.Say = (*stepwise)(nil)
 
 // Step shows a step and asks whether to do it.
 func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
-	s.head(step)
+	s.head(step, s.yes && !s.hand)
 	for _, a := range step.Actions {
 		switch {
 		case s.hand:
-			s.talk.Note("    %s", inert.Line(s.plan.Kubectl(a, nil)))
+			s.talk.say("    %s", inert.Line(s.plan.Kubectl(a, nil)))
 		case !s.yes:
-			s.talk.Note("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
+			s.talk.say("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
 		}
 	}
 	if s.yes {
@@ -259,16 +260,21 @@ func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 
 // Manual shows what a person has to do and asks whether it is done.
 func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
-	s.head(step)
-	s.talk.Note("    %s", inert.Line(step.Manual))
+	s.head(step, false)
+	s.talk.say("    %s", inert.Line(step.Manual))
 	if !s.asks() {
 		return false, nil
 	}
 	return s.confirm(ctx, "Is it done?")
 }
 
-func (s *stepwise) head(step plan.Step) {
-	s.talk.Note("%s %s", s.talk.paint(bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
+// head prints which step it is; with --quiet, where it is not done without a word.
+func (s *stepwise) head(step plan.Step, alone bool) {
+	tell := s.talk.say
+	if alone {
+		tell = s.talk.Note
+	}
+	tell("%s %s", s.talk.paint(bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
 }
 
 // Action prints what an action came to.

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -199,10 +200,10 @@ func forge(v reflect.Value, path, lie string, number *int) (found string) {
 // locks say, in every format.
 func talkative() []string {
 	return []string{
-		"catalog list --offline", "catalog show demo --offline", "catalog show demo --offline -o yaml", "catalog graph demo --offline", "catalog graph demo --offline -o dot", "catalog channels demo --offline",
+		"catalog list --offline", "catalog show demo --offline", "catalog show demo --offline -o yaml", "catalog graph demo --offline", "catalog graph demo --offline -o dot", "catalog graph demo --offline -o svg", "catalog graph demo --offline -o html", "catalog channels demo --offline",
 		"catalog validate dir:catalog --offline", "catalog diff dir:old dir:catalog --offline", "outdated --offline", "why-not demo@2.0.0 --offline",
-		"diff --upgrade --offline", "diff --upgrade --offline -o markdown", "diff --upgrade --offline -o sarif", "diff --upgrade --offline -o html", "diff --upgrade --offline -o yaml",
-		"resolve --upgrade --offline -o json", "resolve --offline", "tree", "why dep", "images", "render --offline", "render --offline --stdout",
+		"diff --upgrade --offline", "diff --upgrade --offline --reading", "diff --upgrade --offline --reading -o markdown", "diff --upgrade --offline --reading -o html", "diff --upgrade --offline -o markdown", "diff --upgrade --offline -o sarif", "diff --upgrade --offline -o codequality", "diff --upgrade --offline -o html", "diff --upgrade --offline -o yaml",
+		"resolve --upgrade --offline -o json", "resolve --offline", "tree", "tree -o svg", "tree -o html", "why dep", "images", "render --offline", "render --offline --stdout",
 	}
 }
 
@@ -219,7 +220,7 @@ func honestly(t *testing.T, what, text string) {
 			break
 		}
 	}
-	html := strings.HasPrefix(text, "<!doctype html>") // where lines mean nothing
+	html := strings.HasPrefix(text, "<!doctype html>") || strings.HasPrefix(text, "<svg ") // where lines mean nothing
 	for line := range strings.Lines(text) {
 		begin := strings.TrimLeft(line, " \t#")
 		forged := strings.HasPrefix(begin, "Signed-off-by:") || strings.HasPrefix(begin, "FORGED") || strings.HasPrefix(begin, "quayside: FORGED")
@@ -236,14 +237,14 @@ func formatted(t *testing.T, c string, got outcome) {
 	var v any
 	switch _, format, _ := strings.Cut(c, " -o "); {
 	case got.stdout == "":
-	case format == "json", format == "sarif":
+	case format == "json", format == "sarif", format == "codequality":
 		if err := json.Unmarshal([]byte(got.stdout), &v); err != nil {
 			t.Errorf("%s: %v\n%s", c, err, got.stdout)
 		}
-		for _, m := range regexp.MustCompile(`"text": ("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(got.stdout, -1) {
+		for _, m := range regexp.MustCompile(`"(?:text|description)": ("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(got.stdout, -1) {
 			var message string
 			check(t, json.Unmarshal([]byte(m[1]), &message))
-			if honestly(t, c, message); format == "sarif" && (strings.ContainsAny(message, "\n\t") || strings.Contains(message, "](")) {
+			if honestly(t, c, message); format != "json" && (strings.ContainsAny(message, "\n\t") || strings.Contains(message, "](")) {
 				t.Errorf("%s: the message %q", c, message)
 			}
 		}
@@ -258,9 +259,12 @@ func formatted(t *testing.T, c string, got outcome) {
 		}
 	case format == "markdown":
 		marked(t, got.stdout)
-	case format == "html":
-		if strings.Contains(got.stdout, "<script") {
-			t.Errorf("%s: a script\n%s", c, got.stdout)
+	case format == "html", format == "svg":
+		policy, rest, _ := strings.Cut(got.stdout, "<script>")
+		script, _, _ := strings.Cut(rest, "</script>")
+		sum := sha256.Sum256([]byte(script))
+		if n := strings.Count(strings.ToLower(got.stdout), "<script"); n > 1 || n == 1 && (format == "svg" || !strings.Contains(policy, "; script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'\"")) {
+			t.Errorf("%s: a script that the page's policy does not name\n%s", c, got.stdout)
 		}
 	}
 }
@@ -275,7 +279,7 @@ func marked(t *testing.T, text string) {
 	}
 	for line := range strings.Lines(text) {
 		line = strings.ReplaceAll(spans.ReplaceAllString(line, ""), "&#8203;", "\x00")
-		line = regexp.MustCompile(`</?(?:details|summary|b)(?: open)?>|<!-- quayside:diff -->|\\.`).ReplaceAllString(line, "")
+		line = regexp.MustCompile(`\[(?:\\.|[^]\\[])*\]\(https://(?:demo\.example\.com|github\.com/demo/demo)[^ )]*\)|</?(?:details|summary|b)(?: open)?>|<!-- quayside:diff -->|\\.`).ReplaceAllString(line, "")
 		if regexp.MustCompile(`[<\[]|[@#]\w|://|skip ci\]`).MatchString(line) {
 			t.Errorf("Markdown is left in %q", line)
 		}
@@ -384,8 +388,8 @@ func newWorld() *world {
   {"type": "olm.package.required", "value": {"packageName": "dep", "versionRange": ">=1.0.0"}},
   {"type": "olm.constraint", "value": {"failureMessage": "needs dep", "package": {"packageName": "dep", "versionRange": ">=1.0.0"}}}],
   "relatedImages": [{"name": "demo", "image": "quay.io/demo/demo:v2"}], "manifests": [
-  {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "demo.v2.0.0", "annotations": {"capabilities": "Basic Install", "operatorframework.io/suggested-namespace": "demo"}},
-   "spec": {"version": "2.0.0", "displayName": "Demo", "description": "Shows more.", "keywords": ["demo"], "maturity": "alpha", "provider": {"name": "Someone"}, "minKubeVersion": "1.20.0",
+  {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": {"name": "demo.v2.0.0", "annotations": {"capabilities": "Basic Install", "repository": "https://github.com/demo/demo", "support": "https://demo.example.com/help", "operatorframework.io/suggested-namespace": "demo"}},
+   "spec": {"version": "2.0.0", "displayName": "Demo", "description": "Shows more.", "links": [{"name": "Pages", "url": "https://demo.example.com"}], "keywords": ["demo"], "maturity": "alpha", "provider": {"name": "Someone"}, "minKubeVersion": "1.20.0",
    "customresourcedefinitions": {"owned": [{"name": "demos.demo.example.com", "version": "v1", "kind": "Demo"}]},
    "installModes": [{"type": "AllNamespaces", "supported": true}], "install": {"strategy": "deployment", "spec": {
     "clusterPermissions": [{"serviceAccountName": "demo", "rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["one"], "verbs": ["delete"]}]}],

@@ -95,11 +95,11 @@ func (a *app) printTable(v any, t *table) error {
 // failure is what a command that fails prints in place of its document.
 type failure struct {
 	Conflicts []*resolve.Conflict `json:"conflicts" doc:"what cannot hold together"`
-	Errors    []warningView       `json:"errors" doc:"whatever else is wrong"`
+	Errors    []saidView          `json:"errors" doc:"whatever else is wrong"`
 }
 
 func newFailure() failure {
-	return failure{Conflicts: []*resolve.Conflict{}, Errors: []warningView{}}
+	return failure{Conflicts: []*resolve.Conflict{}, Errors: []saidView{}}
 }
 
 // add takes in err and what it joins.

@@ -28,6 +28,9 @@ func (t *talk) Pull(now registry.Progress) {
 		p.done[now.Image] = map[string]registry.Progress{}
 	}
 	p.done[now.Image][now.Digest] = now
+	if t.verbose && now.Done < now.Total {
+		return // each blob once
+	}
 	if line := p.line(now.Image); line != p.last {
 		p.last = line
 		t.Progress("%s", line)

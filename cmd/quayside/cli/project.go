@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +35,7 @@ func (a *app) open() (*project.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Talk: a.talk})
+	p, err := project.Open(project.Dir(dir), project.Env{Getenv: a.getenv, Version: a.version, Offline: a.offline, Layout: a.layout, Talk: a.talk, Today: time.Now().UTC().Format(time.DateOnly)})
 	if err == nil && len(p.Settings.Clusters) >= fleet {
 		garbage.Spare()
 	}

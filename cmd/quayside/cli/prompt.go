@@ -42,9 +42,9 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 // choose asks for one of several options, by number or by name; without a word it
 // is the first. It asks again where the answer is none of them, but not for ever.
 func (a *app) choose(ctx context.Context, question string, options []string) (string, error) {
-	a.talk.Note("%s", inert.Line(question)+":")
+	a.talk.say("%s", inert.Line(question)+":")
 	for i, option := range options {
-		a.talk.Note("%s", inert.Line(fmt.Sprintf("  %d) %s", i+1, option)))
+		a.talk.say("%s", inert.Line(fmt.Sprintf("  %d) %s", i+1, option)))
 	}
 	for range 3 {
 		line, err := a.prompt(ctx, "number or name [1]:")

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -11,6 +12,14 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 )
+
+// Commands returns the whole tree of commands as help shows it, for pages that are
+// made of it: a new one at each call, which the caller may change. It is not for
+// running: see [Main] for that.
+func Commands() *cobra.Command {
+	none := newTerminal(io.Discard, nil)
+	return newRoot(&app{out: none, talk: newTalk(none)})
+}
 
 // newRoot returns the whole tree of commands. Those that say nothing of arguments
 // take none.
@@ -44,6 +53,14 @@ func newRoot(a *app) *cobra.Command {
 		RunE:          group,
 	}
 	root.PersistentFlags().StringVarP(&a.dir, "directory", "C", "", "work in the workspace at `DIR` (default: the nearest quayside.yaml upwards)")
+	root.PersistentFlags().BoolVarP(&a.talk.quiet, "quiet", "q", false, "print results and errors, no notes, warnings or progress")
+	root.PersistentFlags().BoolVarP(&a.talk.verbose, "verbose", "v", false, "tell what is read and fetched, from where, and after how long")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if a.talk.quiet && a.talk.verbose {
+			return usagef(cmd, "--quiet and --verbose do not go together")
+		}
+		return nil
+	}
 	root.Version = a.version
 	root.Flags().Bool("version", false, "print the version")
 	root.SetVersionTemplate(a.versionLine())
@@ -90,7 +107,7 @@ func groups() []commandGroup {
 		{"starting", "Begin:", list{newInit, newAdd, newRemove}},
 		{"daily", "From declarations to manifests:", list{newResolve, newRender, newUpgrade, newDiff, newVerify, newStatus, newPromote}},
 		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
-		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newTree, newWhy, newWhyNot}},
+		{"explain", "Find and explain:", list{newCatalog, newFeed, newOutdated, newCheckUpgrade, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
 		{"artifacts", "Handing the tree to an engine:", list{newPush, newSign, newBOM}},
 		{"authors", "For authors of operators:", list{newBundle}},

@@ -127,8 +127,9 @@ const scripts = "testdata/script"
 //	renamed layout from to file
 //	                        give an artifact in an OCI layout the commit that a file names
 //	alone program args...   run a program without a network, where that is allowed
-//	steps file script       write the commands of a file in examples/ci into a script
 //	fill file...            put the values of variables in the place of ${NAME}
+//	told message            fail unless quayside just said that; … stands for anything
+//	forge kind              be in a job of a forge with seven pull requests, whose API is served
 //	cluster file...         start an API server that has these objects
 //	olm file...             start one that is written to, with OLM and a garbage collector
 //
@@ -164,9 +165,10 @@ func TestScripts(t *testing.T) {
 			"unpack":     unpackArtifact,
 			"renamed":    renamed,
 			"fill":       fill,
+			"told":       told,
 			"alone":      alone,
-			"steps":      steps,
 			"cluster":    cluster(t),
+			"forge":      forgeServer(t),
 			"olm":        installer(t),
 			"keypair":    keyPair(t),
 			"sigstore":   sigstore(t),
@@ -212,7 +214,7 @@ func run(ts *testscript.TestScript, args []string) int {
 	text, err := os.ReadFile(filepath.Join(scripts, ts.Name()+".txtar"))
 	ts.Check(err)
 	var env []string
-	for _, m := range regexp.MustCompile(`\b([A-Z_]+)=`).FindAllStringSubmatch("HOME= XDG_CACHE_HOME= KUBECONFIG= "+string(text), -1) {
+	for _, m := range regexp.MustCompile(`\b([A-Z_]+)=`).FindAllStringSubmatch("HOME= XDG_CACHE_HOME= KUBECONFIG= GIT_TOKEN= GITHUB_SERVER_URL= GITHUB_API_URL= GITHUB_REPOSITORY= "+string(text), -1) {
 		env = append(env, m[1]+"="+ts.Getenv(m[1]))
 	}
 	args = append([]string{"-C", ts.MkAbs(".")}, args...)
@@ -223,6 +225,18 @@ func run(ts *testscript.TestScript, args []string) int {
 		ts.Fatalf("%q: %v", args, err)
 	}
 	return code
+}
+
+func told(ts *testscript.TestScript, _ bool, args []string) {
+	said := ts.ReadFile("stderr") + ts.ReadFile("stdout")
+	rest := said
+	for part := range strings.SplitSeq(args[0], "…") {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			ts.Fatalf("%q was not said (there is no %q):\n%s", args[0], part, said)
+		}
+		rest = after
+	}
 }
 
 func alone(ts *testscript.TestScript, _ bool, args []string) {

@@ -136,6 +136,10 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 		for _, name := range r.Files {
 			fmt.Fprintln(w, o.out.sign("+")+" "+inert.Line(path.Join(r.Directory, name)))
 		}
+		if len(o.draft.Catalogs) == 0 {
+			o.talk.Note("next: name a catalog below spec.catalogs of %s, or declare a CatalogSource", workspace.FileName)
+			return
+		}
 		o.talk.Note("next: 'quayside catalog search WORD' finds an operator, 'quayside add PACKAGE --render' installs it")
 	})
 }

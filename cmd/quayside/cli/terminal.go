@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -80,17 +81,23 @@ func (t *terminal) sign(sign string) string {
 // only, one line of progress that is wiped when it is no longer true.
 type talk struct {
 	*terminal
-	busy  bool
-	pulls pulls
+	quiet   bool      // --quiet: say, and nothing else
+	verbose bool      // --verbose: Detail, and whatever is Progress, on lines of their own
+	began   time.Time // the program
+	heading string    // with quiet, what is said next is about this
+	busy    bool
+	known   int // warnings that were acknowledged
+	pulls   pulls
 }
 
 var _ project.Talk = (*talk)(nil)
 
-func newTalk(t *terminal) *talk { return &talk{terminal: t} }
+func newTalk(t *terminal) *talk { return &talk{terminal: t, began: time.Now()} }
 
 // Progress shows what is going on now.
 func (t *talk) Progress(format string, args ...any) {
-	if !t.tty {
+	t.Detail(format, args...)
+	if !t.tty || t.quiet || t.verbose {
 		return
 	}
 	line := inert.Line(fmt.Sprintf(format, args...))
@@ -109,20 +116,58 @@ func (t *talk) Done() {
 	}
 }
 
-// Note prints a line, without the credentials that a URL in it may hold.
+// Detail prints, with --verbose, a line with the time that has passed.
+func (t *talk) Detail(format string, args ...any) {
+	if t.verbose {
+		t.say("[%.3fs] %s", time.Since(t.began).Seconds(), inert.Line(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Note prints a line, unless --quiet says that nobody wants it.
 func (t *talk) Note(format string, args ...any) {
+	if !t.quiet {
+		t.say(format, args...)
+	}
+}
+
+// say prints a line in any case, without the credentials that a URL in it may hold:
+// what went wrong, and what a person is asked.
+func (t *talk) say(format string, args ...any) {
 	t.Done()
+	if t.heading != "" {
+		fmt.Fprintln(t, t.heading)
+		t.heading = ""
+	}
 	fmt.Fprintln(t, strings.TrimSuffix(diag.Redact(fmt.Sprintf(format, args...)), "\n"))
 }
 
-// Warn prints one warning a line, in the order given.
+// ended is what is said at the end.
+func (t *talk) ended() string {
+	if t.known == 0 {
+		return "finished"
+	}
+	return "finished; acknowledged and not shown: " + diag.Count(t.known, "warning")
+}
+
+// Warn prints one warning a line, in the order given, but for those that somebody
+// acknowledged.
 func (t *talk) Warn(ws []diag.Warning) {
 	for _, w := range ws {
-		label := t.paint(yellow, "warning:")
-		if w.Pos.IsZero() {
-			t.Note("%s %s", label, inert.Line(w.Msg))
+		if w.Acknowledged {
+			t.known++
 			continue
 		}
-		t.Note("%s: %s %s", w.Pos, label, inert.Line(w.Msg))
+		if !t.quiet {
+			t.insist(w)
+		}
 	}
+}
+
+// insist prints a warning, acknowledged or not.
+func (t *talk) insist(w diag.Warning) {
+	label := t.paint(yellow, "warning:") + " "
+	if w.Code == "other-kinds" {
+		label = "" // it is all right
+	}
+	t.say("%s", warningViews([]diag.Warning{w})[0].line(label))
 }

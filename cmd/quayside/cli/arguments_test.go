@@ -1,0 +1,102 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// argued is a workspace whose files hold nothing wrong. Version 2.0.0 of app, and all of
+// tool, need what no catalog has.
+func argued() map[string]string {
+	bundle := func(pkg, version, more string) string {
+		return fmt.Sprintf("---\nschema: olm.bundle\npackage: %[1]s\nname: %[1]s.v%[2]s\nimage: registry.example.com/%[1]s@sha256:%064[3]d\nproperties:\n"+
+			"- {type: olm.package, value: {packageName: %[1]s, version: %[2]s}}\n%[4]s", pkg, version, len(pkg)+int(version[0]), more)
+	}
+	lacks := "- {type: olm.package.required, value: {packageName: nowhere, versionRange: '>=1.0.0'}}\n"
+	channel := "---\nschema: olm.package\nname: %[1]s\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: %[1]s\nname: stable\nentries:\n"
+	declared := "apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: app, namespace: %s}\nspec: {package: app, channel: stable}\n"
+	return map[string]string{
+		"quayside.yaml": "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n  catalogs:\n  - {name: test, source: 'dir:catalog'}\n",
+		"catalog/all.yaml": fmt.Sprintf(channel, "app") + "- {name: app.v2.0.0, replaces: app.v1.0.0}\n- {name: app.v1.0.0, replaces: app.v0.9.0}\n- {name: app.v0.9.0}\n" +
+			bundle("app", "1.0.0", "") + bundle("app", "2.0.0", lacks) + bundle("app", "0.9.0", "") +
+			fmt.Sprintf(channel, "tool") + "- {name: tool.v1.0.0}\n" + bundle("tool", "1.0.0", lacks),
+		"subscriptions/app.yaml":   fmt.Sprintf(declared, "ops"),
+		"subscriptions/other.yaml": fmt.Sprintf(declared, "other"),
+	}
+}
+
+// TestArguments wants what is wrong with the command line to be said of the argument
+// that it is, for each way to give one, and no place in a file to be named where there
+// is nothing to mend in it.
+func TestArguments(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	for name, text := range argued() {
+		file := filepath.Join(dir, name)
+		check(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		check(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	mustRunIn(t, dir, cache, "resolve", "--upgrade=ops/app@1.0.0", "--upgrade=other/app@1.0.0")
+	before, err := os.ReadFile(filepath.Join(dir, "quayside.lock"))
+	check(t, err)
+
+	// Where an operator is named, by what it is named, and the places in files that may
+	// be: of declarations that take part without being wrong.
+	versions := []string{"resolve --upgrade=%s", "resolve --upgrade=%s --keep-going", "upgrade --yes %s", "diff --upgrade=%s"}
+	whichever := append(slices.Clone(versions), "resolve --reinstall=%s", "why-not %s")
+	asked := `subscriptions/app\.yaml:4:`
+	for _, c := range []struct {
+		what, operator string
+		commands       []string
+		code           int
+		said, places   string
+	}{
+		{"a version that is not there", "ops/app@9.9.9", versions, 3, `package app has no version "9\.9\.9"`, ""},
+		{"likewise", "ops/app@9.9.9", []string{"why-not %s"}, 2, `package app has no version "9\.9\.9"`, ""},
+		{"a version that no edge leads to", "ops/app@0.9.0", versions, 3, `no edge leads from app\.v1\.0\.0 to version 0\.9\.0`, ""},
+		{"a version that cannot run", "ops/app@2.0.0", versions, 3, `requires package nowhere`, asked},
+		{"a namespace without it", "none/app", versions, 2, `nothing asks for none/app`, ""},
+		{"likewise", "none/app", []string{"resolve --reinstall=%s"}, 2, `nothing asks for none/app`, ""},
+		{"no such pin", "none/app", []string{"resolve --unpin=%s"}, 2, `none/app is not pinned`, ""},
+		{"no such pin", "none/app", []string{"resolve --accept=%s"}, 2, `no such operator`, ""},
+		{"several", "app", append(whichever, "resolve --unpin=%s"), 2, `is in several namespaces: name one of ops/app, other/app`, ""},
+		{"no such package", "nowhere", []string{"why-not %s", "add %s"}, 2, `no package "nowhere"`, ""},
+		{"no such version", "tool@9.9.9", []string{"add %s", "add --check %s"}, 2, `package "tool" has no version 9\.9\.9`, ""},
+		{"declared", "app", []string{"add -n ops %s"}, 2, `is declared already`, `declared already, at subscriptions/app\.yaml:1:1`},
+		{"cannot run", "tool@1.0.0", []string{"add -n ops %s", "add %s", "add --check %s"}, 3, `requires package nowhere`, ""},
+	} {
+		for _, command := range c.commands {
+			t.Run(c.what+": "+fmt.Sprintf(command, c.operator), func(t *testing.T) {
+				argument := c.operator // as a fault names it: with the flag that it is of
+				for word := range strings.FieldsSeq(command) {
+					if strings.HasSuffix(word, "=%s") {
+						argument = fmt.Sprintf(word, c.operator)
+					}
+				}
+				got := quaysideIn(t, dir, cache, strings.Fields(fmt.Sprintf(command, c.operator))...)
+				if got.code != c.code {
+					t.Errorf("exit code %d, want %d", got.code, c.code)
+				}
+				if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(argument) + `: `).MatchString(got.stderr) {
+					t.Errorf("no line begins with %s", argument)
+				}
+				if !regexp.MustCompile(c.said).MatchString(got.stderr) {
+					t.Errorf("%q is not said", c.said)
+				}
+				for line := range strings.Lines(got.stderr) {
+					if at := regexp.MustCompile(`[a-z]+/[a-z]+\.yaml:[0-9]+:`); at.MatchString(line) && (c.places == "" || !regexp.MustCompile(c.places).MatchString(line)) {
+						t.Errorf("points at a file with nothing wrong in it: %s", line)
+					}
+				}
+				if t.Failed() {
+					t.Log(got.stderr)
+				}
+				check(t, os.WriteFile(filepath.Join(dir, "quayside.lock"), before, 0o600)) // --keep-going writes
+			})
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package cli_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// BenchmarkCheckUpgrade takes the CPU seconds of asking whether 60 operators
+// of the corpus can live on another version: on one where they can, and on one where
+// some cannot and upgrades are looked for.
+func BenchmarkCheckUpgrade(b *testing.B) {
+	bin := program(b)
+	dir, cache := b.TempDir(), b.TempDir()
+	bundles := filepath.Join(b.TempDir(), "bundles")
+	unpack(b, filepath.Join(corpus(b), "latest.tar.zst"), bundles)
+	const operators = 60
+	for _, pkg := range subscribeTo(b, dir, bundles)[operators:] {
+		check(b, os.Remove(filepath.Join(dir, "subscriptions", pkg+".yaml")))
+	}
+	for _, args := range [][]string{{"resolve", "--offline"}, {"render", "--offline"}} {
+		if got := quaysideIn(b, dir, cache, args...); got.code != 0 {
+			b.Fatalf("quayside %q: exit code %d\n%s", args, got.code, got.stderr)
+		}
+	}
+	for _, target := range []string{"1.37", "1.22"} {
+		b.Run(target, func(b *testing.B) {
+			var spent time.Duration
+			code := 0
+			for b.Loop() {
+				cmd := exec.Command(bin, "-C", dir, "check-upgrade", "--kubernetes", target, "--offline")
+				cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+				out, err := cmd.CombinedOutput()
+				var exit *exec.ExitError
+				if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+					b.Fatalf("%v\n%.2000s", err, out)
+				}
+				code = cmd.ProcessState.ExitCode()
+				spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			}
+			b.ReportMetric(spent.Seconds()/float64(b.N), "cpu-s/op")
+			b.ReportMetric(float64(code), "exit-code")
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/forge/forgetest"
+)
+
+// inJob runs quayside as a job of a forge would, with the token in GIT_TOKEN. No
+// token may be in what it says.
+func inJob(t *testing.T, s *forgetest.Server, dir string, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cache := t.TempDir()
+	env := []string{"XDG_CACHE_HOME=" + cache, "HOME=" + cache, "GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_TOKEN=" + forgetest.Token}
+	for key, value := range s.Env() {
+		env = append(env, key+"="+value)
+	}
+	args = append([]string{"-C", dir}, args...)
+	code := cli.Main(args, nil, &stdout, &stderr, env)
+	if err := cli.Conforms(args, stdout.Bytes()); err != nil {
+		t.Errorf("quayside %q: %v", args, err)
+	}
+	if strings.Contains(stdout.String()+stderr.String(), forgetest.Token) {
+		t.Errorf("quayside %q shows the token", args)
+	}
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// forgeServer returns the script command that starts a forge with seven pull requests,
+// and sets the variables of a job there: `forge KIND`.
+func forgeServer(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		s := forgetest.New(t, args[0])
+		s.Have(make([]forgetest.Pull, 7), nil)
+		for key, value := range s.Env() {
+			ts.Setenv(key, value)
+		}
+		ts.Setenv("GIT_TOKEN", forgetest.Token)
+	}
+}
+
+// TestPullRequests opens a pull request for every operator of every environment, in
+// one run, and leaves them alone in the next; after a merge the text changes in place.
+func TestPullRequests(t *testing.T) {
+	for _, kind := range []string{"github", "gitlab", "gitea"} {
+		t.Run(kind, func(t *testing.T) {
+			s := forgetest.New(t, kind)
+			bare, work := fleet(t)
+			gitIn(t, work, "remote", "add", "origin", bare)
+			args := []string{"resolve", "--all", "--upgrade", "--offline", "--split", "--branch", "upgrade", "--commit", "--force", "--push", "origin", "--pull-request"}
+			for _, want := range []string{"opened", "unchanged"} {
+				got := inJob(t, s, work, args...)
+				if got.code != 0 || strings.Count(got.stderr, ": "+want+"\n") != 6 {
+					t.Fatalf("exit code %d, want six pull requests to be %s:\n%s", got.code, want, got.stderr)
+				}
+			}
+			pulls := s.Pulls()
+			if len(pulls) != 6 {
+				t.Fatalf("there are %d pull requests, want 6", len(pulls))
+			}
+			for _, p := range pulls {
+				commit := gitIn(t, bare, "log", "-1", "--format=%s", p.Head)
+				if p.Base != "main" || p.Title == "" || strings.TrimSpace(commit) != p.Title || !strings.HasPrefix(p.Body, "<!-- quayside:diff -->\n") {
+					t.Errorf("pull request %+v for the commit %q", p, commit)
+				}
+			}
+			got := inJob(t, s, work, append(args, "--into", "release", "-o", "json")...)
+			var out struct {
+				Environments []struct {
+					Document struct {
+						Split struct {
+							PullRequests []struct {
+								PullRequest struct {
+									Number  int
+									Outcome string
+								}
+							}
+						}
+					}
+				}
+			}
+			if err := json.Unmarshal([]byte(got.stdout), &out); err != nil {
+				t.Fatal(err)
+			}
+			var numbers []int
+			for _, e := range out.Environments {
+				for _, p := range e.Document.Split.PullRequests {
+					if numbers = append(numbers, p.PullRequest.Number); p.PullRequest.Outcome != "opened" {
+						t.Errorf("into another branch it is %s", p.PullRequest.Outcome)
+					}
+				}
+			}
+			if d := cmp.Diff([]int{7, 8, 9, 10, 11, 12}, numbers); d != "" {
+				t.Errorf("numbers (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestDiffComments keeps a comment for each workspace in which something differs.
+func TestDiffComments(t *testing.T) {
+	s := forgetest.New(t, "github")
+	s.Have([]forgetest.Pull{{From: forgetest.Project, Head: "x", Base: "main", Title: "x"}}, nil)
+	_, work := fleet(t)
+	gitIn(t, work, "remote", "add", "origin", "/nowhere")
+	gitIn(t, work, "checkout", "-q", "-b", "x")
+	run := func(code int, says ...string) {
+		t.Helper()
+		got := inJob(t, s, work, "diff", "--all", "--offline", "--base", "main", "--comment", "1")
+		if got.code != code {
+			t.Fatalf("exit code %d, want %d: %s", got.code, code, got.stderr)
+		}
+		for _, say := range says {
+			if !strings.Contains(got.stderr, say) {
+				t.Errorf("%q is not in %s", say, got.stderr)
+			}
+		}
+	}
+	run(0)
+	if all := s.Comments(); len(all) != 0 {
+		t.Errorf("nothing differs, and there are the comments %+v", all)
+	}
+	dir := ""
+	for name := range environments() {
+		dir = name
+		mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
+		break
+	}
+	run(4, "comment on 1: opened")
+	run(4, "comment on 1: unchanged")
+	all := s.Comments()
+	if len(all) != 1 || !strings.HasPrefix(all[0].Body, "<!-- quayside:diff "+dir+" -->\n## `"+dir+"`\n") {
+		t.Fatalf("the comments are %+v", all)
+	}
+	gitIn(t, work, "checkout", "-q", ".")
+	run(0, "comment on 1: updated")
+	if all := s.Comments(); len(all) != 1 || !strings.Contains(all[0].Body, "no differences") {
+		t.Errorf("nothing differs any more, and the comments are %+v", all)
+	}
+
+	// What the policy says goes before what the forge says.
+	mustRun(t, filepath.Join(work, dir), "remove", "vault/vault", "--render", "--offline")
+	s.Refuse(func(string, string) int { return 403 })
+	run(4, "GIT_TOKEN may not do this", "refused by the policy")
+}

@@ -1,0 +1,71 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestPreCommit has pre-commit itself run the hooks in a repository: what is in step
+// is committed, what is not is refused, and a commit of something else runs none.
+// How pre-commit builds them, with Go, is left out: the program is in the path.
+func TestPreCommit(t *testing.T) {
+	program, err := exec.LookPath("pre-commit")
+	if err != nil {
+		t.Skip("pre-commit is not installed: nobody runs its hooks")
+	}
+	hooks := read(t, "../../..", ".pre-commit-hooks.yaml")
+	var all []struct {
+		ID, Language, Entry string
+		PassFilenames       *bool `json:"pass_filenames"`
+	}
+	if err := yaml.Unmarshal([]byte(hooks), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range all {
+		if h.Language != "golang" || !strings.HasPrefix(h.Entry, "quayside ") || h.PassFilenames == nil || *h.PassFilenames {
+			t.Errorf("hook %+v", h)
+		}
+	}
+	// The hooks are a repository of their own: this one at some commit.
+	root := t.TempDir()
+	source := filepath.Join(root, "hooks")
+	put(t, source, ".pre-commit-hooks.yaml", strings.ReplaceAll(hooks, "language: golang", "language: system"))
+	gitIn(t, source, "init", "-q", "-b", "main")
+	commitAll(t, source, "hooks")
+	rev := strings.TrimSpace(gitIn(t, source, "rev-parse", "HEAD"))
+
+	work := filepath.Join(root, "work")
+	if err := os.CopyFS(filepath.Join(work, "envs", "dev"), os.DirFS("../../../examples/quickstart")); err != nil {
+		t.Fatal(err)
+	}
+	config := strings.NewReplacer("https://github.com/quayside/quayside", source, "v1.2.3", rev).Replace(read(t, ciFiles, "pre-commit-config.yaml"))
+	if !strings.Contains(config, source) || !strings.Contains(config, rev) {
+		t.Fatalf("the example is %s", config)
+	}
+	put(t, work, ".pre-commit-config.yaml", config)
+	gitIn(t, work, "init", "-q", "-b", "main")
+	run := func(want string, ok bool) {
+		t.Helper()
+		gitIn(t, work, "add", "-A")
+		cmd := exec.CommandContext(t.Context(), program, "run", "--color", "never", "--verbose")
+		cmd.Dir = work
+		cmd.Env = append(cmd.Environ(), "PRE_COMMIT_HOME="+filepath.Join(root, "home"), "XDG_CACHE_HOME="+filepath.Join(root, "cache"))
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != ok || !strings.Contains(string(out), want) {
+			t.Errorf("got %v, want %q:\n%s", err, want, out)
+		}
+	}
+	run("Passed", true)
+	commitAll(t, work, "start")
+	put(t, work, "README.md", "more\n")
+	run("Skipped", true)
+	put(t, work, "envs/dev/rendered/clusters/default/generated/kustomization.yaml", "a: b\n")
+	run("Failed", false)
+	put(t, work, ".pre-commit-config.yaml", strings.ReplaceAll(config, "quayside-verify", "quayside-render"))
+	run("files were modified by this hook", false)
+}

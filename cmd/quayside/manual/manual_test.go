@@ -1,0 +1,126 @@
+package manual
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/quayside/quayside/cmd/quayside/cli"
+)
+
+func made(t *testing.T) map[string][]byte {
+	t.Helper()
+	pages, err := Pages("1.2.3", time.Date(2026, 2, 28, 23, 30, 0, 0, time.FixedZone("", -3600)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+// TestPages wants exactly one page for each command, with all that its help says, in
+// the words of that.
+func TestPages(t *testing.T) {
+	pages := made(t)
+	if !reflect.DeepEqual(pages, made(t)) {
+		t.Error("made twice, they differ")
+	}
+	for _, cmd := range commands(cli.Commands()) {
+		name := "man1/" + strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+		page, ok := pages[name]
+		if delete(pages, name); !ok {
+			t.Errorf("%s: has no page", cmd.CommandPath())
+			continue
+		}
+		if want := `"Mar 2026" "quayside 1.2.3" "quayside manual"`; !strings.Contains(string(page), want) {
+			t.Errorf("%s: the header lacks %s", name, want)
+		}
+		text := plain(page)
+		holds := func(what string) {
+			t.Helper()
+			if what = words(what); !strings.Contains(text, what) {
+				t.Errorf("%s: lacks %q", name, what)
+			}
+		}
+		holds(strings.ReplaceAll(cmd.CommandPath(), " ", "-") + " - " + cmd.Short)
+		cmd.InitDefaultHelpFlag() // without it a group does not say that it takes flags
+		holds("SYNOPSIS " + cmd.UseLine() + " DESCRIPTION")
+		holds("DESCRIPTION " + cmd.Long)
+		holds(cmd.Example)
+		for _, flags := range []*pflag.FlagSet{cmd.NonInheritedFlags(), cmd.InheritedFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) {
+				value, usage := pflag.UnquoteUsage(f)
+				if f.Hidden {
+					return
+				}
+				holds("--" + f.Name)
+				holds(usage)
+				if strings.Trim(value, "abcdefghijklmnopqrstuvwxyz") != "" { // no type of Go's
+					holds(value)
+				}
+			})
+		}
+		for _, below := range cmd.Commands() {
+			if below.IsAvailableCommand() {
+				holds(strings.ReplaceAll(below.CommandPath(), " ", "-") + "(1)")
+			}
+		}
+	}
+	for name := range pages {
+		t.Errorf("%s: is the page of no command", name)
+	}
+}
+
+// plain returns the words of a page as a reader sees them.
+func plain(page []byte) string {
+	text := regexp.MustCompile(`(?m)^\.(SH|TH|nh|PP|EX|EE|RS|RE|TP|br)\b ?`).ReplaceAllString(string(page), "")
+	text = regexp.MustCompile(`\\f[BIPR]`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`\\\[u[0-9A-F]+\]`).ReplaceAllStringFunc(text, func(s string) string {
+		r, err := strconv.ParseInt(s[3:len(s)-1], 16, 32)
+		if err != nil {
+			panic(err)
+		}
+		return string(rune(r))
+	})
+	return words(strings.NewReplacer(`\&`, "", `\\`, `\`, `\-`, "-", `\[la]`, "", `\[ra]`, "").Replace(text))
+}
+
+// words returns text with one space between any two words.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// TestRoff has those read the pages that show them, and wants no warning.
+func TestRoff(t *testing.T) {
+	dir := t.TempDir()
+	pages := made(t)
+	var files []string
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		file := filepath.Join(dir, filepath.Base(name))
+		if err := os.WriteFile(file, pages[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	// Not the style of what go-md2man writes, which has no effect on what is read.
+	for _, reader := range [][]string{{"groff", "-man", "-Tutf8", "-ww", "-z"}, {"mandoc", "-Tlint", "-Werror"}} {
+		t.Run(reader[0], func(t *testing.T) {
+			if _, err := exec.LookPath(reader[0]); err != nil {
+				t.Skipf("there is no %s here, which reads manual pages", reader[0])
+			}
+			for _, file := range files {
+				if out, err := exec.Command(reader[0], append(reader[1:], file)...).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+					t.Errorf("%s: %v\n%s", filepath.Base(file), err, out)
+				}
+			}
+		})
+	}
+}
