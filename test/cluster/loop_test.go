@@ -1,11 +1,6 @@
 package cluster_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,7 +30,7 @@ func TestLoop(t *testing.T) {
 	}
 	example := filepath.Join(root, "..", "..", "examples", "loop")
 	dir, registry := t.TempDir(), strings.TrimSuffix(newArtifact(t).reference, "/fleet")
-	public := writeKey(t, filepath.Join(dir, "cosign.key"))
+	key, public := keyPair(t)
 
 	secrets := objects(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: cosign-pub, namespace: flux-system}, stringData: {cosign.pub: %q}}", public))
 	clusters, logins := map[string]*harness.Cluster{}, api.NewConfig()
@@ -79,7 +74,7 @@ func TestLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	cmd := exec.CommandContext(ctx, "sh", filepath.Join(example, "loop.sh"), filepath.Join(dir, "work"), registry+"/fleet", filepath.Join(dir, "cosign.key"))
+	cmd := exec.CommandContext(ctx, "sh", filepath.Join(example, "loop.sh"), filepath.Join(dir, "work"), registry+"/fleet", key)
 	cmd.Env = append(os.Environ(),
 		"PATH="+filepath.Dir(build(t))+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"),
 		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
@@ -104,8 +99,8 @@ func TestLoop(t *testing.T) {
 
 	// The same repository with something that somebody else signed.
 	work := quayside{program: build(t), dir: filepath.Join(dir, "work", "envs", "prod")}
-	writeKey(t, filepath.Join(dir, "other.key"))
-	pushed := strings.TrimSpace(work.must(t, "push", "oci://"+registry+"/fleet/prod:main", "--branch", "other", "--sign", filepath.Join(dir, "other.key")))
+	other, _ := keyPair(t)
+	pushed := strings.TrimSpace(work.must(t, "push", "oci://"+registry+"/fleet/prod:main", "--branch", "other", "--sign", other))
 	refused := only(told, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "OCIRepository" && o.GetName() == "prod"
 	})[0]
@@ -128,25 +123,4 @@ func TestLoop(t *testing.T) {
 	if got := deployedImages(ctx, t, clusters["prod"], "memcached-operator-system"); got != images["prod"] {
 		t.Errorf("prod runs %q after somebody else's artifact, want %q as before", got, images["prod"])
 	}
-}
-
-// writeKey writes a new private key and returns the public one.
-func writeKey(t *testing.T, file string) (public string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: text}))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -278,7 +279,9 @@ func testBrokenConnections(ctx context.Context, t *testing.T, l *reported) {
 }
 
 // testForbidden takes the right to read ConfigMaps. A watch that runs is not
-// asked again for its right, so that it is broken.
+// asked again for its right, so that it is broken: once the server's authorizer,
+// which follows the roles by a watch of its own, has heard of it. Broken before,
+// the watch would run again with the old right, and nobody would ask again.
 func testForbidden(ctx context.Context, t *testing.T, l *reported) {
 	role := l.find(t, "ClusterRole", "quayside-reporter")
 	less := role.DeepCopy()
@@ -292,6 +295,22 @@ func testForbidden(ctx context.Context, t *testing.T, l *reported) {
 		t.Fatal(err)
 	}
 	l.apply(ctx, t, less)
+	asking := client(t, l.cluster).AuthorizationV1().SubjectAccessReviews()
+	eventually(ctx, t, "the right is gone", func() string {
+		r, err := asking.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               reporterAccount,
+			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + reporterNamespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "beacon", Verb: "watch", Resource: "configmaps"},
+		}}, metav1.CreateOptions{})
+		switch {
+		case err != nil:
+			return err.Error()
+		case r.Status.Allowed:
+			return "the server still grants it: " + r.Status.Reason
+		default:
+			return ""
+		}
+	})
 	l.reporter.proxy.Cut()
 	s := l.becomesBad(ctx, t, "ConfigMap", "beacon-settings", "Forbidden")
 	if ready := s.condition("Ready"); ready.Status != metav1.ConditionUnknown || !strings.Contains(ready.Message, "beacon-settings") {

@@ -60,6 +60,14 @@ func Targets() []Target {
 			Name: "argocd", Program: "argocd", Package: ".", module: "argocd", // likewise
 			assets: []asset{{module: "github.com/argoproj/argo-cd/v3", dir: "manifests/crds", as: "crds"}},
 		},
+		{
+			Name: "gitea", Program: "gitea", Package: ".", module: "gitea", // it has replacements of its own
+			assets: []asset{
+				{module: "code.gitea.io/gitea", dir: "options", as: "static/options"},
+				{module: "code.gitea.io/gitea", dir: "templates", as: "static/templates"},
+				{module: "code.gitea.io/gitea", dir: "public", as: "static/public"},
+			},
+		},
 	}
 }
 

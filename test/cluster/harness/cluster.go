@@ -40,6 +40,7 @@ type Options struct {
 	EmulatedVersion string // "1.34": serve the APIs of an older Kubernetes
 	Nodes           int    // simulated nodes; 0 is one, unless APIOnly
 	NoWebhooks      bool   // call no admission webhook: nothing runs that could answer
+	Migrations      bool   // serve StorageVersionMigration, which is a beta, and have the controller do them
 	Services        string // socket of an HTTP proxy through which Services are called; "" calls them directly
 
 	AuditUsers []string // whose requests are written down, for Requests to return

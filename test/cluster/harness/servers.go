@@ -41,7 +41,11 @@ func (c *Cluster) startControllers(context.Context) error {
 	}
 	loopback := []string{"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0", "--cert-dir=" + c.file("run")}
 	login := "--kubeconfig=" + c.Kubeconfig
-	if err := c.run("kube-controller-manager", append(loopback, login,
+	manager := append(loopback, login)
+	if c.opt.Migrations {
+		manager = append(manager, migrator)
+	}
+	if err := c.run("kube-controller-manager", append(manager,
 		"--service-account-private-key-file="+c.file("sa.key"), "--root-ca-file="+c.file("ca.crt"),
 		"--cluster-signing-cert-file="+c.file("ca.crt"), "--cluster-signing-key-file="+c.file("ca.key"))...); err != nil {
 		return err
@@ -52,6 +56,9 @@ func (c *Cluster) startControllers(context.Context) error {
 	// Without leases kwok's nodes are taken for lost after 50 seconds.
 	return c.run("kwok", login, "--manage-all-nodes=true", "--node-lease-duration-seconds=40", "--config="+stages)
 }
+
+// migrator turns on what rewrites objects in the version that they are stored in.
+const migrator = "--feature-gates=StorageVersionMigrator=true"
 
 // kwokStages returns what kwok does to nodes and pods, as its authors ship it:
 // nodes are ready and stay so, pods run at once and complete or go when asked.
@@ -90,6 +97,9 @@ func (c *Cluster) apiFlags() []string {
 	}
 	if c.opt.EmulatedVersion != "" {
 		flags = append(flags, "--emulated-version="+c.opt.EmulatedVersion)
+	}
+	if c.opt.Migrations {
+		flags = append(flags, migrator, "--runtime-config=storagemigration.k8s.io/v1beta1=true")
 	}
 	if c.opt.Services != "" {
 		flags = append(flags, "--egress-selector-config-file="+c.file("egress.yaml"))

@@ -1,0 +1,320 @@
+// Package browser looks at pages and pictures as a person would see them, in a
+// real Chromium: it lays them out at a width, light or dark, and returns figures,
+// such as what is wider than the window, what lies on what and how well text
+// stands out. Pixels are compared with nothing: fonts differ from machine to
+// machine, and what is right does not.
+//
+// It makes no page of its own. Start from [Start], [Browser.Open] and
+// [Figures.Faults].
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed measure.js
+var measure string //nolint:gochecknoglobals // embedded
+
+// Browser is a Chromium that runs until its test ends.
+type Browser struct {
+	ctx context.Context //nolint:containedctx // chromedp keeps a browser in one
+}
+
+// Start starts a Chromium without a window and without a network. Where none is
+// installed the test is skipped, or fails if QUAYSIDE_LOOK is "always"; CHROMIUM
+// names the executable where it has another name.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	program := find()
+	if program == "" {
+		if os.Getenv("QUAYSIDE_LOOK") == "always" {
+			t.Fatal("no Chromium is installed, and QUAYSIDE_LOOK=always")
+		}
+		t.Skip("no Chromium is installed (apt-get install chromium; CHROMIUM names another): pages are not looked at")
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(program),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"),
+		chromedp.Flag("proxy-server", "direct://"),
+		chromedp.Flag("hide-scrollbars", false),
+		chromedp.WSURLReadTimeout(time.Minute),
+	)
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium refuses to be root with one
+	}
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("starting %s: %v", program, err)
+	}
+	return &Browser{ctx}
+}
+
+// find returns the path of a Chromium; "" where none is installed.
+func find() string {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// View is how a page is looked at.
+type View struct {
+	Width    int  // of the window, in CSS pixels
+	Dark     bool // the reader prefers dark colours
+	Print    bool // as it is printed
+	NoScript bool // nothing of the page's own is run
+}
+
+// String returns the view as a name of files and tests: "400-dark".
+func (v View) String() string {
+	s := fmt.Sprintf("%d-%s", v.Width, map[bool]string{false: "light", true: "dark"}[v.Dark])
+	if v.Print {
+		s += "-print"
+	}
+	if v.NoScript {
+		s += "-noscript"
+	}
+	return s
+}
+
+// Views returns how every page is looked at: on a telephone and on a desk, light
+// and dark.
+func Views() []View {
+	return []View{{Width: 400}, {Width: 400, Dark: true}, {Width: 1400}, {Width: 1400, Dark: true}}
+}
+
+// Page is a page that is open in a tab of its own.
+type Page struct {
+	ctx  context.Context //nolint:containedctx // chromedp keeps a tab in one
+	view View
+
+	mu     sync.Mutex
+	errors []string // what the console said
+	asked  []string // addresses beyond the file itself
+}
+
+// Open opens a file, an HTML page or an SVG picture, in a tab of its own, which is
+// closed with the test. The fragment, which may be empty, follows its address.
+func (b *Browser) Open(t testing.TB, v View, file, fragment string) *Page {
+	t.Helper()
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := &url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(cancel)
+	p := &Page{ctx: ctx, view: v}
+	if err := chromedp.Listen(ctx, func(event any) { p.heard(event, at.String()) }); err != nil {
+		t.Fatal(err)
+	}
+	scheme, media := "light", ""
+	if v.Dark {
+		scheme = "dark"
+	}
+	if v.Print {
+		media = "print"
+	}
+	address := at.String()
+	if fragment != "" {
+		address += "#" + fragment
+	}
+	if err := chromedp.Do(ctx,
+		ask(runtime.Enable, cdp.Empty{}), ask(log.Enable, cdp.Empty{}), ask(network.Enable, network.EnableParams{}),
+		ask(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(v.Width), Height: 800, DeviceScaleFactor: 1, Mobile: v.Width < 600}),
+		ask(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
+		ask(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: v.NoScript}),
+		chromedp.Navigate(address),
+	); err != nil {
+		t.Fatalf("opening %s: %v", file, err)
+	}
+	return p
+}
+
+// ask returns a command of the DevTools protocol as a step.
+func ask[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, command, params)
+		return chromedp.Void{}, err
+	}
+}
+
+// heard notes what a page asks for and what is said of it.
+func (p *Page) heard(event any, file string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if e.Request.URL != file && !strings.HasSuffix(e.Request.URL, "/favicon.ico") {
+			p.asked = append(p.asked, e.Request.URL)
+		}
+	case *log.EventEntryAdded:
+		p.errors = append(p.errors, e.Entry.Text)
+	case *runtime.EventExceptionThrown:
+		p.errors = append(p.errors, e.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		for _, arg := range e.Args {
+			p.errors = append(p.errors, string(arg.Value))
+		}
+	}
+}
+
+// Eval evaluates an expression of JavaScript in the page and reads its value into
+// one that json.Unmarshal takes; nil where it does not matter. What the page's
+// policy forbids its own scripts does not bind it.
+func (p *Page) Eval(t testing.TB, expression string, into any) {
+	t.Helper()
+	expression = strings.TrimRight(expression, "\n;")
+	if into == nil {
+		if err := chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](expression)); err != nil {
+			t.Fatalf("evaluating %.80s: %v", expression, err)
+		}
+		return
+	}
+	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("JSON.stringify("+expression+")"))
+	if err != nil {
+		t.Fatalf("evaluating %.80s: %v", expression, err)
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("evaluating %.80s: %v in %s", expression, err, text)
+	}
+}
+
+// Press presses keys, one after the other, as a person would: text, and the keys of
+// github.com/chromedp/chromedp/kb.
+func (p *Page) Press(t testing.TB, keys string) {
+	t.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.KeyEvent(keys)); err != nil {
+		t.Fatalf("pressing %q: %v", keys, err)
+	}
+}
+
+// Picture writes what the page looks like, whole, as a PNG to the directory that
+// QUAYSIDE_PICTURES names, for a person to look at; nothing where that is unset.
+func (p *Page) Picture(t testing.TB, name string) {
+	t.Helper()
+	dir := os.Getenv("QUAYSIDE_PICTURES")
+	if dir == "" {
+		return
+	}
+	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatalf("taking a picture of %s: %v", name, err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+".png"), png, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Figures are what was measured of a page. Lists hold a few words of each element,
+// in the order of the page, the first twenty and how many more there are.
+type Figures struct {
+	Width       int     `json:"-"`           // of the window, in CSS pixels
+	ScrollWidth int     `json:"scrollWidth"` // of the page: it scrolls sideways where this is more
+	Height      int     `json:"height"`      // of the page
+	Texts       int     `json:"texts"`       // pieces of text that are seen
+	Contrast    float64 `json:"contrast"`    // the lowest of a text with what is behind it, from 1 to 21, as WCAG 2 has it
+	Font        float64 `json:"font"`        // the smallest size of a text, in CSS pixels
+
+	Beyond    []string `json:"beyond"`    // elements and texts that leave the window at a side
+	Overflows []string `json:"overflows"` // elements whose content is wider than they are; texts of a picture that leave their box
+	Clipped   []string `json:"clipped"`   // elements of which a part is cut off
+	Scrolls   []string `json:"scrolls"`   // elements that scroll sideways by themselves
+	Overlaps  []string `json:"overlaps"`  // texts that lie on each other
+	Contrasts []string `json:"contrasts"` // texts with a contrast below 4.5
+	Unknown   []string `json:"unknown"`   // texts on an image or a gradient, whose contrast is not known
+	Small     []string `json:"small"`     // what is to be pressed and is smaller than 24 by 24
+
+	Errors []string `json:"errors"` // what the browser complained of
+	Asked  []string `json:"asked"`  // addresses that the page wanted to load
+}
+
+// Figures measures the page as it is now.
+func (p *Page) Figures(t testing.TB) Figures {
+	t.Helper()
+	f := Figures{Width: p.view.Width} // a telephone makes the window as wide as the page wants
+	p.Eval(t, measure, &f)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f.Errors, f.Asked = slices.Clone(p.errors), slices.Clone(p.asked)
+	return f
+}
+
+// Limits say what a page may be. The zero value is what every page is held to.
+type Limits struct {
+	Scrolls bool    // parts of it may scroll sideways by themselves, as a wide picture does
+	Font    float64 // the smallest size of text, in CSS pixels; 0 for 12
+}
+
+// Faults returns what is wrong with a page, a line for each kind; nil where nothing
+// is. A page on which nothing is written is wrong.
+func (f Figures) Faults(l Limits) []string {
+	var out []string
+	if f.Texts == 0 {
+		out = append(out, "nothing is written on it")
+	}
+	if f.ScrollWidth > f.Width {
+		out = append(out, fmt.Sprintf("it scrolls sideways: %d wide in a window of %d", f.ScrollWidth, f.Width))
+	}
+	least := l.Font
+	if least == 0 {
+		least = 12
+	}
+	if f.Texts > 0 && f.Font < least-0.01 {
+		out = append(out, fmt.Sprintf("text of %.1f pixels, less than %g", f.Font, least))
+	}
+	scrolls := f.Scrolls
+	if l.Scrolls {
+		scrolls = nil
+	}
+	for _, list := range []struct {
+		what string
+		of   []string
+	}{
+		{"leaves the window", f.Beyond},
+		{"is wider than its box", f.Overflows},
+		{"is cut off", f.Clipped},
+		{"scrolls sideways", scrolls},
+		{"texts lie on each other", f.Overlaps},
+		{"contrast below 4.5", f.Contrasts},
+		{"contrast not known", f.Unknown},
+		{"too small to hit", f.Small},
+		{"the browser complains", f.Errors},
+		{"wants to load", f.Asked},
+	} {
+		if len(list.of) > 0 {
+			out = append(out, list.what+": "+strings.Join(list.of, "; "))
+		}
+	}
+	return out
+}
