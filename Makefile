@@ -12,8 +12,10 @@ LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 # than all the rest does: they are made in memory where there is enough of it.
 MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && \
   [ $$(df -Pk /dev/shm | awk 'END {print $$4}') -gt 4000000 ] && \
-  [ $$(awk '/^MemAvailable/ {print $$2}' /proc/meminfo) -gt 6000000 ] && echo /dev/shm)
-IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY)')
+  [ $$(awk '/^MemAvailable/ {print $$2}' /proc/meminfo) -gt 8000000 ] && echo /dev/shm)
+# Where there is, they need not look for garbage as often as a program does that shares
+# a machine: over a third of their time went there.
+IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=400 GOMEMLIMIT=3GiB')
 
 # Test packages that keep golden files: those that define -update.
 GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' . 2>/dev/null)))
@@ -22,7 +24,7 @@ GOLDEN = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"
 # lives is a rule that no test pins.
 MUTATED ?= ./lockfile ./catalog/fbc ./resolve ./render ./diff
 
-.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples image dist cluster-test leaving-test verify clean
+.PHONY: help demo build test race lint fmt fuzz fuzz-targets fuzz-little properties mutate bench corpus golden tidy examples docs man image image-ci dist dist-twice look cluster-test leaving-test forge-test verify clean
 
 help: ## Show what can be made.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -103,17 +105,43 @@ golden: ## Write the golden files anew.
 examples: ## Write the examples' catalogs, locks and trees anew.
 	$(GO) test ./examples/... -update
 
+# Where a page leads out of docs/, the site leads to the repository. What it says in
+# the index is the navigation.
+OUTSIDE = https://github.com/quayside/quayside/blob/main/
+docs: ## Build the pages as a site into dist/site, offline (mkdocs and mkdocs-material, of Debian or PyPI).
+	@if ! mkdocs --version >/dev/null 2>&1; then echo 'skipped: there is no mkdocs here (apt install mkdocs mkdocs-material)'; exit 0; fi; set -e; \
+	rm -rf dist/docs dist/site; mkdir -p dist; cp -R docs dist/docs; \
+	for page in docs/*.md; do sed 's,](\.\./,]($(OUTSIDE),g' $$page >dist/$$page; done; \
+	{ cat mkdocs.yml; printf 'docs_dir: docs\nsite_dir: site\nnav:\n- Overview: README.md\n'; \
+	  sed -n -e 's/^## \(.*\)/- "\1":/p' -e 's/^- \[\([^]]*\)\](\([a-z0-9-]*\.md\)).*/  - "\1": \2/p' docs/README.md; } >dist/mkdocs.yml; \
+	mkdocs build --strict --config-file dist/mkdocs.yml >dist/mkdocs.log 2>&1 || { grep -E 'WARNING|ERROR|rror:' dist/mkdocs.log; exit 1; }; \
+	echo dist/site/index.html
+
+man: ## Write the manual pages into dist/man: man -M dist/man quayside-resolve.
+	@rm -rf dist/man; $(GO) run -buildvcs=true ./cmd/man -o dist/man
+
 tidy: ## Bring go.mod and go.sum in step with the sources.
 	$(GO) mod tidy -e
 	cd tools && $(GO) mod verify >/dev/null
 
 image: ## Build the reporter's image into dist/ without Docker; PUSH=registry/image:tag pushes it.
-	@$(GO) run ./cmd/report-image -o dist/quayside-report $(if $(PUSH),-push $(PUSH))
+	@$(GO) run ./cmd/image $(if $(PUSH),-push $(PUSH)) reporter
+
+image-ci: ## Build quayside's own image for CI into dist/ on BASE, an image with git: oci:DIR, or one of a registry by digest (SNAPSHOT=1, PUSH= as above).
+	@$(GO) run ./cmd/image $(if $(BASE),-base $(BASE)) $(if $(SNAPSHOT),-snapshot) $(if $(PUSH),-push $(PUSH)) ci
 
 # Ours, and not goreleaser: that lists 370 modules and wants a newer Go, for what is three hundred
 # lines here, and what it publishes with is the forge's own command.
-dist: ## Build what a release consists of into dist/release, publishing nothing (SNAPSHOT=1: with changes, too).
-	@$(GO) run ./cmd/release $(if $(SNAPSHOT),-snapshot)
+dist: ## Build what a release consists of into dist/release, publishing nothing (SNAPSHOT=1: with changes, too; SIGN_KEY=cosign.key signs it).
+	@$(GO) run ./cmd/release $(if $(SNAPSHOT),-snapshot) $(if $(SIGN_KEY),-sign $(SIGN_KEY))
+
+dist-twice: ## Build a release of the last commit twice, in clones that differ in all that must not matter, and compare (half an hour).
+	@cmd/release/twice.sh
+
+look: export QUAYSIDE_PICTURES = $(abspath $(PICTURES))
+look: ## Look at pages and pictures in Chromium, where it is installed; PICTURES=dir writes what they look like.
+	@command -v $${CHROMIUM:-chromium} >/dev/null || echo "look: no Chromium is installed: pages are not looked at"
+	cd test/browser && $(GO) test -count=1 ./...
 
 # The servers are linked without C and without paths, and so are the tests that
 # start them: the Go build cache holds what they share once.
@@ -122,6 +150,12 @@ cluster-test: export GOFLAGS := $(GOFLAGS) -trimpath
 cluster-test: export QUAYSIDE_CLUSTER_TEST = always
 cluster-test: ## Test against a real control plane, built once into the cache.
 	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 40m ./...
+
+forge-test: export QUAYSIDE_CLUSTER_TEST = always
+forge-test: export CGO_ENABLED = 0
+forge-test: export GOFLAGS := $(GOFLAGS) -trimpath
+forge-test: ## Test pull requests and comments against Gitea, built once into the cache.
+	cd test/cluster && $(GO) run ./cmd/build gitea && $(GO) test -count=1 -timeout 10m ./forge
 
 leaving-test: export QUAYSIDE_LEAVING = all
 leaving-test: export QUAYSIDE_CLUSTER_TEST = always
@@ -133,7 +167,7 @@ leaving-test: ## Have every operator of the corpus's clusters leave OLM on a rea
 # Which sums go mod tidy lists depends on which modules a proxy serves that day;
 # where one is missing that is needed, nothing builds.
 verify: NOT_GOLDEN = ^TestScripts$$
-verify: fmt tidy golden examples lint race ## Everything that must hold before a change goes in.
+verify: fmt tidy golden examples lint race look ## Everything that must hold before a change goes in.
 	git diff --exit-code -- . ':!go.sum'
 
 clean: ## Remove what was built.
