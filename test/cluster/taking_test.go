@@ -336,8 +336,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// taker is a GitOps tool that runs beside a cluster.
-type taker interface {
+// tool is a GitOps tool that runs beside a cluster.
+type tool interface {
 	profile() string
 	// at returns the namespace of the tool's own objects.
 	at() string
@@ -346,11 +346,17 @@ type taker interface {
 	// has has it apply a directory of the repository under a name, prune what leaves
 	// that, and waits until it is at a commit.
 	has(ctx context.Context, t *testing.T, name, directory, commit string)
+	// reaches waits until what it has by that name is at a commit, and what applies the
+	// tree below it.
+	reaches(ctx context.Context, t *testing.T, name, commit string)
+}
+
+// taker is a tool that takes the tree of what left OLM.
+type taker interface {
+	tool
 	suspend(ctx context.Context, t *testing.T, name string, on bool)
 	// reads has it read a commit, which what it has by that name is not to apply yet.
 	reads(ctx context.Context, t *testing.T, name, commit string)
-	// reaches waits until what it has by that name is at a commit.
-	reaches(ctx context.Context, t *testing.T, name, commit string)
 	// again has it synchronize everything once more.
 	again(ctx context.Context, t *testing.T)
 	// books returns what it writes about itself on objects of a kind that it applies, or
@@ -406,6 +412,14 @@ func (f *fluxTaker) suspend(ctx context.Context, t *testing.T, name string, on b
 func (f *fluxTaker) reaches(ctx context.Context, t *testing.T, name, commit string) {
 	t.Helper()
 	reconcile(ctx, t, f.Applier, append(slices.Clone(f.source), f.kustomization(t, name, "")), commit)
+	if name == "declared" {
+		return
+	}
+	list, err := f.ListGroup(ctx, "kustomize.toolkit.fluxcd.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reconcile(ctx, t, f.Applier, only(list, func(o *unstructured.Unstructured) bool { return o.GetName() != "declared" }), commit)
 }
 
 func (f *fluxTaker) reads(ctx context.Context, t *testing.T, _, commit string) {
