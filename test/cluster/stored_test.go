@@ -29,6 +29,7 @@ type dropping struct {
 	history  string         // the version in which objects are stored before the old bundle stores them in another one
 	homes    []string       // install namespaces; nil: one
 	store    bool           // it takes the state "store": the old definition stores in another version than the next
+	converts bool           // the old bundle has a webhook that converts between its versions
 }
 
 // droppings returns ten operators. The next bundle of each has v1 alone.
@@ -103,6 +104,9 @@ spec:
             metadata: {labels: {app: %[1]s}}
             spec: {containers: [{name: operator, image: "example.com/%[1]s:%[2]s"}]}
 `, d.name, version, replaces, mode)}
+	if d.converts && len(versions) > 1 {
+		files[dir+"csv.yaml"] += fmt.Sprintf("  customresourcedefinitions: {owned: [{name: %[1]ss.%[2]s, kind: %[3]s, version: v1}]}\n  webhookdefinitions:\n  - {type: ConversionWebhook, generateName: convert, deploymentName: %[1]s, containerPort: 443, webhookPath: /convert, conversionCRDs: [%[1]ss.%[2]s], sideEffects: None, admissionReviewVersions: [v1]}\n", d.name, d.group(), strings.ToUpper(d.name[:1])+d.name[1:])
+	}
 	for i, text := range strings.Split(d.definitions(versions...), "---\n") {
 		files[fmt.Sprintf("%scrd%d.yaml", dir, i)] = text
 	}
@@ -133,7 +137,7 @@ func (d dropping) objects(version string) []*unstructured.Unstructured {
 func TestStoredVersions(t *testing.T) {
 	t.Parallel() // it has servers of its own, and mostly waits
 	cluster := harness.Start(t, harness.Options{Migrations: true})
-	s := newStoring(t, cluster)
+	s := newStoring(t, cluster, droppings(), migrations+"  profile: plain\n")
 	ctx := within(t, 8*time.Minute) // the controller waits for the next bookmark of a watch, about a minute
 	s.install(ctx, t)
 	before := s.read(ctx, t)
@@ -161,7 +165,11 @@ type storing struct {
 	now     []*unstructured.Unstructured // what is rendered, and applied
 }
 
-func newStoring(t *testing.T, cluster *harness.Cluster) *storing {
+// migrations says that clusters have the API as a beta.
+const migrations = "  storageMigration: v1beta1\n"
+
+// newStoring returns a workspace with these operators, and with some settings.
+func newStoring(t *testing.T, cluster *harness.Cluster, all []dropping, settings string) *storing {
 	t.Helper()
 	files := map[string]string{"quayside.yaml": `
 apiVersion: quayside.dev/v1alpha1
@@ -169,10 +177,7 @@ kind: Workspace
 spec:
   catalogs: [{name: made, namespace: olm, source: "package-manifests:catalog"}]
   kubernetesVersion: "1.36"
-  storageMigration: v1beta1
-  profile: plain
-`}
-	all := droppings()
+` + settings}
 	for _, d := range all {
 		files["catalog/"+d.name+"/"+d.name+".package.yaml"] = fmt.Sprintf("packageName: %s\nchannels: [{name: stable, currentCSV: %[1]s.v2.0.0}]\n", d.name)
 		for _, b := range []map[string]string{d.bundle("1.0.0", "", d.versions...), d.bundle("2.0.0", "replaces: "+d.name+".v1.0.0", "v1 served stored")} {
@@ -340,16 +345,26 @@ func (s *storing) migrated(ctx context.Context, t *testing.T) {
 			}
 		}
 	}
+	for _, crd := range s.definitions(ctx, t) {
+		stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+		if diff := cmp.Diff([]string{"v1"}, stored); diff != "" {
+			t.Errorf("%s: stored versions (-want +got):\n%s", harness.Name(crd), diff)
+		}
+	}
+}
+
+// definitions returns those of the operators as the cluster has them.
+func (s *storing) definitions(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
 	for _, d := range s.all {
 		for _, o := range objects(t, d.definitions("v1 served stored")) {
 			live, err := s.applier.Get(ctx, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
-			if diff := cmp.Diff([]string{"v1"}, stored); diff != "" {
-				t.Errorf("%s: stored versions (-want +got):\n%s", harness.Name(o), diff)
-			}
+			out = append(out, live)
 		}
 	}
+	return out
 }

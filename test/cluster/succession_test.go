@@ -19,17 +19,23 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestSuccession has Argo CD's engine apply what docs/succession.md says of an operator
+// TestSuccession has Flux, and Argo CD's engine, apply what docs/succession.md says of an operator
 // that is followed by another package: the two side by side, then the follower alone.
 // No definition, no custom resource and nothing that both bring is deleted or made anew.
 func TestSuccession(t *testing.T) {
-	for name, of := range map[string]func(quayside) tool{
-		"argosync": func(q quayside) tool { return &engineTool{argo{q: q}} },
-	} {
+	for name, of := range tools() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has servers of its own, and mostly waits
 			newSucceeding(t, of).lives(t)
 		})
+	}
+}
+
+// tools returns what applies the tree of a workspace, by name.
+func tools() map[string]func(quayside) tool {
+	return map[string]func(quayside) tool{
+		"flux":     func(quayside) tool { return &fluxTaker{} },
+		"argosync": func(q quayside) tool { return &engineTool{argo{q: q}} },
 	}
 }
 
@@ -53,6 +59,11 @@ func (e *engineTool) has(ctx context.Context, t *testing.T, _, _, _ string) {
 func (e *engineTool) reaches(ctx context.Context, t *testing.T, _, _ string) {
 	t.Helper()
 	e.succeeds(ctx, t)
+}
+
+func (e *engineTool) again(ctx context.Context, t *testing.T) {
+	t.Helper()
+	e.inSync(ctx, t)
 }
 
 // succeeding is a workspace with an operator that is followed, and a tool that applies

@@ -349,6 +349,8 @@ type tool interface {
 	// reaches waits until what it has by that name is at a commit, and what applies the
 	// tree below it.
 	reaches(ctx context.Context, t *testing.T, name, commit string)
+	// again has it synchronize everything once more.
+	again(ctx context.Context, t *testing.T)
 }
 
 // taker is a tool that takes the tree of what left OLM.
@@ -357,8 +359,6 @@ type taker interface {
 	suspend(ctx context.Context, t *testing.T, name string, on bool)
 	// reads has it read a commit, which what it has by that name is not to apply yet.
 	reads(ctx context.Context, t *testing.T, name, commit string)
-	// again has it synchronize everything once more.
-	again(ctx context.Context, t *testing.T)
 	// books returns what it writes about itself on objects of a kind that it applies, or
 	// what a controller of Kubernetes copies of that.
 	books(kind string) []string

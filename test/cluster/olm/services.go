@@ -165,6 +165,17 @@ func (s *Services) ca(namespace string) (*ca, error) {
 	return made, nil
 }
 
+// CA returns the certificate of a namespace's CA, in PEM.
+func (s *Services) CA(namespace string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	issuer, err := s.ca(namespace)
+	if err != nil {
+		return "", err
+	}
+	return string(issuer.pem), nil
+}
+
 // leaf returns a certificate of that name, also as OLM's Secrets hold it.
 func (c *ca) leaf(name string) (*tls.Certificate, map[string]string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
