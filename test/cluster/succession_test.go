@@ -26,9 +26,13 @@ func TestSuccession(t *testing.T) {
 	for name, of := range tools() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has servers of its own, and mostly waits
-			newSucceeding(t, of).lives(t)
+			newSucceeding(t, of, "caches").lives(t)
 		})
 	}
+	t.Run("flux-elsewhere", func(t *testing.T) {
+		t.Parallel()
+		newSucceeding(t, tools()["flux"], "data").lives(t)
+	})
 }
 
 // tools returns what applies the tree of a workspace, by name.
@@ -74,17 +78,18 @@ type succeeding struct {
 	tool       tool
 	cluster    *harness.Cluster
 	repository repository
+	home       string // namespace of the operator that follows
 }
 
 // newSucceeding starts a cluster whose API server reaches no Service, as where no
 // pod answers.
-func newSucceeding(t *testing.T, of func(quayside) tool) *succeeding {
+func newSucceeding(t *testing.T, of func(quayside) tool, home string) *succeeding {
 	t.Helper()
 	root, err := binaries.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &succeeding{repository: newRepository(t), q: newWorkspace(t, build(t), nil)}
+	s := &succeeding{home: home, repository: newRepository(t), q: newWorkspace(t, build(t), nil)}
 	s.tool = of(s.q)
 	if err := os.CopyFS(s.q.dir, os.DirFS(filepath.Join(root, "..", "..", "testdata", "succession"))); err != nil {
 		t.Fatal(err)
@@ -173,9 +178,11 @@ func (s *succeeding) follow(ctx context.Context, t *testing.T) []string {
 	t.Helper()
 	seen := s.watchDeployments(ctx, t)
 	s.q.remove(t, "subscriptions/cache.yaml")
-	if err := os.Rename(filepath.Join(s.q.dir, "follows.yaml"), filepath.Join(s.q.dir, "subscriptions", "data.yaml")); err != nil {
+	follows, err := os.ReadFile(filepath.Join(s.q.dir, "follows.yaml"))
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.q.write(t, "subscriptions/data.yaml", strings.Replace(string(follows), "namespace: caches", "namespace: "+s.home, 1))
 	s.settles(ctx, t, "data-operator follows cache-operator")
 	return seen()
 }
@@ -186,13 +193,23 @@ func (s *succeeding) settles(ctx context.Context, t *testing.T, message string, 
 	s.q.must(t, append([]string{"resolve", "--offline"}, flags...)...)
 	s.q.must(t, "render", "--offline")
 	s.tool.reaches(ctx, t, "root", s.repository.commit(t, s.q.dir, message))
-	sameAsRendered(ctx, t, s.Applier, s.q.rendered(t), nil)
+	sameAsRendered(ctx, t, s.Applier, s.q.rendered(t), s.namespace(t))
+}
+
+// namespace returns the Namespace of the operator that is followed where the other one is
+// elsewhere: it is not rendered at last, and stays.
+func (s *succeeding) namespace(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	if s.home == "caches" {
+		return nil
+	}
+	return objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: caches, labels: {quayside.dev/package: cache-operator}}}")
 }
 
 // watchDeployments returns what ends the watch and returns what was seen.
 func (s *succeeding) watchDeployments(ctx context.Context, t *testing.T) func() []string {
 	t.Helper()
-	all := client(t, s.cluster).AppsV1().Deployments("caches")
+	all := client(t, s.cluster).AppsV1().Deployments("")
 	list, err := all.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -223,6 +240,7 @@ func (s *succeeding) handedOver(ctx context.Context, t *testing.T, before map[st
 	t.Helper()
 	now, rendered := s.holds(ctx, t), s.q.rendered(t)
 	is := names(rendered)
+	is = append(is, names(s.namespace(t))...)
 	kept := 0
 	for name, identity := range before {
 		stays := slices.Contains(is, name) || strings.Contains(name, ".example.com ")
@@ -233,7 +251,11 @@ func (s *succeeding) handedOver(ctx context.Context, t *testing.T, before map[st
 			kept++
 		}
 	}
-	for _, name := range []string{"ConfigMap caches/cache-defaults", "ServiceAccount caches/cache", "CustomResourceDefinition.apiextensions.k8s.io caches.example.com", "Namespace caches"} {
+	both := []string{"CustomResourceDefinition.apiextensions.k8s.io caches.example.com"}
+	if s.home == "caches" {
+		both = append(both, "ConfigMap caches/cache-defaults", "ServiceAccount caches/cache", "Namespace caches")
+	}
+	for _, name := range both {
 		if before[name] == "" || !slices.Contains(is, name) {
 			t.Errorf("%s is not what both have", name)
 		}
@@ -276,11 +298,12 @@ func (s *succeeding) prune(ctx context.Context, t *testing.T) {
 	s.settles(ctx, t, "what was left of cache-operator", "--observed", "observed.yaml")
 }
 
-// leftoversGone wants nothing to be left of the operator that was followed, and
+// leftoversGone wants nothing to be left of the operator that was followed but a
+// Namespace that holds data, and
 // custom resources to be as their owners have them.
 func (s *succeeding) leftoversGone(ctx context.Context, t *testing.T, beside []*unstructured.Unstructured) {
 	t.Helper()
-	is := names(s.q.rendered(t))
+	is := names(append(s.q.rendered(t), s.namespace(t)...))
 	left := only(beside, func(o *unstructured.Unstructured) bool { return !slices.Contains(is, harness.Name(o)) })
 	if len(left) == 0 || !slices.ContainsFunc(left, func(o *unstructured.Unstructured) bool { return o.GetName() == "cache-tuning" }) {
 		t.Errorf("nothing was left of the operator that is followed: %q", names(left))
@@ -292,7 +315,7 @@ func (s *succeeding) leftoversGone(ctx context.Context, t *testing.T, beside []*
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range of {
+	for _, o := range only(of, func(o *unstructured.Unstructured) bool { return !slices.Contains(is, harness.Name(o)) }) {
 		t.Errorf("%s is left", harness.Name(o))
 	}
 	for i, want := range []int64{4, 5} {
