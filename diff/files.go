@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
@@ -135,26 +139,75 @@ func isManifest(path string) bool {
 }
 
 func read(f File, pins []lockfile.Pin) ([]Object, error) {
-	docs, err := yamlnode.Documents(f.Path, f.Data, yamlnode.Limits{})
+	docs, err := contents(f)
 	if err != nil {
 		return nil, err
 	}
 	var out []Object
-	for i, doc := range docs {
-		data, err := yamlnode.JSON(doc)
-		if err != nil {
-			return nil, err
-		}
-		content, err := Content(data)
-		if err != nil {
-			return nil, err
-		}
+	for i, content := range docs {
 		if kobj.Text(content, "apiVersion") == "" || kobj.Text(content, "kind") == "" || kobj.Text(content, "metadata", "name") == "" {
 			continue
 		}
 		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content})
 	}
 	return out, nil
+}
+
+// contents returns the documents of a file that are not empty, in order, each as
+// Content has it.
+func contents(f File) ([]map[string]any, error) {
+	if m, ok := plainly(f.Data); ok {
+		return []map[string]any{m}, nil
+	}
+	docs, err := yamlnode.Documents(f.Path, f.Data, yamlnode.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var out []map[string]any
+	for _, doc := range docs {
+		data, err := yamlnode.JSON(doc)
+		if err != nil {
+			return nil, err
+		}
+		m, err := Content(data)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// maxPlain is the length of a text that cannot hold more values than the full
+// parser takes, were every line of it one.
+const maxPlain = 4 << 20
+
+// plainly returns the one document of a text as Content has it, where a parser
+// can read it that is many times as fast as the full one, and false for any other.
+func plainly(data []byte) (map[string]any, bool) {
+	if len(data) > maxPlain || bytes.Contains(data, []byte("\n---")) || !utf8.Valid(data) {
+		return nil, false
+	}
+	docs, ok := blockyaml.Decode(data, meaning)
+	if !ok || len(docs) != 1 {
+		return nil, false
+	}
+	m, ok := docs[0].(map[string]any)
+	return m, ok
+}
+
+// meaning returns what a plain scalar is to the API server, as Content has it, and
+// false where it has no form in JSON.
+func meaning(text string) (any, bool) {
+	data, err := yamlnode.JSON(&yaml.Node{Kind: yaml.ScalarNode, Value: text})
+	if err != nil {
+		return nil, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	err = dec.Decode(&v)
+	return numbers(v), err == nil
 }
 
 // Built returns an object that an overlay makes, given as JSON. What makes it
