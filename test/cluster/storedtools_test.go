@@ -3,6 +3,9 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/quayside/quayside/test/cluster/binaries"
 	"github.com/quayside/quayside/test/cluster/harness"
 	"github.com/quayside/quayside/test/cluster/olm"
 )
@@ -140,8 +144,9 @@ func (s *toolStoring) stays(ctx context.Context, t *testing.T, stored ...string)
 }
 
 // TestStoredVersionsByHand does in a cluster without the API what docs/stored-versions.md
-// has a person do with kubectl: to apply nothing but an object's name stores it anew, and
-// once every object was, the definition's status may say so.
+// has a person do, with kubectl and jq where they are installed: to apply nothing but an
+// object's name stores it anew, and once every object was, the definition's status may
+// say so.
 func TestStoredVersionsByHand(t *testing.T) {
 	t.Parallel() // it has servers of its own
 	s := newStoring(t, harness.Start(t, harness.Options{}), []dropping{droppings()[0], droppings()[3], droppings()[4]}, "  profile: plain\n")
@@ -155,23 +160,11 @@ func TestStoredVersionsByHand(t *testing.T) {
 	s.next(t, "migrate")
 	s.move(ctx, t)
 	s.next(t, "migrate") // nobody rewrites anything
-	hand, err := harness.NewApplier(s.cluster.RESTConfig, "storage-migration")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range s.all {
-		for _, o := range d.objects("v1") {
-			if !rewritten(ctx, t, hand, o) {
-				t.Errorf("%s is not stored anew", harness.Name(o))
-			}
-			if !d.cluster && rewritten(ctx, t, hand, o) { // a namespace of null is written each time
-				t.Errorf("%s is stored anew twice", harness.Name(o))
-			}
-		}
-	}
-	for _, crd := range s.definitions(ctx, t) {
-		if err := hand.SetStatus(ctx, crd, map[string]any{"storedVersions": []any{"v1"}}); err != nil {
-			t.Fatal(err)
+	was := s.versions(ctx, t)
+	s.rewrite(ctx, t)
+	for name, version := range s.versions(ctx, t) {
+		if version == was[name] {
+			t.Errorf("%s is not stored anew", name)
 		}
 	}
 	s.next(t, "")
@@ -181,19 +174,80 @@ func TestStoredVersionsByHand(t *testing.T) {
 	}
 }
 
-// rewritten applies nothing but an object's name, with a namespace of null where it has
-// none, as jq writes it, and reports whether the server stored the object anew.
-func rewritten(ctx context.Context, t *testing.T, hand *harness.Applier, o *unstructured.Unstructured) bool {
+// versions returns the resourceVersion of each object, by its name.
+func (s *storing) versions(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
-	var namespace any
-	if o.GetNamespace() != "" {
-		namespace = o.GetNamespace()
+	out := map[string]string{}
+	for _, d := range s.all {
+		for _, o := range d.objects("v1") {
+			live, err := s.applier.Get(ctx, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[harness.Name(o)] = live.GetResourceVersion()
+		}
 	}
-	applied, err := hand.Apply(ctx, []*unstructured.Unstructured{{Object: map[string]any{
-		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": map[string]any{"name": o.GetName(), "namespace": namespace},
-	}}})
+	return out
+}
+
+// rewrite stores all objects anew and writes so into the status of their definitions, by
+// the commands of the page.
+func (s *storing) rewrite(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for _, command := range []string{"kubectl", "jq"} {
+		if _, err := exec.LookPath(command); err != nil {
+			t.Logf("%s is not installed: what it would do is done without", command)
+			s.rewriteWithout(ctx, t)
+			return
+		}
+	}
+	root, err := binaries.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return applied[0].Changed
+	page, err := os.ReadFile(filepath.Join(root, "..", "..", "docs", "stored-versions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const example = "crd=widgets.example.com"
+	_, commands, found := strings.Cut(string(page), "```sh\n"+example)
+	commands, _, _ = strings.Cut(commands, "```")
+	if !found {
+		t.Fatal("the page has no such commands")
+	}
+	for _, crd := range s.definitions(ctx, t) {
+		cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", "crd="+crd.GetName()+commands)
+		cmd.Env = append(cmd.Environ(), "KUBECONFIG="+s.cluster.Kubeconfig)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+// rewriteWithout does the same without kubectl: a namespace is null where there is none,
+// as jq writes it.
+func (s *storing) rewriteWithout(ctx context.Context, t *testing.T) {
+	t.Helper()
+	hand, err := harness.NewApplier(s.cluster.RESTConfig, "storage-migration")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range s.all {
+		for _, o := range d.objects("v1") {
+			var namespace any
+			if !d.cluster {
+				namespace = o.GetNamespace()
+			}
+			if _, err := hand.Apply(ctx, []*unstructured.Unstructured{{Object: map[string]any{
+				"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": map[string]any{"name": o.GetName(), "namespace": namespace},
+			}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, crd := range s.definitions(ctx, t) {
+		if err := hand.SetStatus(ctx, crd, map[string]any{"storedVersions": []any{"v1"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
