@@ -115,7 +115,8 @@ func Judge(pins []lockfile.Pin, target Target, misfits []resolve.Misfit, seen []
 	return j
 }
 
-// gathered returns what is found in clusters, each thing once.
+// gathered returns what is found in clusters, each thing once. What is in the way
+// in some clusters and only named in others is what it is in the former.
 func gathered(seen []Seen) []Problem {
 	type key struct {
 		rule, operator, message string
@@ -123,26 +124,32 @@ func gathered(seen []Seen) []Problem {
 		place                   diff.Place
 	}
 	var out []Problem
-	index, holds := map[key]int{}, map[int]int{}
-	for _, s := range seen {
+	index, holds := map[key]int{}, map[int]map[int]bool{} // problem, and what of seen it holds for
+	for n, s := range seen {
 		for _, f := range s.Found {
 			if strings.HasPrefix(f.Rule, "resources.") {
 				f.Operator = "" // of the definition, but what is to be changed is the user's
 			}
-			k := key{f.Rule, f.Operator, f.Message, f.Object, f.Place}
+			k, blocks := key{f.Rule, f.Operator, f.Message, f.Object, f.Place}, f.Severity >= diff.High
 			i, known := index[k]
 			if !known {
 				i = len(out)
 				index[k] = i
-				out = append(out, Problem{Rule: f.Rule, Blocks: f.Severity >= diff.High, Operator: f.Operator, Object: &f.Object, Message: f.Message, Place: &f.Place})
+				out = append(out, Problem{Rule: f.Rule, Blocks: blocks, Operator: f.Operator, Object: &f.Object, Message: f.Message, Place: &f.Place})
+			}
+			if out[i].Blocks && !blocks {
+				continue
+			}
+			if !known || blocks && !out[i].Blocks {
+				out[i].Blocks, out[i].Clusters, holds[i] = blocks, nil, map[int]bool{}
 			}
 			out[i].Clusters = append(out[i].Clusters, s.Clusters...)
-			holds[i]++
+			holds[i][n] = true
 		}
 	}
 	for i := range out {
 		slices.Sort(out[i].Clusters)
-		if out[i].Clusters = slices.Compact(out[i].Clusters); holds[i] == len(seen) {
+		if out[i].Clusters = slices.Compact(out[i].Clusters); len(holds[i]) == len(seen) {
 			out[i].Clusters = nil
 		}
 	}

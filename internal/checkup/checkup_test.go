@@ -127,6 +127,28 @@ func TestJudge(t *testing.T) {
 			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1"},
 		},
 		{
+			name: "milder in one cluster", pins: pins,
+			seen: []checkup.Seen{
+				{Clusters: []string{"c1"}, Found: []diff.Finding{finding("api.removed", diff.Low, "ops/a", "x")}},
+				{Clusters: []string{"c2"}, Found: []diff.Finding{finding("api.removed", diff.High, "ops/a", "x")}},
+				{Clusters: []string{"c3"}, Found: []diff.Finding{finding("api.removed", diff.Low, "ops/a", "x")}},
+			},
+			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1 @c2"},
+		},
+		{
+			name: "milder beside it", pins: pins,
+			seen: []checkup.Seen{{Found: []diff.Finding{finding("api.removed", diff.Low, "ops/a", "x"), finding("api.removed", diff.High, "ops/a", "x")}}},
+			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1"},
+		},
+		{
+			name: "twice in one cluster", pins: pins,
+			seen: []checkup.Seen{
+				{Clusters: []string{"c1"}, Found: []diff.Finding{finding("api.removed", diff.High, "ops/a", "x"), finding("api.removed", diff.High, "ops/a", "x")}},
+				{Clusters: []string{"c2"}},
+			},
+			want: []string{"false", "ops/a 1.2.3 blocked", "api.removed ops/a: api.removed x at x.yaml:1 @c1"},
+		},
+		{
 			name: "everything at once", target: checkup.Target{OpenShift: "4.21"}, pins: []lockfile.Pin{pinOf("a", "4.20"), b},
 			misfits: []resolve.Misfit{{Pin: a, Rule: "minKubeVersion", Text: "needs Kubernetes 1.30.0"}},
 			seen:    []checkup.Seen{{Found: []diff.Finding{finding("api.deprecated", diff.Low, "ops/b", "x"), finding("api.removed", diff.High, "", "mine")}}},
