@@ -98,17 +98,23 @@ func (d drawn) moves() map[int]bool {
 	return out
 }
 
-// write makes a workspace in which each is pinned at its first version.
+// write makes a workspace in which each is pinned at its first version. The catalog
+// lies outside, or its bundles would be read for custom resources at each look, and
+// is written in the style that is read fastest.
 func (d drawn) write(t *testing.T) string {
-	dir := t.TempDir()
-	put(t, dir, "quayside.yaml", `apiVersion: quayside.dev/v1alpha1
+	catalog, dir := t.TempDir(), t.TempDir()
+	outside, err := filepath.Rel(dir, catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "quayside.yaml", fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
 kind: Workspace
 spec:
   declarations: [subscriptions]
-  catalogs: [{name: c, namespace: olm, source: "bundles:catalog"}]
+  catalogs: [{name: c, namespace: olm, source: "bundles:%s"}]
   kubernetesVersion: "1.34"
   openshiftVersion: "4.20"
-`)
+`, filepath.ToSlash(outside)))
 	put(t, dir, "subscriptions/group.yaml", "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: g, namespace: ops}\nspec: {}\n")
 	for i := range d.most {
 		pkg := fmt.Sprintf("p%d", i)
@@ -118,11 +124,11 @@ metadata: {name: %[1]s, namespace: ops}
 spec: {name: %[1]s, channel: stable, source: c, sourceNamespace: olm, startingCSV: %[1]s.v1.0.0}
 `, pkg))
 		for v := range 3 {
-			at, replaces := path.Join("catalog", pkg, fmt.Sprint(v+1)), ""
+			at, replaces := path.Join(pkg, fmt.Sprint(v+1)), ""
 			if v > 0 {
 				replaces = fmt.Sprintf("  replaces: %s.v%d.0.0\n", pkg, v)
 			}
-			put(t, dir, path.Join(at, "metadata/annotations.yaml"), fmt.Sprintf(`annotations:
+			put(t, catalog, path.Join(at, "metadata/annotations.yaml"), fmt.Sprintf(`annotations:
   operators.operatorframework.io.bundle.mediatype.v1: registry+v1
   operators.operatorframework.io.bundle.manifests.v1: manifests/
   operators.operatorframework.io.bundle.metadata.v1: metadata/
@@ -134,9 +140,9 @@ spec: {name: %[1]s, channel: stable, source: c, sourceNamespace: olm, startingCS
 				deps += fmt.Sprintf("\n- {type: olm.package, value: {packageName: p%d, version: \">=%d.0.0\"}}", other, least+1)
 			}
 			if len(d.needs[i][v]) > 0 {
-				put(t, dir, path.Join(at, "metadata/dependencies.yaml"), deps+"\n")
+				put(t, catalog, path.Join(at, "metadata/dependencies.yaml"), deps+"\n")
 			}
-			put(t, dir, path.Join(at, "manifests/csv.yaml"), fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
+			put(t, catalog, path.Join(at, "manifests/csv.yaml"), fmt.Sprintf(`apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata:
   name: %[1]s.v%[2]d.0.0
@@ -145,10 +151,10 @@ metadata:
 spec:
   version: %[2]d.0.0
 %[4]s  installModes:
-  - {type: OwnNamespace, supported: true}
-  - {type: SingleNamespace, supported: true}
-  - {type: MultiNamespace, supported: true}
-  - {type: AllNamespaces, supported: true}
+  - type: OwnNamespace
+    supported: true
+  - type: AllNamespaces
+    supported: true
   install:
     strategy: deployment
     spec:
@@ -156,10 +162,17 @@ spec:
       - name: %[1]s
         spec:
           replicas: 1
-          selector: {matchLabels: {app: %[1]s}}
+          selector:
+            matchLabels:
+              app: %[1]s
           template:
-            metadata: {labels: {app: %[1]s}}
-            spec: {containers: [{name: m, image: "example.com/%[1]s@sha256:%[5]s"}]}
+            metadata:
+              labels:
+                app: %[1]s
+            spec:
+              containers:
+              - name: m
+                image: "example.com/%[1]s@sha256:%[5]s"
 `, pkg, v+1, d.most[i][v], replaces, strings.Repeat("0", 64)))
 		}
 	}
