@@ -67,8 +67,8 @@ func TestMinor(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	all := []lifecycle.Version{{Name: "1.2"}, {Name: "1.20"}}
-	for version, want := range map[string]string{"1.2.9": "1.2", "1.20.0": "1.20", "1.3.0": "", "one": ""} {
+	all := []lifecycle.Version{{Name: "1.20"}, {Name: "1.2"}, {Name: "1.30"}}
+	for version, want := range map[string]string{"1.2.9": "1.2", "1.20.0": "1.20", "1.3.0": "", "1.31.0": "", "one": ""} {
 		got := ""
 		if v := lifecycle.Find(all, version); v != nil {
 			got = v.Name
@@ -90,6 +90,9 @@ func TestFits(t *testing.T) {
 		{v, "openshift", "4.16", []string{"4.2", "4.16"}, true},
 		{v, "openshift", "4.16.3", []string{"4.2", "4.16"}, true},
 		{v, "openshift", "4.20", []string{"4.2", "4.16"}, false},
+		{v, "openshift", "4.1", []string{"4.2", "4.16"}, false},
+		{v, "openshift", "4.10", []string{"4.2", "4.16"}, false},
+		{v, "openshift", "1.0", []string{"4.2", "4.16"}, false},
 		{v, "openshift", "", []string{"4.2", "4.16"}, true},
 		{v, "third", "1.0", nil, true},
 		{&lifecycle.Version{}, "openshift", "4.16", nil, true},
