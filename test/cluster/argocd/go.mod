@@ -219,6 +219,7 @@ require (
 
 require (
 	github.com/golang/mock v1.6.0 // indirect
+	github.com/mattn/go-zglob v0.0.6 // indirect
 	sigs.k8s.io/kustomize/kustomize/v5 v5.7.1 // indirect
 )
 

@@ -60,6 +60,7 @@ func Targets() []Target {
 			Name: "argocd", Program: "argocd", Package: ".", module: "argocd", // likewise
 			assets: []asset{{module: "github.com/argoproj/argo-cd/v3", dir: "manifests/crds", as: "crds"}},
 		},
+		{Name: "argocd-plugins", Program: "plugins", Package: "./plugins", module: "argocd"},
 		{
 			Name: "gitea", Program: "gitea", Package: ".", module: "gitea", // it has replacements of its own
 			assets: []asset{

@@ -1,0 +1,122 @@
+package cluster_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/quayside/quayside/test/cluster/binaries"
+	"github.com/quayside/quayside/test/cluster/harness"
+	"github.com/quayside/quayside/test/cluster/process"
+)
+
+// TestArgoCDPlugin has Argo CD's own plugin server render a workspace of a repository by
+// ci/argocd/plugin.yaml, asked as the repo server asks it: what comes is what quayside
+// renders for the cluster that the parameter or the variable names.
+func TestArgoCDPlugin(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := startPlugin(t)
+	root := t.TempDir()
+	q := quickstart(t, gitops{profile: "argocd", url: "https://git.example.com/fleet.git", clusters: near + ", " + strings.Replace(far, "{", `{server: "https://far.example.com", `, 1)})
+	q.must(t, "resolve", "--offline")
+	stage := filepath.Join(root, "envs", "stage")
+	if err := os.CopyFS(stage, os.DirFS(q.dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "envs", "none"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	for variable, cluster := range map[string]string{"PARAM_OVERLAY": "near", "ARGOCD_ENV_OVERLAY": "far"} {
+		got, said, err := p.generate(t, root, "envs/stage", variable+"="+cluster)
+		if err != nil {
+			t.Fatalf("%s=%s: %v\n%s", variable, cluster, err, said)
+		}
+		want := q.renderedFor(t, cluster)
+		if d := cmp.Diff(sorted(want), sorted(objects(t, got))); d != "" || len(want) == 0 {
+			t.Errorf("%s=%s: %d objects are rendered (-want +got):\n%s", variable, cluster, len(want), d)
+		}
+	}
+	if _, said, err := p.generate(t, root, "envs/stage", "PARAM_OVERLAY=nowhere"); err == nil || !strings.Contains(said, "nowhere") {
+		t.Errorf("a cluster that is not there: %v\n%s", err, said)
+	}
+	if _, said, err := p.generate(t, root, "envs/none"); err == nil || !strings.Contains(said, "could not find plugin supporting the given repository") {
+		t.Errorf("a directory without a lock: %v\n%s", err, said)
+	}
+}
+
+// sorted returns the objects by name: their order on the way is nobody's affair.
+func sorted(list []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.SortedFunc(slices.Values(list), func(a, b *unstructured.Unstructured) int { return strings.Compare(harness.Name(a), harness.Name(b)) })
+}
+
+// plugin is a plugin server of Argo CD that runs, and what asks it.
+type plugin struct {
+	program string
+	env     []string
+}
+
+// startPlugin starts the server as ci/argocd/sidecar.yaml has it.
+func startPlugin(t *testing.T) plugin {
+	t.Helper()
+	p := plugin{program: filepath.Join(harness.Require(t, "argocd-plugins"), "plugins")}
+	root, err := binaries.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := os.MkdirTemp("", "plugins-") //nolint:usetesting // that of the test may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
+	p.env = []string{"ARGOCD_PLUGINSOCKFILEPATH=" + sockets}
+	logs := t.TempDir()
+	server, err := process.Start(process.Spec{
+		Name: "plugin-server", Args: []string{p.program, "server", "--config-dir-path=" + filepath.Join(root, "..", "..", "ci", "argocd")},
+		Env: append([]string{
+			"ARGOCD_CMP_WORKDIR=" + t.TempDir(), "XDG_CACHE_HOME=" + t.TempDir(),
+			"PATH=" + filepath.Dir(build(t)) + string(os.PathListSeparator) + "/usr/bin:/bin",
+		}, p.env...),
+	}, logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(server.Tail(20))
+		}
+		server.Kill() // asked to end, it takes its socket away and goes on
+	})
+	ctx := within(t, time.Minute)
+	for {
+		if _, err := os.Stat(filepath.Join(sockets, "quayside.sock")); err == nil {
+			return p
+		}
+		if err := server.Ended(); err != nil {
+			t.Fatal(err)
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			t.Fatal("the plugin server does not listen")
+		}
+	}
+}
+
+// generate sends a repository as the repo server does, and returns what is rendered of a
+// directory in it, and what was said.
+func (p plugin) generate(t *testing.T, repository, directory string, env ...string) (rendered, said string, err error) {
+	t.Helper()
+	var out, talk bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), p.program, append([]string{"generate", repository, directory}, env...)...)
+	cmd.Env = append(cmd.Environ(), p.env...)
+	cmd.Stdout, cmd.Stderr = &out, &talk
+	err = cmd.Run()
+	return out.String(), talk.String(), err
+}
