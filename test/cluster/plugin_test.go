@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,12 +24,8 @@ import (
 // renders for the cluster that the parameter or the variable names.
 func TestArgoCDPlugin(t *testing.T) {
 	t.Parallel() // it mostly waits
-	p := startPlugin(t)
-	root := t.TempDir()
-	q := quickstart(t, gitops{profile: "argocd", url: "https://git.example.com/fleet.git", clusters: near + ", " + strings.Replace(far, "{", `{server: "https://far.example.com", `, 1)})
-	q.must(t, "resolve", "--offline")
-	stage := filepath.Join(root, "envs", "stage")
-	if err := os.CopyFS(stage, os.DirFS(q.dir)); err != nil {
+	p, q, root := startPlugin(t), locked(t), t.TempDir()
+	if err := os.CopyFS(filepath.Join(root, "envs", "stage"), os.DirFS(q.dir)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(root, "envs", "none"), 0o755); err != nil {
@@ -51,6 +48,54 @@ func TestArgoCDPlugin(t *testing.T) {
 	if _, said, err := p.generate(t, root, "envs/none"); err == nil || !strings.Contains(said, "could not find plugin supporting the given repository") {
 		t.Errorf("a directory without a lock: %v\n%s", err, said)
 	}
+}
+
+// TestArgoCDRenders has Argo CD's own controllers apply a workspace that has a lock and
+// no tree, by the Application of docs/ci.md.
+func TestArgoCDRenders(t *testing.T) {
+	t.Parallel() // it has servers of its own, and mostly waits
+	harness.Require(t, "argocd")
+	p, q, repository := startPlugin(t), locked(t), newRepository(t)
+	whole := t.TempDir()
+	if err := os.CopyFS(filepath.Join(whole, "envs", "stage"), os.DirFS(q.dir)); err != nil {
+		t.Fatal(err)
+	}
+	commit := repository.commit(t, whole, "lock")
+
+	h := startArgoCD(t, harness.Start(t, harness.Options{}), p.env...)
+	ctx := within(t, 4*time.Minute)
+	if _, err := h.Apply(ctx, objects(t, fmt.Sprintf(`
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: stage, namespace: argocd}
+spec:
+  project: default
+  source:
+    repoURL: %q
+    targetRevision: main
+    path: envs/stage
+    plugin:
+      name: quayside
+      parameters: [{name: overlay, string: near}]
+  destination: {server: "https://kubernetes.default.svc"}
+  syncPolicy: {automated: {prune: true, selfHeal: true}}
+`, repository.url))); err != nil {
+		t.Fatal(err)
+	}
+	h.await(ctx, t, "stage", commit, "settled", settled)
+	sameAsRendered(ctx, t, h.Applier, q.renderedFor(t, "near"), nil)
+}
+
+// locked returns a workspace with a lock for two clusters, and without a tree.
+func locked(t *testing.T) quayside {
+	t.Helper()
+	elsewhere := strings.Replace(far, "{", `{server: "https://far.example.com", `, 1)
+	q := quickstart(t, gitops{profile: "argocd", url: "https://git.example.com/fleet.git", clusters: near + ", " + elsewhere})
+	q.must(t, "resolve", "--offline")
+	if err := os.RemoveAll(filepath.Join(q.dir, "rendered")); err != nil {
+		t.Fatal(err)
+	}
+	return q
 }
 
 // sorted returns the objects by name: their order on the way is nobody's affair.

@@ -18,8 +18,9 @@ import (
 type hub struct{ *harness.Applier }
 
 // startArgoCD installs Argo CD's CRDs and settings, and runs its controllers
-// beside the cluster: they look at everything again every five seconds.
-func startArgoCD(t *testing.T, cluster *harness.Cluster) hub {
+// beside the cluster: they look at everything again every five seconds. Their environment
+// may have more variables.
+func startArgoCD(t *testing.T, cluster *harness.Cluster, variables ...string) hub {
 	t.Helper()
 	bin := harness.Require(t, "argocd")
 	h := hub{applier(t, cluster)}
@@ -55,6 +56,7 @@ func startArgoCD(t *testing.T, cluster *harness.Cluster) hub {
 		"ARGOCD_TLS_DATA_PATH=" + t.TempDir(), "ARGOCD_SSH_DATA_PATH=" + t.TempDir(), "PATH=" + tools + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"ARGOCD_REPO_SERVER_OCI_LAYER_MEDIA_TYPES=application/vnd.oci.image.layer.v1.tar,application/vnd.oci.image.layer.v1.tar+gzip,application/vnd.cncf.flux.content.v1.tar+gzip",
 	}
+	env = append(env, variables...)
 	for _, server := range [][]string{
 		{"redis", at(0)},
 		{"repo-server", port("port", 1), port("metrics-port", 2), "--address=127.0.0.1", "--metrics-address=127.0.0.1", "--redis=" + at(0), "--disable-tls", "--revision-cache-expiration=1s"},
