@@ -111,6 +111,9 @@ func TestGraph(t *testing.T) {
 			}
 			warns := ""
 			for _, w := range c.Warnings {
+				if w.Subject != "a" || !strings.HasSuffix(w.Pos.File, "/manifests/csv.yaml") {
+					t.Errorf("of %q at %s: %s", w.Subject, w.Pos, w.Msg)
+				}
 				_, changes, _ := strings.Cut(w.Msg, "one graph: ")
 				warns += changes
 			}
@@ -152,6 +155,11 @@ func TestDefaultChannel(t *testing.T) {
 			c, err := LoadFS(fsys)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, w := range c.Warnings {
+				if w.Subject != "p" || w.Pos.File == "" {
+					t.Errorf("of %q at %s: %s", w.Subject, w.Pos, w.Msg)
+				}
 			}
 			if got := c.Packages[0].DefaultChannel; got != tt.want || len(c.Warnings) != tt.warns {
 				t.Errorf("got %q, warnings %v; want %q, %d warnings", got, c.Warnings, tt.want, tt.warns)

@@ -85,7 +85,7 @@ func guessed(pkg string, newest *member, absent, guess string) diag.Warning {
 		why = fmt.Sprintf("no bundle here is in the default channel %q", absent)
 	}
 	return diag.Warning{
-		Pos: newest.data.Pos, Code: "bundle-default-channel",
+		Pos: newest.data.Pos, Code: "bundle-default-channel", Subject: pkg,
 		Msg: fmt.Sprintf("package %q: %s; %q is taken", pkg, why, guess),
 	}
 }
@@ -108,7 +108,7 @@ func link(pkg, name string, members []*member) (catalog.ChannelData, []diag.Warn
 	}
 	ch.Entries = entries
 	return ch, []diag.Warning{{
-		Pos: ch.Pos, Code: "bundle-gap",
+		Pos: ch.Pos, Code: "bundle-gap", Subject: pkg,
 		Msg: fmt.Sprintf("channel %q of package %q is ordered by version, because the bundles here do not form one graph: %s",
 			name, pkg, strings.Join(changed, ", ")),
 	}}
