@@ -22,11 +22,11 @@ import (
 // operator without a conversion and to one whose webhook converts: in each state a
 // second sync writes nothing to the definitions, and what the migration did stays.
 func TestStoredVersionsByTools(t *testing.T) {
-	for name, of := range tools() {
+	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has servers of its own, and mostly waits
 			services := olm.NewServices(t)
-			s := newToolStoring(t, of, harness.Start(t, harness.Options{Migrations: true, Services: services.Socket}), services)
+			s := newToolStoring(t, tool, harness.Start(t, harness.Options{Migrations: true, Services: services.Socket}), services)
 			ctx := within(t, 8*time.Minute) // the controller waits for the next bookmark of a watch, about a minute
 			s.starts(ctx, t)
 			before := s.read(ctx, t)
@@ -64,14 +64,12 @@ type toolStoring struct {
 	identities map[string]string // of the definitions
 }
 
-func newToolStoring(t *testing.T, of func(quayside) tool, cluster *harness.Cluster, services *olm.Services) *toolStoring {
+func newToolStoring(t *testing.T, tool tool, cluster *harness.Cluster, services *olm.Services) *toolStoring {
 	t.Helper()
-	s := &toolStoring{repository: newRepository(t)}
-	s.tool = of(quayside{})
-	g := gitops{profile: s.tool.profile(), url: s.repository.url, at: s.tool.at(), automated: s.tool.profile() == "argocd"}
+	s := &toolStoring{tool: tool, repository: newRepository(t)}
+	g := gitops{profile: tool.profile(), url: s.repository.url, at: tool.at(), automated: tool.profile() == "argocd"}
 	s.storing = newStoring(t, cluster, []dropping{droppings()[0], converted()},
 		migrations+"  certificates: secret\n  certificateSecret: {name: \"%s-cert\", caFile: ca.crt}"+g.settings())
-	s.tool = of(s.quayside)
 	ca, err := services.CA("converted")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +82,7 @@ func newToolStoring(t *testing.T, of func(quayside) tool, cluster *harness.Clust
 // old version. One of the definitions is converted by a webhook.
 func (s *toolStoring) starts(ctx context.Context, t *testing.T) {
 	t.Helper()
-	s.storing.quayside.settle(t)
+	s.quayside.settle(t)
 	commit := s.repository.commit(t, s.dir, "install")
 	s.tool.start(ctx, t, s.cluster, s.repository.url)
 	s.tool.has(ctx, t, "root", "rendered/"+s.tool.profile(), commit)

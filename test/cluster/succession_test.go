@@ -19,14 +19,14 @@ import (
 	"github.com/quayside/quayside/test/cluster/harness"
 )
 
-// TestSuccession has Flux, and Argo CD's engine, apply what docs/succession.md says of an operator
+// TestSuccession has Flux, and Argo CD, apply what docs/succession.md says of an operator
 // that is followed by another package: the two side by side, then the follower alone.
 // No definition, no custom resource and nothing that both bring is deleted or made anew.
 func TestSuccession(t *testing.T) {
-	for name, of := range tools() {
+	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each has servers of its own, and mostly waits
-			newSucceeding(t, of, "caches").lives(t)
+			newSucceeding(t, tool, "caches").lives(t)
 		})
 	}
 	t.Run("flux-elsewhere", func(t *testing.T) {
@@ -36,38 +36,8 @@ func TestSuccession(t *testing.T) {
 }
 
 // tools returns what applies the tree of a workspace, by name.
-func tools() map[string]func(quayside) tool {
-	return map[string]func(quayside) tool{
-		"flux":     func(quayside) tool { return &fluxTaker{} },
-		"argosync": func(q quayside) tool { return &engineTool{argo{q: q}} },
-	}
-}
-
-// engineTool is Argo CD's engine alone, without its controllers: it reads the workspace
-// and needs no repository.
-type engineTool struct{ argo }
-
-func (*engineTool) profile() string { return "argocd" }
-func (*engineTool) at() string      { return "argocd" }
-
-func (e *engineTool) start(_ context.Context, t *testing.T, cluster *harness.Cluster, _ string) {
-	t.Helper()
-	e.program, e.cluster = filepath.Join(harness.Require(t, "argo"), "argosync"), cluster
-}
-
-func (e *engineTool) has(ctx context.Context, t *testing.T, _, _, _ string) {
-	t.Helper()
-	e.succeeds(ctx, t)
-}
-
-func (e *engineTool) reaches(ctx context.Context, t *testing.T, _, _ string) {
-	t.Helper()
-	e.succeeds(ctx, t)
-}
-
-func (e *engineTool) again(ctx context.Context, t *testing.T) {
-	t.Helper()
-	e.inSync(ctx, t)
+func tools() map[string]tool {
+	return map[string]tool{"flux": &fluxTaker{}, "argocd": &argoTaker{}}
 }
 
 // succeeding is a workspace with an operator that is followed, and a tool that applies
@@ -83,18 +53,17 @@ type succeeding struct {
 
 // newSucceeding starts a cluster whose API server reaches no Service, as where no
 // pod answers.
-func newSucceeding(t *testing.T, of func(quayside) tool, home string) *succeeding {
+func newSucceeding(t *testing.T, tool tool, home string) *succeeding {
 	t.Helper()
 	root, err := binaries.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &succeeding{home: home, repository: newRepository(t), q: newWorkspace(t, build(t), nil)}
-	s.tool = of(s.q)
+	s := &succeeding{tool: tool, home: home, repository: newRepository(t), q: newWorkspace(t, build(t), nil)}
 	if err := os.CopyFS(s.q.dir, os.DirFS(filepath.Join(root, "..", "..", "testdata", "succession"))); err != nil {
 		t.Fatal(err)
 	}
-	g := gitops{profile: s.tool.profile(), url: s.repository.url, at: s.tool.at(), automated: s.tool.profile() == "argocd"}
+	g := gitops{profile: tool.profile(), url: s.repository.url, at: tool.at(), automated: tool.profile() == "argocd"}
 	s.q.write(t, "quayside.yaml", `
 apiVersion: quayside.dev/v1alpha1
 kind: Workspace
