@@ -120,17 +120,36 @@ func linksOnDisk(fsys fs.FS, dir string) func(name string) (string, bool) {
 	}
 }
 
+// catalogs returns the directories that catalogs of a workspace are read from, as
+// seen from the repository. What lies there is not the user's own: it reaches a
+// cluster as an operator does, or not at all. One that the workspace itself lies in
+// is not among them.
+func (c *Comparison) catalogs(p *project.Project) []string {
+	var dirs []string
+	for _, declared := range p.Settings.Catalogs {
+		_, dir := declared.Source.Kind()
+		if dir == "" || dir != declared.Source.Prefix() || filepath.IsAbs(dir) {
+			continue
+		}
+		dir = c.InRepo(filepath.ToSlash(dir))
+		if dir != "." && !strings.HasPrefix(c.prefix+"/", dir+"/") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 // ownFiles reads the user's own manifests in the repository around the
-// workspace, without what Git ignores.
+// workspace, without what Git ignores and without catalogs.
 func (c *Comparison) ownFiles() ([]diff.File, error) {
-	ignored := gitrepo.NewIgnore()
+	ignored, others := gitrepo.NewIgnore(), c.catalogs(c.project)
 	var files []diff.File
 	err := fs.WalkDir(c.files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			if name == c.InRepo(c.project.Settings.Output) || d.Name() == ".git" || ignored.Match(name, true) {
+			if name == c.InRepo(c.project.Settings.Output) || d.Name() == ".git" || slices.Contains(others, name) || ignored.Match(name, true) {
 				return fs.SkipDir
 			}
 			return ignored.Load(filepath.Join(c.root, name), name)
@@ -155,13 +174,19 @@ func (c *Comparison) committed(s *Side) error {
 		return err
 	}
 	var tree []diff.File
-	there := map[string]gitrepo.Entry{}
+	there, others := map[string]gitrepo.Entry{}, c.catalogs(s.project)
+	inCatalog := func(name string) bool {
+		return slices.ContainsFunc(others, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
+	}
 	for _, e := range entries {
 		there[e.Path] = e
 		if !manifest(e.Path) {
 			continue
 		}
 		rendered := strings.HasPrefix(e.Path, s.out+"/")
+		if !rendered && inCatalog(e.Path) {
+			continue
+		}
 		if !rendered {
 			if size, err := s.rev.Size(e); err != nil {
 				return err
