@@ -149,7 +149,7 @@ cluster-test: export CGO_ENABLED = 0
 cluster-test: export GOFLAGS := $(GOFLAGS) -trimpath
 cluster-test: export QUAYSIDE_CLUSTER_TEST = always
 cluster-test: ## Test against a real control plane, built once into the cache.
-	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 40m ./...
+	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 60m ./...
 
 forge-test: export QUAYSIDE_CLUSTER_TEST = always
 forge-test: export CGO_ENABLED = 0
