@@ -184,10 +184,10 @@ func (c *Comparison) committed(s *Side) error {
 			continue
 		}
 		rendered := strings.HasPrefix(e.Path, s.out+"/")
-		if !rendered && inCatalog(e.Path) {
-			continue
-		}
 		if !rendered {
+			if inCatalog(e.Path) {
+				continue
+			}
 			if size, err := s.rev.Size(e); err != nil {
 				return err
 			} else if size > maxOwn {
