@@ -121,7 +121,7 @@ func apiSurface(v *view) map[string][]string {
 		if !o.Ref().is(crdKind) {
 			continue
 		}
-		for _, version := range kinds.Define(o.content()).Served() {
+		for _, version := range kinds.Define(o.Whole()).Served() {
 			out[o.Operator] = append(out[o.Operator], o.Ref().Name+"/"+version)
 		}
 	}

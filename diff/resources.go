@@ -88,7 +88,7 @@ func (k kindCache) open(crd *Object) (*admit.Kind, error) {
 	if got, ok := k.of[crd]; ok {
 		return got.kind, got.err
 	}
-	kind, err := admit.Open(crd.content(), k.budget)
+	kind, err := admit.Open(crd.Whole(), k.budget)
 	k.of[crd] = opened{kind, err}
 	return kind, err
 }
@@ -124,8 +124,8 @@ func (d resourceDiff) run() {
 	if errors.Is(err, admit.ErrNotServed) {
 		if hadBefore || d.old == nil || d.prev == nil {
 			d.add("resources.version-not-served", Finding{
-				Field: "apiVersion", Before: version, After: some(kinds.Define(d.crd.content()).Served(), 8),
-				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(kinds.Define(d.crd.content()).Served(), 8)),
+				Field: "apiVersion", Before: version, After: some(kinds.Define(d.crd.Whole()).Served(), 8),
+				Message: fmt.Sprintf("version %s is not served; served: %s", version, some(kinds.Define(d.crd.Whole()).Served(), 8)),
 			})
 		}
 		return

@@ -61,7 +61,7 @@ func TestReadHead(t *testing.T) {
 		if o.serves() != (kobj.Key{Group: "demo.io", Kind: "Widget"}) || kobj.At(o.Content, "spec", "versions") != nil {
 			t.Errorf("%s: the head is %v", name, o.Content)
 		}
-		if len(kinds.Define(o.content()).Versions) != 1 {
+		if len(kinds.Define(o.Whole()).Versions) != 1 {
 			t.Errorf("%s: the rest cannot be had", name)
 		}
 	}

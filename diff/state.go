@@ -36,9 +36,10 @@ type Object struct {
 	Raw      []byte         // the whole file, for line numbers; nil where there is none
 	Content  map[string]any // as decoded from JSON: string, bool, int64, float64, []any, map[string]any, nil
 
+	ref     Ref    // by Content, where it was read from files
 	sources []File // what an overlay makes of it stands in some of these
 
-	cut bool // Content ends before the versions of a definition that is the same on both sides
+	cut bool // Content ends before the versions of a definition whose file is the same on both sides; see Whole
 }
 
 // Ref names an object of a cluster.
@@ -52,10 +53,17 @@ type Ref struct {
 
 // Ref returns the object's name in the cluster.
 func (o *Object) Ref() Ref {
-	group, version := splitAPIVersion(kobj.Text(o.Content, "apiVersion"))
+	if !o.ref.IsZero() {
+		return o.ref
+	}
+	return refOf(o.Content)
+}
+
+func refOf(content map[string]any) Ref {
+	group, version := splitAPIVersion(kobj.Text(content, "apiVersion"))
 	return Ref{
-		Group: group, Version: version, Kind: kobj.Text(o.Content, "kind"),
-		Namespace: kobj.Text(o.Content, "metadata", "namespace"), Name: kobj.Text(o.Content, "metadata", "name"),
+		Group: group, Version: version, Kind: kobj.Text(content, "kind"),
+		Namespace: kobj.Text(content, "metadata", "namespace"), Name: kobj.Text(content, "metadata", "name"),
 	}
 }
 
@@ -150,7 +158,7 @@ func newView(s State) (*view, error) {
 			continue
 		}
 		if other, dup := v.byKey[ref.key()]; dup {
-			if !bytes.Equal(other.Raw, o.Raw) && !reflect.DeepEqual(other.content(), o.content()) {
+			if !bytes.Equal(other.Raw, o.Raw) && !reflect.DeepEqual(other.Whole(), o.Whole()) {
 				faults.Addf(diag.Pos{File: o.Path}, "%s: %s stands in %s too, with another content", s.Name, ref, other.Path)
 			}
 			continue
@@ -171,16 +179,29 @@ func (o *Object) serves() kobj.Key {
 	return kobj.Key{Group: crd.Group, Kind: crd.Kind}
 }
 
-// content returns the whole Content, decoded now where only the head was read.
-func (o *Object) content() map[string]any {
+// Whole returns Content; of a definition of which only the head was read, since
+// the other side has the same file, all of it, decoded anew each time.
+func (o *Object) Whole() map[string]any {
 	if !o.cut {
 		return o.Content
 	}
 	got, err := read(File{Path: o.Path, Data: o.Raw}, nil)
 	if err != nil || len(got) != 1 {
-		return nil // the state before holds the same bytes, and nothing reads them either
+		return nil // the other side holds the same bytes, and nothing reads them either
 	}
 	return got[0].Content
+}
+
+// uncut returns o, or a copy with the whole Content where o has only the head: of
+// a definition in a file that is the same on both sides, a cluster may get
+// something else all the same, or none.
+func (o *Object) uncut() *Object {
+	if o == nil || !o.cut {
+		return o
+	}
+	out := *o
+	out.Content, out.cut = o.Whole(), false
+	return &out
 }
 
 // namespace returns the Namespace object of that name, rendered or the user's
@@ -254,12 +275,12 @@ func pairs(before, after *view) []pair {
 	for _, o := range after.order {
 		old := before.byKey[o.Ref().key()]
 		if old == nil || !same(old, o) {
-			out = append(out, pair{old, o})
+			out = append(out, pair{old.uncut(), o.uncut()})
 		}
 	}
 	for _, o := range before.order {
 		if after.byKey[o.Ref().key()] == nil {
-			out = append(out, pair{o, nil})
+			out = append(out, pair{o.uncut(), nil})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b pair) int { return a.object().Ref().Compare(b.object().Ref()) })
@@ -272,7 +293,7 @@ func same(a, b *Object) bool {
 	if a.Raw != nil && a.Document == b.Document && bytes.Equal(a.Raw, b.Raw) {
 		return true
 	}
-	return reflect.DeepEqual(plain(a.content()), plain(b.content()))
+	return reflect.DeepEqual(plain(a.Whole()), plain(b.Whole()))
 }
 
 // plain returns content without quayside's own labels and annotations.

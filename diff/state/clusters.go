@@ -243,11 +243,12 @@ func (s *Side) edited(o *overlay.Overlay, listed []diff.Object, at map[kobj.Key]
 		if !there {
 			continue
 		}
-		content, ok := e.Apply(listed[i].Content)
+		whole := listed[i].Whole()
+		content, ok := e.Apply(whole)
 		if !ok {
 			return false
 		}
-		if !reflect.DeepEqual(content, listed[i].Content) {
+		if !reflect.DeepEqual(content, whole) {
 			listed[i] = diff.Made(content, s.pins(), sources)
 		}
 	}
@@ -268,7 +269,7 @@ func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, 
 		if err != nil {
 			return nil, err
 		}
-		if i, there := at[object.Key()]; there && reflect.DeepEqual(listed[i].Content, object.Content) {
+		if i, there := at[object.Key()]; there && reflect.DeepEqual(listed[i].Whole(), object.Content) {
 			object = listed[i]
 		}
 		out = append(out, object)
