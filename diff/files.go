@@ -2,13 +2,16 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quayside/quayside/internal/blockyaml"
 	"github.com/quayside/quayside/internal/diag"
@@ -48,36 +51,52 @@ func objects(files []File, pins []lockfile.Pin, twins map[string][]byte, known [
 	for _, o := range known {
 		have[o.Path] = append(have[o.Path], o)
 	}
-	var out []Object
-	var faults diag.List
-	total := 0
 	if len(files) > maxFiles {
 		return nil, fmt.Errorf("%d files: more than the %d allowed", len(files), maxFiles)
 	}
+	total := 0
 	for _, f := range files {
+		if isManifest(f.Path) {
+			total += len(f.Data)
+		}
+	}
+	if total > maxBytes {
+		return nil, fmt.Errorf("more than the %d bytes allowed in all", maxBytes)
+	}
+	got, errs := make([][]Object, len(files)), make([]error, len(files))
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i, f := range files {
 		if !isManifest(f.Path) {
 			continue
 		}
-		if total += len(f.Data); total > maxBytes {
-			return nil, fmt.Errorf("more than the %d bytes allowed in all", maxBytes)
-		}
 		if same := have[f.Path]; len(same) > 0 && bytes.Equal(same[0].Raw, f.Data) {
-			out = append(out, same...)
+			got[i] = same
 			continue
 		}
-		if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
-			if o, ok := readHead(f, pins); ok {
-				out = append(out, o)
-				continue
-			}
-		}
-		got, err := read(f, pins)
-		if faults.Add(diag.Pos{File: f.Path}, err); len(faults) >= maxFaults {
+		work.Go(func() error {
+			got[i], errs[i] = readBeside(f, twins, pins)
+			return nil
+		})
+	}
+	_ = work.Wait() // every file has its own fault
+	var faults diag.List
+	for i, err := range errs {
+		if faults.Add(diag.Pos{File: files[i].Path}, err); len(faults) >= maxFaults {
 			break
 		}
-		out = append(out, got...)
 	}
-	return out, faults.Err()
+	return slices.Concat(got...), faults.Err()
+}
+
+// readBeside reads a file, of a definition that is among twins only the head.
+func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object, error) {
+	if twin, ok := twins[f.Path]; ok && bytes.Equal(twin, f.Data) {
+		if o, ok := readHead(f, pins); ok {
+			return []Object{o}, nil
+		}
+	}
+	return read(f, pins)
 }
 
 // Base returns those of files that hold the base of a tree rendered to dir: the
@@ -148,7 +167,7 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 		if kobj.Text(content, "apiVersion") == "" || kobj.Text(content, "kind") == "" || kobj.Text(content, "metadata", "name") == "" {
 			continue
 		}
-		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content})
+		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content, ref: refOf(content)})
 	}
 	return out, nil
 }
@@ -269,10 +288,11 @@ func owner(content map[string]any, pins []lockfile.Pin) string {
 		}
 		return ns + "/" + pkg
 	}
-	for _, p := range sortedPins(pins) {
-		if p.Package == pkg {
-			return p.Key()
+	first := ""
+	for _, p := range pins {
+		if p.Package == pkg && (first == "" || p.Key() < first) {
+			first = p.Key()
 		}
 	}
-	return pkg
+	return cmp.Or(first, pkg)
 }

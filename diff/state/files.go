@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/diff"
@@ -24,8 +27,10 @@ const maxOwn = 8 << 20
 type pool map[string][]byte
 
 // add returns data, or the equal content that the pool holds already.
-func (p pool) add(data []byte) []byte {
-	hash := gitrepo.HashOf(data)
+func (p pool) add(data []byte) []byte { return p.named(gitrepo.HashOf(data), data) }
+
+// named is add of data whose name is known.
+func (p pool) named(hash string, data []byte) []byte {
 	if have, ok := p[hash]; ok {
 		return have
 	}
@@ -51,19 +56,34 @@ func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
 	if _, err := fs.Stat(fsys, s.out); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var files []diff.File
+	var names []string
 	seen := map[string]fs.FileMode{} // the types of what lies there
 	err := fs.WalkDir(fsys, s.out, func(name string, d fs.DirEntry, err error) error {
 		if err == nil {
 			seen[name] = d.Type()
 		}
-		if err != nil || !d.Type().IsRegular() || !manifest(name) {
-			return err
+		if err == nil && d.Type().IsRegular() && manifest(name) {
+			names = append(names, name)
 		}
-		data, err := project.ReadFile(source.File{Shown: filepath.Join(c.root, s.as, name), FS: fsys, Name: name})
-		files = append(files, diff.File{Path: path.Join(s.as, name), Data: c.pool.add(data)})
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	files, hashes := make([]diff.File, len(names)), make([]string, len(names))
+	var work errgroup.Group
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		work.Go(func() error {
+			data, err := project.ReadFile(source.File{Shown: filepath.Join(c.root, s.as, name), FS: fsys, Name: name})
+			files[i], hashes[i] = diff.File{Path: path.Join(s.as, name), Data: data}, gitrepo.HashOf(data)
+			return err
+		})
+	}
+	err = work.Wait()
+	for i := range files {
+		files[i].Data = c.pool.named(hashes[i], files[i].Data)
+	}
 	if _, missing := fs.Stat(fsys, path.Join(s.out, filetree.Index)); missing == nil {
 		s.walked(seen)
 		s.lies(files)

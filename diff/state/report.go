@@ -271,15 +271,16 @@ func (s *Side) inStep() bool {
 // far as the versions that stand on the objects tell. dir is where the operators
 // lie.
 func (s *Side) committed(dir string) bool {
-	have := map[string]bool{}
+	have := map[string][]diff.File{}
 	for _, f := range s.tree {
 		rest, inside := strings.CutPrefix(f.Path, dir)
 		if parts := strings.Split(rest, "/"); inside && len(parts) > 2 {
-			have[parts[0]+"/"+parts[1]] = true
+			operator := parts[0] + "/" + parts[1]
+			have[operator] = append(have[operator], f)
 		}
 	}
 	for _, p := range s.lock.Pins {
-		if !have[p.Key()] || !s.carries(dir, p) {
+		if !carry(have[p.Key()], p.Version) {
 			return false
 		}
 		delete(have, p.Key())
@@ -290,16 +291,13 @@ func (s *Side) committed(dir string) bool {
 	return len(have) == 0
 }
 
-// carries reports whether the objects of a pin carry its version.
-func (s *Side) carries(dir string, p lockfile.Pin) bool {
-	version := []byte("    quayside.dev/version: ")
-	for _, f := range s.tree {
-		if !strings.HasPrefix(f.Path, dir+p.Key()+"/") {
-			continue
-		}
-		if _, rest, ok := bytes.Cut(f.Data, version); ok {
+// carry reports whether the objects of an operator carry a version.
+func carry(files []diff.File, version string) bool {
+	label := []byte("    quayside.dev/version: ")
+	for _, f := range files {
+		if _, rest, ok := bytes.Cut(f.Data, label); ok {
 			line, _, _ := bytes.Cut(rest, []byte("\n"))
-			return strings.Trim(string(line), `"'`) == p.Version
+			return strings.Trim(string(line), `"'`) == version
 		}
 	}
 	return false

@@ -323,7 +323,7 @@ func (o *Overlay) take(name string, data []byte, kind kind) error {
 	if kind == resource {
 		o.list, o.files = append(o.list, name), min(o.files+1, maxLoaded)
 	}
-	if kind == content || !slices.Contains(data, '&') {
+	if kind == content || !mayAlias(data) {
 		return nil
 	}
 	_, err := yamlnode.Documents(name, data, yamlnode.Limits{})
@@ -333,6 +333,21 @@ func (o *Overlay) take(name string, data []byte, kind kind) error {
 		}
 	}
 	return err
+}
+
+// mayAlias reports whether a text may hold an anchor of YAML: its mark neither
+// stands within a word nor alone, as it does in prose.
+func mayAlias(data []byte) bool {
+	for i, b := range data {
+		if b == '&' && (i == 0 || !letter(data[i-1])) && i+1 < len(data) && !strings.ContainsRune(" \t\r\n", rune(data[i+1])) {
+			return true
+		}
+	}
+	return false
+}
+
+func letter(b byte) bool {
+	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
 // All returns the files that go into a build, by path.
