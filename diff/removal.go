@@ -134,6 +134,9 @@ func (r Removal) Steps() []Step {
 		first.Lines = append(first.Lines, line)
 	}
 	second := Step{Title: "Second pull request: this one, without the subscription"}
+	if len(first.Lines) == 0 {
+		second.Title = "This pull request: without the subscription"
+	}
 	if len(r.Webhooks) > 0 {
 		second.Lines = append(second.Lines, fmt.Sprintf("see that the webhook configurations go with the operator, or writes of what they watch fail: %s", some(refs(r.Webhooks), 5)))
 	}
