@@ -41,7 +41,7 @@ demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
 test: ## Run the tests (under 3 minutes on 2 cores).
 	$(GO) test $(IN_MEMORY) -timeout 20m ./...
 
-race: ## Run the tests with the race detector, without those over the corpus.
+race: ## Run the tests with the race detector, without those over the corpus, of pages and of every command.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) -race -short -timeout 30m ./...
 
 lint: ## Run the linters of .golangci.yml, and name what no program reaches.
@@ -148,8 +148,8 @@ look: ## Look at pages and pictures in Chromium, where it is installed; PICTURES
 cluster-test: export CGO_ENABLED = 0
 cluster-test: export GOFLAGS := $(GOFLAGS) -trimpath
 cluster-test: export QUAYSIDE_CLUSTER_TEST = always
-cluster-test: ## Test against a real control plane, built once into the cache.
-	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 60m ./...
+cluster-test: ## Test against a real control plane, built once into the cache (SHORT=1, as CI does: what several tools do, by Flux alone).
+	cd test/cluster && $(GO) run ./cmd/build && $(GO) test -count=1 -timeout 60m $(if $(SHORT),-short) ./...
 
 forge-test: export QUAYSIDE_CLUSTER_TEST = always
 forge-test: export CGO_ENABLED = 0

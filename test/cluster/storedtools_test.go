@@ -24,6 +24,7 @@ import (
 func TestStoredVersionsByTools(t *testing.T) {
 	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
+			shortly(t, name)
 			t.Parallel() // each has servers of its own, and mostly waits
 			services := olm.NewServices(t)
 			s := newToolStoring(t, tool, harness.Start(t, harness.Options{Migrations: true, Services: services.Socket}), services)

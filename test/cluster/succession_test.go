@@ -25,14 +25,25 @@ import (
 func TestSuccession(t *testing.T) {
 	for name, tool := range tools() {
 		t.Run(name, func(t *testing.T) {
+			shortly(t, name)
 			t.Parallel() // each has servers of its own, and mostly waits
 			newSucceeding(t, tool, "caches").lives(t)
 		})
 	}
 	t.Run("flux-elsewhere", func(t *testing.T) {
+		shortly(t, "flux-elsewhere")
 		t.Parallel()
 		newSucceeding(t, tools()["flux"], "data").lives(t)
 	})
+}
+
+// shortly leaves out with -short what takes minutes and does with one more tool what
+// Flux has done.
+func shortly(t *testing.T, name string) {
+	t.Helper()
+	if testing.Short() && name != "flux" {
+		t.Skip("-short: Flux has done the same")
+	}
 }
 
 // tools returns what applies the tree of a workspace, by name.
