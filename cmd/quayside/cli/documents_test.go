@@ -66,6 +66,9 @@ func documented() map[string][]string {
 // TestDocuments asks every command for JSON and YAML in workspaces that are
 // in order and in others; the helper quayside holds the output to the schema.
 func TestDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every command in a dozen workspaces")
+	}
 	lines := documented()
 	if d := cmp.Diff(cli.Documented(), slices.Sorted(maps.Keys(lines))); d != "" {
 		t.Errorf("commands that print a document (-have +tested):\n%s", d)

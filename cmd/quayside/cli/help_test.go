@@ -23,6 +23,9 @@ import (
 // TestHelpExamples runs every example that --help shows, in a copy of the
 // quickstart, with a registry of its own for registry.example.com.
 func TestHelpExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every command, as the scripts do")
+	}
 	for _, cmd := range commands(newTestRoot()) {
 		if !cmd.Runnable() || cmd.CommandPath() == "quayside help" {
 			continue

@@ -34,6 +34,9 @@ func lies() []string {
 // in turn, alone where it is refused and together with others where it is not,
 // and runs what prints any of it.
 func TestLies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every command for every field of a bundle")
+	}
 	honest := t.TempDir()
 	newWorld().write(t, honest)
 	check(t, os.CopyFS(filepath.Join(honest, "old"), os.DirFS(filepath.Join(honest, "catalog"))))
@@ -127,6 +130,9 @@ func proposed(t *testing.T, dir, cache string) int {
 // TestLiesInTheLock puts each lie in each field of a lock, with the checksums to
 // it, and runs what prints any of it.
 func TestLiesInTheLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("renders for every field of a lock")
+	}
 	honest := t.TempDir()
 	newWorld().write(t, honest)
 	mustRun(t, honest, "resolve", "--offline")

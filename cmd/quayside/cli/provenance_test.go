@@ -57,6 +57,9 @@ func (s *shipped) attach(bundle []byte) {
 // TestProvenanceAttacks puts provenance beside a signed artifact that is missing,
 // altered, another's, or not the truth: verify and diff refuse it, and say why.
 func TestProvenanceAttacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tells every attack by two commands")
+	}
 	pair, stranger := trusttest.NewKey(t), trusttest.NewKey(t)
 	signer := func(k *trusttest.Key) *sign.Signer {
 		s, err := sign.NewKey(k.Private(t, "secret"), "secret")

@@ -140,10 +140,17 @@ const scripts = "testdata/script"
 // (names of files that are shown as they were given, a workspace that is looked
 // for upwards), on the standard input or on what Git finds in the environment says
 // exec quayside, which is the program by itself.
+//
+// With -short, those that do what a page says are left out.
 func TestScripts(t *testing.T) {
 	server := registrytest.New(t)
+	files, err := filepath.Glob(scripts + "/*.txtar")
+	check(t, err)
+	if testing.Short() {
+		files = slices.DeleteFunc(files, func(file string) bool { return strings.HasPrefix(filepath.Base(file), "pages_") })
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                scripts,
+		Files:              files,
 		WorkdirRoot:        t.TempDir(), // not to be removed one by one: ext4 is slow where files come and go in turn
 		UpdateScripts:      *cli.Update,
 		RequireUniqueNames: true,
