@@ -5,6 +5,7 @@
 set -euo pipefail
 
 top=$(git rev-parse --show-toplevel)
+commit=$(git rev-parse HEAD) # however long it takes, and whatever is committed meanwhile
 work=$(mktemp -d "${TMPDIR:-/tmp}/quayside-twice.XXXXXX")
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 
@@ -14,6 +15,7 @@ build() {
     umask "$1"
     git clone --quiet "$top" "$work/$2"
     cd "$work/$2"
+    git checkout --quiet --detach "$commit"
     shift 2
     env "$@" go run ./cmd/release -o release
   )
