@@ -70,18 +70,21 @@ func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
 	if err != nil {
 		return err
 	}
-	files, hashes := make([]diff.File, len(names)), make([]string, len(names))
+	files, hashes, errs := make([]diff.File, len(names)), make([]string, len(names)), make([]error, len(names))
 	var work errgroup.Group
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	for i, name := range names {
 		work.Go(func() error {
 			data, err := project.ReadFile(source.File{Shown: filepath.Join(c.root, s.as, name), FS: fsys, Name: name})
-			files[i], hashes[i] = diff.File{Path: path.Join(s.as, name), Data: data}, gitrepo.HashOf(data)
-			return err
+			files[i], hashes[i], errs[i] = diff.File{Path: path.Join(s.as, name), Data: data}, gitrepo.HashOf(data), err
+			return nil
 		})
 	}
-	err = work.Wait()
-	for i := range files {
+	_ = work.Wait() // the first fault is that of the first file, not the one that came first
+	for i, err := range errs {
+		if err != nil {
+			return err
+		}
 		files[i].Data = c.pool.named(hashes[i], files[i].Data)
 	}
 	if _, missing := fs.Stat(fsys, path.Join(s.out, filetree.Index)); missing == nil {
@@ -90,7 +93,7 @@ func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
 	} else {
 		s.tree = files
 	}
-	return err
+	return nil
 }
 
 // walked sees to it that the disk is not asked for what is known of a tree: that
