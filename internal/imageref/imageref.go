@@ -17,9 +17,7 @@ package imageref
 import (
 	"encoding/hex"
 	"errors"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
 )
@@ -123,10 +121,9 @@ func Ends(r rune) bool { return strings.ContainsRune(" \t\n\"',=;()[]{}", r) }
 // with another one never starts.
 func Valid(s string) bool { return len(s) <= 512 && valid().MatchString(s) }
 
-var valid = sync.OnceValue(func() *regexp.Regexp { //nolint:gochecknoglobals // compiled once, and not by commands that look at no image
-	const host = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
-	return regexp.MustCompile(`^(?:` + host + `)?` + pathPart + `(?:/` + pathPart + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`)
-})
+var valid = pattern(`^(?:` + host + `)?` + pathPart + `(?:/` + pathPart + `)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$`) //nolint:gochecknoglobals // compiled once
+
+const host = `(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/`
 
 // IsDigest reports whether s is "sha256:" and 64 hexadecimal digits in lower
 // case, the only digests that are verified.

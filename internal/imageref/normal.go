@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/name"
 )
@@ -33,7 +34,7 @@ func Normal(s string) (Ref, error) {
 	if host == dockerHub && !strings.Contains(r.Repository, "/") {
 		r.Repository = official + r.Repository
 	}
-	if !regexp.MustCompile(`^` + pathPart + `(?:/` + pathPart + `)*$`).MatchString(r.Repository) {
+	if !normalPath().MatchString(r.Repository) {
 		return Ref{}, fmt.Errorf("image reference %q has no normal form: the path %q is not made of lower-case letters and digits, with single dots, underscores and dashes between them", s, r.Repository)
 	}
 	switch {
@@ -157,7 +158,19 @@ func normalPort(s string) (string, bool) {
 // isDomain reports whether a lower-case name is a domain's. One that ends in
 // a number is not: some resolvers take it for an IPv4 address.
 func isDomain(host string) bool {
-	const label = `[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?`
-	return len(host) <= 253 && regexp.MustCompile(`^(?:`+label+`\.)*`+label+`$`).MatchString(host) &&
-		!regexp.MustCompile(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`).MatchString(host)
+	return len(host) <= 253 && domain().MatchString(host) && !number().MatchString(host)
+}
+
+// Compiled once, for a tree has thousands of images, and not by commands that look
+// at none.
+var ( //nolint:gochecknoglobals // they never change
+	normalPath = pattern(`^` + pathPart + `(?:/` + pathPart + `)*$`)
+	domain     = pattern(`^(?:` + label + `\.)*` + label + `$`)
+	number     = pattern(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
+)
+
+const label = `[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?`
+
+func pattern(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
 }
