@@ -91,7 +91,8 @@ bench: build ## Run the benchmarks; those over real operators need QUAYSIDE_CORP
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
 corpus: ## Render every bundle of the corpus' archives in every install mode, draw overlays over every bundle, build the tree of all, and lead every cluster out of OLM and back (QUAYSIDE_CORPUS; 10 minutes; the tests take a part).
-	$(GO) test ./render -run '^TestArchives$$' -timeout 60m -v -whole
+	$(GO) test ./render -run '^(TestArchives|TestBuiltIsRenderedInCorpus|TestReporter|TestNoFieldIsLost)$$' -timeout 60m -v -whole
+	$(GO) test ./catalog/fbc ./resolve -run '^(TestBlock|TestRewriter|TestPartOfTheIndex)' -timeout 60m -v -whole
 	$(GO) test ./diff/state -run '^TestWhatAClusterGetsOfRealOperators$$' -timeout 60m -v -whole
 	$(GO) test ./cmd/quayside/cli -run '^TestCorpus$$' -timeout 60m -v -whole
 	$(GO) test ./internal/project -run '^TestDumps$$' -timeout 60m -v -whole

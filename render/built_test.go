@@ -137,7 +137,7 @@ func TestBuiltIsRenderedInCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a build of every bundle takes long")
 	}
-	for _, dir := range corpusBundles(t) {
+	for _, dir := range someBundles(t) {
 		t.Run(filepath.Base(filepath.Dir(dir))+"_"+filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
 			lock := &lockfile.File{Pins: []lockfile.Pin{pinOf(load(t, dir), "op-ns")}}

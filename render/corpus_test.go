@@ -28,6 +28,17 @@ func corpusBundles(tb testing.TB) []string {
 	return dirs
 }
 
+// someBundles returns a quarter of them, all with -whole.
+func someBundles(tb testing.TB) (some []string) {
+	tb.Helper()
+	for i, dir := range corpusBundles(tb) {
+		if *whole || i%4 == 0 {
+			some = append(some, dir)
+		}
+	}
+	return some
+}
+
 func load(tb testing.TB, dir string) *bundle.Bundle {
 	tb.Helper()
 	b, err := bundle.Load(os.DirFS(dir))

@@ -68,7 +68,7 @@ func renderings(t *testing.T, corpus bool) []rendering {
 		t.Log("without the bundles of a corpus")
 		return out
 	}
-	for _, dir := range corpusBundles(t) {
+	for _, dir := range someBundles(t) {
 		pin := pinOf(load(t, dir), "op-ns")
 		out = append(out, rendering{
 			dir, &lockfile.File{Pins: []lockfile.Pin{pin}},

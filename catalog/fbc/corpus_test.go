@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"io/fs"
 	"os"
@@ -17,6 +18,12 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 )
+
+var whole = flag.Bool("whole", false, "read every file of the corpus both ways, not some of them") //nolint:gochecknoglobals // as flags are
+
+// part returns whether the nth of what the corpus has is looked at: all of it with
+// -whole, else one of so many.
+func part(n, of int) bool { return *whole || n%of == 0 }
 
 // corpusCatalog returns the files of one of the corpus's archives.
 func corpusCatalog(tb testing.TB, archive string) fs.FS {

@@ -34,7 +34,7 @@ import (
 func shed(t *testing.T, all fstest.MapFS) inspection {
 	random := rand.New(rand.NewPCG(7, 8))
 	files := []string{"aggregated/before.json", "dynatrace/before.json", "grafana/before.json", "rabbitmq/before.json", "windup/before.json"}
-	if testing.Short() {
+	if !*whole {
 		files = files[2:3]
 	}
 	operators := 0

@@ -219,7 +219,7 @@ func buildAll(t *testing.T, dirs []string) {
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for dir := range next {
-				if _, err := kustomize(dir); err != nil {
+				if _, err := kustomizeLibrary(dir); err != nil {
 					t.Errorf("%s: %v", dir, err)
 				}
 			}

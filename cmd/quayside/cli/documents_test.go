@@ -84,12 +84,16 @@ func TestDocuments(t *testing.T) {
 		"error/no solution":   func(dir string) { put(t, dir, "subscriptions/nowhere.yaml", nowhere) },
 		"ok/nothing to store": func(dir string) { remove(t, dir, "subscriptions"); put(t, dir, "quayside.lock", "") },
 	}
-	for name, spoil := range places {
-		t.Run(name, func(t *testing.T) {
+	for place, spoil := range places {
+		t.Run(place, func(t *testing.T) {
 			dir := quickstart(t)
 			spoil(dir)
 			for _, name := range cli.Documented() {
-				for _, line := range lines[name] {
+				some := lines[name]
+				if strings.HasPrefix(place, "error/") { // where they fail alike
+					some = some[:1]
+				}
+				for _, line := range some {
 					quayside(t, dir, append(strings.Fields(line), "-o", "json")...)
 				}
 			}

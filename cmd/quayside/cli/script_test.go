@@ -352,7 +352,7 @@ func build(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("no kustomization in or below %s", arg)
 		}
 		for _, dir := range dirs {
-			if _, err := kustomize(dir); err != nil {
+			if _, err := kustomizeLibrary(dir); err != nil {
 				ts.Fatalf("%s: %v", dir, err)
 			}
 		}
