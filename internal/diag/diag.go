@@ -46,6 +46,9 @@ func (p Pos) String() string {
 	return b.String()
 }
 
+// MarshalText returns what String returns.
+func (p Pos) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // Compare orders by file, line, column.
 func (p Pos) Compare(q Pos) int {
 	return cmp.Or(strings.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Col, q.Col))
@@ -167,12 +170,14 @@ func (l List) Unwrap() []error {
 
 // Warning is something the user should know that stops nothing.
 type Warning struct {
-	Pos  Pos    // zero where no file is to blame
-	Code string // of one of Codes: "declaration-in-tree"
-	Msg  string
+	Pos  Pos    `json:"position,omitzero"` // zero where no file is to blame
+	Code string `json:"code,omitempty"`    // of one of Codes: "declaration-in-tree"
+	Msg  string `json:"message"`
 
-	Subject      string // what it is about, as long as that is there: "namespace/package" of an operator, a catalog, a package; empty: see Pos
-	Acknowledged bool   // a person knows of it
+	// As long as that is there: "namespace/package" of an operator, a catalog, a package; empty: see Pos.
+	Subject string `json:"subject,omitempty" doc:"what it is about, as spec.warnings.acknowledged names it"`
+
+	Acknowledged bool `json:"acknowledged,omitempty" doc:"whether quayside.yaml says that it is known"`
 }
 
 // String returns "position: message".
@@ -181,6 +186,39 @@ func (w Warning) String() string {
 		return w.Msg
 	}
 	return w.Pos.String() + ": " + w.Msg
+}
+
+// Line returns w as compilers print it: "file: warning: message [code]".
+func (w Warning) Line(label string) string {
+	return Fault{Position: w.Pos.String(), Code: w.Code, Message: w.Msg}.Line(label)
+}
+
+// Fault is what is wrong, as a document holds it.
+type Fault struct {
+	Position string `json:"position,omitempty"`
+	Code     string `json:"code,omitempty"`
+	Message  string `json:"message"`
+}
+
+// FaultOf returns what err says, with its place apart.
+func FaultOf(err error) Fault {
+	one, ok := err.(*Error) //nolint:errorlint // a wrapped fault keeps the words around it
+	if !ok {
+		return Fault{Message: err.Error()}
+	}
+	return Fault{Position: one.Pos.String(), Message: (&Error{Msg: one.Msg, Err: one.Err}).Error()}
+}
+
+// Line returns f as compilers print it: "file: fault: message [code]".
+func (f Fault) Line(label string) string {
+	text := label + inert.Line(f.Message)
+	if f.Position != "" {
+		text = f.Position + ": " + text
+	}
+	if f.Code != "" {
+		text += " [" + f.Code + "]"
+	}
+	return text
 }
 
 // SortWarnings sorts in place by position, code, message and drops exact repeats.

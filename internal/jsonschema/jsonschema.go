@@ -152,7 +152,7 @@ func (m *maker) typeOf(t reflect.Type) map[string]any {
 		return map[string]any{}
 	case t.Implements(reflect.TypeFor[formatted]()):
 		return map[string]any{"type": "string", "format": reflect.Zero(t).Interface().(formatted).OpenAPISchemaFormat()}
-	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), m.output && t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return map[string]any{"type": "string"}
 	case t.Implements(reflect.TypeFor[patterned]()):
 		return map[string]any{"type": "string", "pattern": reflect.Zero(t).Interface().(patterned).Pattern()}

@@ -103,6 +103,7 @@ func table() map[string]rule {
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"internal/bom":             {level: 4},
 		"internal/treeview":        {level: 4},
+		"internal/terminal":        {level: 2, outside: []string{"context", "os", "time"}},
 		"internal/provenance":      {level: 4, beside: []string{"internal/bom"}},
 		"internal/ship":            {level: 7, beside: []string{"internal/propose"}, outside: []string{"context"}},
 		"internal/checkup":         {level: 7, outside: []string{"context"}},

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff/state"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/mirror"
 )
@@ -94,14 +95,14 @@ func (o *imagesOptions) ask(ctx context.Context, client *registry.Client, im *mi
 	return nil
 }
 
-func (o *imagesOptions) table(images []mirror.Image) *table {
-	t := &table{head: []string{"image", "role", "operators"}}
+func (o *imagesOptions) table(images []mirror.Image) *terminal.Table {
+	t := &terminal.Table{Head: []string{"image", "role", "operators"}}
 	somewhere := slices.ContainsFunc(images, func(im mirror.Image) bool { return im.Clusters != nil })
 	if somewhere {
-		t.head = append(t.head, "clusters")
+		t.Head = append(t.Head, "clusters")
 	}
 	if o.inspect {
-		t.head = append(t.head, "digest", "platforms")
+		t.Head = append(t.Head, "digest", "platforms")
 	}
 	for _, im := range images {
 		row := []string{im.Image, strings.Join(im.Roles, ","), strings.Join(im.Operators, ",")}
@@ -111,7 +112,7 @@ func (o *imagesOptions) table(images []mirror.Image) *table {
 		if o.inspect {
 			row = append(row, im.Digest, strings.Join(im.Platforms, ","))
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
 	return t
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/registry/mirror"
 )
 
@@ -121,7 +122,7 @@ func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []
 	mirror.NewPorter(client, o.argPath(o.from), o.argPath(layout)).Carry(ctx, copies, o.parallel, func(c *mirror.Copy) {
 		done, bytes = done+1, bytes+c.Bytes
 		if tenth := (len(copies) + 9) / 10; done%tenth == 0 && done < len(copies) {
-			o.talk.noteBetween("%d of %s done (%.1f MB)", done, diag.Count(len(copies), "image"), float64(bytes)/1e6)
+			o.talk.NoteBetween("%d of %s done (%.1f MB)", done, diag.Count(len(copies), "image"), float64(bytes)/1e6)
 		}
 	})
 	o.talk.Done()
@@ -129,10 +130,10 @@ func (o *mirrorOptions) carry(ctx context.Context, s *project.Project, copies []
 }
 
 func (o *mirrorOptions) finish(copies []mirror.Copy) error {
-	t := &table{head: []string{"state", "from", "to"}}
+	t := &terminal.Table{Head: []string{"state", "from", "to"}}
 	var errs []error
 	for _, c := range copies {
-		t.add(string(c.State), c.From, c.To)
+		t.Add(string(c.State), c.From, c.To)
 		errs = append(errs, c.Err)
 	}
 	return errors.Join(o.printTable(mirrorView{copies}, t), errors.Join(errs...))

@@ -122,10 +122,10 @@ func (o *vendorOptions) finish(images []registry.VendoredImage, r *registry.Vend
 	}
 	err := o.print(v, func(w io.Writer) {
 		for _, name := range r.Added {
-			fmt.Fprintf(w, "%s %s\n", o.out.sign("+"), inert.Line(name))
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign("+"), inert.Line(name))
 		}
 		for _, name := range r.Removed {
-			fmt.Fprintf(w, "%s %s\n", o.out.sign("-"), inert.Line(name))
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(name))
 		}
 	})
 	if err != nil {

@@ -88,12 +88,12 @@ func (a *app) title(i int, name string) {
 			heading = "\n" + heading
 		}
 		fmt.Fprintln(a.out, heading)
-		if a.out.tty && a.talk.tty {
+		if a.out.TTY && a.talk.TTY {
 			return
 		}
 	}
-	if a.talk.heading = ""; a.talk.quiet {
-		a.talk.heading = name + ":"
+	if a.talk.Heading = ""; a.talk.Quiet {
+		a.talk.Heading = name + ":"
 	}
 	a.talk.Note("%s:", name)
 }

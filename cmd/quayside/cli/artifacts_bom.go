@@ -9,6 +9,7 @@ import (
 	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/bom"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -66,10 +67,10 @@ func (a *app) bom(ctx context.Context) error {
 		return err
 	}
 	kinds := map[string]string{bom.Operator: "operator", bom.Catalog: "catalog", bom.Image: "image"}
-	v, t := bomView{Components: []bomEntry{}}, &table{head: []string{"kind", "namespace", "name", "version"}}
+	v, t := bomView{Components: []bomEntry{}}, &terminal.Table{Head: []string{"kind", "namespace", "name", "version"}}
 	for _, c := range d.Components {
 		v.Components = append(v.Components, bomEntry{kinds[c.Type], c.Group, c.Name, c.Version, c.Purl})
-		t.add(kinds[c.Type], c.Group, c.Name, c.Version)
+		t.Add(kinds[c.Type], c.Group, c.Name, c.Version)
 	}
 	return a.printTable(v, t)
 }

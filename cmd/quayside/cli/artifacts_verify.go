@@ -85,7 +85,7 @@ func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 
 func (o *verifyOptions) printArtifact(w io.Writer, r *artifactReport) {
 	for _, c := range r.Changes {
-		fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Kind.Sign()), inert.Line(c.Path))
+		fmt.Fprintf(w, "%s %s\n", o.out.Sign(c.Kind.Sign()), inert.Line(c.Path))
 	}
 	for _, who := range r.SignedBy {
 		o.talk.Note("signed by %s", inert.Line(who))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/quayside/quayside/catalog/build"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 func newBundleValidate(a *app) *cobra.Command {
@@ -58,22 +58,22 @@ func (a *app) bundleValidate(ctx context.Context, text string) error {
 	b, warnings, err := build.Check(fsys, prefix)
 	if b != nil {
 		r.Package, r.Bundle, r.Version = b.Package, b.CSV.Name, b.CSV.Version
-		r.Warnings = warningViews(p.Acknowledge(warnings))
+		r.Warnings = append([]diag.Warning{}, p.Acknowledge(warnings)...)
 	}
 	return a.validated(r, err)
 }
 
 // validateReport is what `bundle validate` and `catalog validate` print.
 type validateReport struct {
-	Subject  string        `json:"subject"`
-	Package  string        `json:"package,omitempty"`
-	Bundle   string        `json:"bundle,omitempty"`
-	Version  string        `json:"version,omitempty"`
-	Packages int           `json:"packages,omitempty"` // of a catalog
-	Bundles  int           `json:"bundles,omitempty"`  // of a catalog
-	Valid    bool          `json:"valid"`
-	Faults   []saidView    `json:"faults"`
-	Warnings []warningView `json:"warnings"`
+	Subject  string         `json:"subject"`
+	Package  string         `json:"package,omitempty"`
+	Bundle   string         `json:"bundle,omitempty"`
+	Version  string         `json:"version,omitempty"`
+	Packages int            `json:"packages,omitempty"` // of a catalog
+	Bundles  int            `json:"bundles,omitempty"`  // of a catalog
+	Valid    bool           `json:"valid"`
+	Faults   []diag.Fault   `json:"faults"`
+	Warnings []diag.Warning `json:"warnings"`
 }
 
 // validated prints a report with the faults that err holds, and returns what
@@ -84,20 +84,20 @@ func (a *app) validated(r *validateReport, err error) error {
 		faults.Add(diag.Pos{}, err)
 	}
 	r.Valid = len(faults) == 0
-	r.Faults = []saidView{}
+	r.Faults = []diag.Fault{}
 	for _, f := range faults {
-		r.Faults = append(r.Faults, faultView(f))
+		r.Faults = append(r.Faults, diag.FaultOf(f))
 	}
 	if r.Warnings == nil {
-		r.Warnings = []warningView{}
+		r.Warnings = []diag.Warning{}
 	}
 	err = a.print(r, func(w io.Writer) {
 		for _, v := range r.Faults {
-			fmt.Fprintln(w, v.line(a.out.paint(red, "fault:")+" "))
+			fmt.Fprintln(w, v.Line(a.out.Paint(terminal.Red, "fault:")+" "))
 		}
 		for _, v := range r.Warnings {
 			if !v.Acknowledged {
-				fmt.Fprintln(w, v.line(a.out.paint(yellow, "warning:")+" "))
+				fmt.Fprintln(w, v.Line(a.out.Paint(terminal.Yellow, "warning:")+" "))
 			}
 		}
 	})
@@ -117,16 +117,4 @@ func (r *validateReport) what() string {
 		return fmt.Sprintf("%s %s", r.Package, r.Version)
 	}
 	return fmt.Sprintf("%s, %s", diag.Count(r.Packages, "package"), diag.Count(r.Bundles, "bundle"))
-}
-
-// line returns v as compilers print it: "file: warning: message [code]".
-func (v saidView) line(label string) string {
-	text := label + inert.Line(v.Message)
-	if v.Position != "" {
-		text = v.Position + ": " + text
-	}
-	if v.Code != "" {
-		text += " [" + v.Code + "]"
-	}
-	return text
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 func newCatalogChannels(a *app) *cobra.Command {
@@ -63,9 +64,9 @@ func (o *catalogOptions) printChannels(pkgs []*catalog.Package) error {
 	for _, p := range pkgs {
 		rows = append(rows, channelRows(p)...)
 	}
-	t := &table{head: []string{"channel", "version", "head", "entries", "catalog", "note"}}
+	t := &terminal.Table{Head: []string{"channel", "version", "head", "entries", "catalog", "note"}}
 	for _, r := range rows {
-		t.add(r.Channel, r.Version, r.Head, strconv.Itoa(r.Entries), r.Catalog, channelNote(r))
+		t.Add(r.Channel, r.Version, r.Head, strconv.Itoa(r.Entries), r.Catalog, channelNote(r))
 	}
 	return o.printTable(channelsView{pkgs[0].Name(), rows}, t)
 }

@@ -98,7 +98,7 @@ func (o *catalogDiffOptions) text(w io.Writer, changes []catalog.Change) {
 			continue
 		}
 		if c.Package != last {
-			fmt.Fprintf(w, "%s %s\n", o.out.sign("~"), inert.Line(c.Package))
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign("~"), inert.Line(c.Package))
 			last = c.Package
 		}
 		fmt.Fprintf(w, "  %s %s\n", o.sign(c), inert.Line(inWords(c)))
@@ -106,7 +106,7 @@ func (o *catalogDiffOptions) text(w io.Writer, changes []catalog.Change) {
 }
 
 func (o *catalogDiffOptions) sign(c catalog.Change) string {
-	return o.out.sign(map[catalog.ChangeKind]string{catalog.Added: "+", catalog.Removed: "-", catalog.Changed: "~"}[c.Kind])
+	return o.out.Sign(map[catalog.ChangeKind]string{catalog.Added: "+", catalog.Removed: "-", catalog.Changed: "~"}[c.Kind])
 }
 
 // inWords tells a change within a package.

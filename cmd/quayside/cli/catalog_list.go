@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 func newCatalogList(a *app) *cobra.Command {
@@ -59,9 +60,9 @@ func newPackageRow(s catalog.Summary, id catalog.ID) packageRow {
 }
 
 func (o *catalogOptions) printPackages(rows []packageRow) error {
-	t := &table{head: []string{"package", "version", "channel", "catalog", "description"}}
+	t := &terminal.Table{Head: []string{"package", "version", "channel", "catalog", "description"}}
 	for _, r := range rows {
-		t.add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
+		t.Add(r.Package, r.Version, r.DefaultChannel, r.Catalog, r.Description)
 	}
 	return o.printTable(packagesView{rows}, t)
 }

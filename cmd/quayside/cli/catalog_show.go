@@ -13,6 +13,7 @@ import (
 	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 func newCatalogShow(a *app) *cobra.Command {
@@ -196,7 +197,7 @@ func (o *catalogOptions) showPackage(w io.Writer, v packageView) {
 		if note != "" {
 			note = " (" + note + ")"
 		}
-		fmt.Fprintf(w, "\nchannel %s%s\n", o.out.paint(bold, inert.Line(c.Channel)), note)
+		fmt.Fprintf(w, "\nchannel %s%s\n", o.out.Paint(terminal.Bold, inert.Line(c.Channel)), note)
 		for _, e := range c.Versions {
 			fmt.Fprintln(w, "  "+inert.Line(e.line()))
 		}

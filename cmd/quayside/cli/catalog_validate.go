@@ -55,7 +55,7 @@ func (a *app) catalogValidate(ctx context.Context, text string) error {
 	if got.Catalog != nil {
 		warnings = append(warnings, unusable(got.Catalog)...)
 	}
-	r.Warnings = warningViews(p.Acknowledge(diag.SortWarnings(warnings)))
+	r.Warnings = append([]diag.Warning{}, p.Acknowledge(diag.SortWarnings(warnings))...)
 	return a.validated(r, err)
 }
 

@@ -8,12 +8,13 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 // The exit codes of every command.
@@ -28,9 +29,9 @@ const (
 // app is what one run of the program was handed from outside.
 type app struct {
 	stdin   io.Reader
-	lines   *bufio.Reader // of stdin, once something was asked
-	out     *terminal     // data
-	talk    *talk         // everything else
+	prompt  *terminal.Prompt
+	out     *terminal.Terminal // data
+	talk    *terminal.Talk     // everything else
 	env     environment
 	dir     string // -C; empty means: look for quayside.yaml upwards
 	version string // of this binary, as it was built
@@ -51,10 +52,12 @@ type app struct {
 // wins. Main reads no global state but the file system and the network.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	env := newEnvironment(environ)
+	talk := terminal.NewTalk(terminal.New(stderr, env))
 	a := &app{
 		stdin:   stdin,
-		out:     newTerminal(stdout, env),
-		talk:    newTalk(newTerminal(stderr, env)),
+		prompt:  terminal.NewPrompt(stdin, talk),
+		out:     terminal.New(stdout, env),
+		talk:    talk,
 		env:     env,
 		version: buildVersion(),
 	}
@@ -62,8 +65,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 	root.SetArgs(args)
 	err := root.Execute()
 	a.talk.Done()
-	a.talk.Detail("%s", a.talk.ended())
-	if lost := a.out.failed; lost != nil && !errors.Is(err, lost) {
+	a.talk.Detail("%s", a.talk.Ended())
+	if lost := a.out.Failed; lost != nil && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)
 	}
 	if a.document == nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/report"
 )
 
@@ -374,7 +375,7 @@ func (o *diffOptions) formatDiff(form string, c *state.Comparison, r *diff.Repor
 		}
 		return diff.HTML(r)
 	case "text":
-		return diff.Text(r, o.out.color), nil
+		return diff.Text(r, o.out.Color), nil
 	default:
 		return nil, nil // a document
 	}
@@ -452,7 +453,7 @@ func (o *diffOptions) printText(ctx context.Context, c *state.Comparison) error 
 }
 
 func (o *diffOptions) paintDiff(text string) string {
-	if !o.out.color {
+	if !o.out.Color {
 		return text
 	}
 	var b strings.Builder
@@ -460,9 +461,9 @@ func (o *diffOptions) paintDiff(text string) string {
 		body := strings.TrimSuffix(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "+"):
-			body = o.out.paint(green, body)
+			body = o.out.Paint(terminal.Green, body)
 		case strings.HasPrefix(line, "-"):
-			body = o.out.paint(red, body)
+			body = o.out.Paint(terminal.Red, body)
 		}
 		b.WriteString(body + "\n")
 	}
@@ -496,7 +497,7 @@ func (o *diffOptions) external(ctx context.Context, program string, files []stat
 		}
 	}
 	cmd := exec.CommandContext(ctx, words[0], append(args, filepath.Join(dir, "BEFORE"), filepath.Join(dir, "AFTER"))...)
-	cmd.Stdout, cmd.Stderr = o.out.device, o.talk.device
+	cmd.Stdout, cmd.Stderr = o.out.Device, o.talk.Device
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
 		return fmt.Errorf("KUBECTL_EXTERNAL_DIFF: %s: %w", words[0], err)

@@ -18,6 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/promote"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report/gate"
 )
@@ -183,7 +184,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &promoteReport{Steps: []stepView{}, Warnings: []warningView{}}
+	r := &promoteReport{Steps: []stepView{}, Warnings: []diag.Warning{}}
 	seen, err := o.readObservations(envs, r)
 	if err != nil {
 		return err
@@ -281,7 +282,7 @@ func (o *promoteOptions) readObservations(envs promote.Environments, r *promoteR
 		seen, warnings, err := envs.Observed(f)
 		faults.Add(diag.Pos{}, err)
 		o.talk.Warn(warnings)
-		r.Warnings = append(r.Warnings, warningViews(warnings)...)
+		r.Warnings = append(r.Warnings, warnings...)
 		out = append(out, seen...)
 	}
 	return out, faults.Err()
@@ -334,9 +335,9 @@ func (o *promoteOptions) propose(ctx context.Context, out *promote.Outcome, view
 
 // promoteReport is what `quayside promote` prints.
 type promoteReport struct {
-	Steps    []stepView    `json:"steps" doc:"the last ring first"`
-	Promoted int           `json:"promoted" doc:"operators that move or come, in all steps"`
-	Warnings []warningView `json:"warnings"`
+	Steps    []stepView     `json:"steps" doc:"the last ring first"`
+	Promoted int            `json:"promoted" doc:"operators that move or come, in all steps"`
+	Warnings []diag.Warning `json:"warnings"`
 }
 
 func (r *promoteReport) add(s stepView) {
@@ -351,7 +352,7 @@ type stepView struct {
 	Gate      *ruleView        `json:"gate,omitempty" doc:"what has to have been seen; absent: nothing"`
 	Operators []promotedView   `json:"operators" doc:"of both, by name"`
 	Changes   []project.Change `json:"changes" doc:"to the lock"`
-	Warnings  []warningView    `json:"warnings"`
+	Warnings  []diag.Warning   `json:"warnings"`
 	Written   bool             `json:"written" doc:"the lock was"`
 	Rendered  *renderReport    `json:"rendered,omitempty" doc:"with --render"`
 	Proposed  *proposed        `json:"proposed,omitempty" doc:"with --branch"`
@@ -395,7 +396,7 @@ type clusterView struct {
 
 func newStepView(out *promote.Outcome, rule *gate.Rule) stepView {
 	v := stepView{
-		From: out.From.Title, To: out.To.Title, Directory: out.To.Dir, Operators: []promotedView{}, Changes: []project.Change{}, Warnings: []warningView{},
+		From: out.From.Title, To: out.To.Title, Directory: out.To.Dir, Operators: []promotedView{}, Changes: []project.Change{}, Warnings: []diag.Warning{},
 	}
 	if rule != nil {
 		v.Gate = &ruleView{rule.Healthy.String(), rule.Soak.String(), rule.Clusters, rule.Within.String()}
@@ -408,7 +409,7 @@ func newStepView(out *promote.Outcome, rule *gate.Rule) stepView {
 		v.Operators = append(v.Operators, op)
 	}
 	if out.Resolution != nil {
-		v.Changes, v.Warnings = append(v.Changes, out.Resolution.Changes...), warningViews(out.Resolution.Warnings)
+		v.Changes, v.Warnings = append(v.Changes, out.Resolution.Changes...), append(v.Warnings, out.Resolution.Warnings...)
 	}
 	return v
 }
@@ -455,15 +456,15 @@ func (o *promoteOptions) printPromotion(w io.Writer, r *promoteReport) {
 			}
 			fmt.Fprintf(w, "%s → %s:\n", inert.Line(s.From), inert.Line(s.To))
 		}
-		t := &table{uncut: true, head: []string{"operator", s.From, s.To, "result", "why"}}
+		t := &terminal.Table{Uncut: true, Head: []string{"operator", s.From, s.To, "result", "why"}}
 		for _, op := range s.Operators {
 			why := op.Message
 			if why == "" && op.Seen != nil {
 				why = op.Seen.text
 			}
-			t.add(op.Operator, dash(op.From), dash(op.Have), string(op.Fate), dash(why))
+			t.Add(op.Operator, dash(op.From), dash(op.Have), string(op.Fate), dash(why))
 		}
-		t.write(o.out)
+		t.Write(o.out)
 		if s.Rendered != nil {
 			(&renderOptions{app: o.app}).printChanges(w, s.Rendered)
 		}

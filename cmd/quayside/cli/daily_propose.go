@@ -187,7 +187,7 @@ func (o *resolveOptions) split(ctx context.Context, p *project.Project, in *proj
 	o.talk.Warn(in.Declared.Warnings)
 	o.talk.Warn(warnings)
 	r := &resolveReport{
-		Lock: project.LockFile, Pins: len(in.Lock.Pins), Changes: []project.Change{}, Warnings: warningViews(in.Declared.Warnings, warnings),
+		Lock: project.LockFile, Pins: len(in.Lock.Pins), Changes: []project.Change{}, Warnings: append(append([]diag.Warning{}, in.Declared.Warnings...), warnings...),
 		Conflicts: []*resolve.Conflict{}, Split: &split{Environment: base.Environment, PullRequests: []pullRequest{}},
 	}
 	var branches []string
@@ -232,7 +232,7 @@ func (o *resolveOptions) printSplit(w io.Writer, s *split) {
 	for _, p := range s.PullRequests {
 		fmt.Fprintf(w, "%s: %s\n", p.Branch, inert.Line(p.Title))
 		for _, c := range p.Changes {
-			fmt.Fprintln(w, "  "+o.out.sign(c.Sign())+" "+inert.Line(c.String()))
+			fmt.Fprintln(w, "  "+o.out.Sign(c.Sign())+" "+inert.Line(c.String()))
 		}
 		for _, b := range p.Bonds {
 			fmt.Fprintf(w, "  %s does not move without %s\n", inert.Line(b.Operator), inert.Line(b.With))

@@ -141,7 +141,7 @@ func (o *renderOptions) compare(ctx context.Context, p *project.Project) (*rende
 		Operators: len(lock.Pins),
 		Files:     res.Tree.Len(),
 		Changes:   append([]filetree.Change{}, changes...),
-		Warnings:  warningViews(res.Warnings),
+		Warnings:  append([]diag.Warning{}, res.Warnings...),
 		result:    res,
 	}
 	if o.foreign {
@@ -177,7 +177,7 @@ type renderReport struct {
 	Operators int               `json:"operators"`
 	Files     int               `json:"files"`
 	Changes   []filetree.Change `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
-	Warnings  []warningView     `json:"warnings"`
+	Warnings  []diag.Warning    `json:"warnings"`
 
 	result *render.Result
 }
@@ -218,7 +218,7 @@ func (o *renderOptions) printChanges(w io.Writer, r *renderReport) {
 			theirs++
 			continue
 		}
-		fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Kind.Sign()), inert.Line(c.Path))
+		fmt.Fprintf(w, "%s %s\n", o.out.Sign(c.Kind.Sign()), inert.Line(c.Path))
 	}
 	switch {
 	case r.Written:

@@ -202,7 +202,7 @@ func resolveArgs(cmd *cobra.Command, args []string) error {
 // lockReport is what `quayside resolve --check` prints.
 type lockReport struct {
 	checkReport
-	Warnings []warningView `json:"warnings"`
+	Warnings []diag.Warning `json:"warnings"`
 }
 
 // runCheck prints whether the lock answers the declarations.
@@ -275,7 +275,7 @@ func (o *resolveOptions) printUnedited(p *project.Project) error {
 	if err != nil {
 		return err
 	}
-	r := &resolveReport{Lock: project.LockFile, Changes: []project.Change{}, Warnings: []warningView{}, Conflicts: []*resolve.Conflict{}}
+	r := &resolveReport{Lock: project.LockFile, Changes: []project.Change{}, Warnings: []diag.Warning{}, Conflicts: []*resolve.Conflict{}}
 	if lock != nil {
 		r.Pins = len(lock.Pins)
 	}
@@ -365,7 +365,7 @@ type resolveReport struct {
 	Split     *split              `json:"split,omitempty"`    // with --split
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes"`
-	Warnings  []warningView       `json:"warnings"`
+	Warnings  []diag.Warning      `json:"warnings"`
 	Conflicts []*resolve.Conflict `json:"conflicts"`
 }
 
@@ -406,35 +406,10 @@ func (f *followed) String() string {
 	}
 }
 
-// saidView is a fault.
-type saidView struct {
-	Position string `json:"position,omitempty"`
-	Code     string `json:"code,omitempty"`
-	Message  string `json:"message"`
-}
-
-type warningView struct {
-	saidView
-	Subject      string `json:"subject,omitempty" doc:"what it is about, as spec.warnings.acknowledged names it"`
-	Acknowledged bool   `json:"acknowledged,omitempty" doc:"whether quayside.yaml says that it is known"`
-}
-
-func warningViews(lists ...[]diag.Warning) []warningView {
-	views := []warningView{}
-	for _, w := range slices.Concat(lists...) {
-		v := warningView{saidView{Code: w.Code, Message: w.Msg}, w.Subject, w.Acknowledged}
-		if !w.Pos.IsZero() {
-			v.Position = w.Pos.String()
-		}
-		views = append(views, v)
-	}
-	return views
-}
-
 func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveReport {
 	return &resolveReport{
 		Lock: project.LockFile, Changes: append([]project.Change{}, res.Changes...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
-		Warnings: warningViews(in.AboutDeclared(), res.Warnings), Pins: res.Pins,
+		Warnings: append(append([]diag.Warning{}, in.AboutDeclared()...), res.Warnings...), Pins: res.Pins,
 	}
 }
 
@@ -448,7 +423,7 @@ func (o *resolveOptions) printPlan(r *resolveReport) {
 // printChanges prints one line for each change.
 func (o *resolveOptions) printChanges(w io.Writer, r *resolveReport) {
 	for _, c := range r.Changes {
-		fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String()))
+		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+inert.Line(c.String()))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/look"
@@ -74,49 +75,49 @@ func newStatusView(environment string, c *live.Cluster, want *look.Expected, got
 }
 
 // write prints the tables, with an empty line between them.
-func (v *statusView) write(term *terminal) {
+func (v *statusView) write(term *terminal.Terminal) {
 	between := ""
-	for _, section := range []*table{v.operators(), v.remarks(), v.custom(), v.objects(), v.images()} {
-		if len(section.rows) > 0 {
+	for _, section := range []*terminal.Table{v.operators(), v.remarks(), v.custom(), v.objects(), v.images()} {
+		if len(section.Rows) > 0 {
 			fmt.Fprint(term, between)
-			section.write(term)
+			section.Write(term)
 			between = "\n"
 		}
 	}
 }
 
-func (v *statusView) operators() *table {
-	t := &table{uncut: true, head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
+func (v *statusView) operators() *terminal.Table {
+	t := &terminal.Table{Uncut: true, Head: []string{"operator", "lock", "cluster", "status", "upgradeable", "message"}}
 	for _, op := range v.Operators {
-		t.add(op.Operator, dash(op.Version), dash(strings.Join(op.Applied, ",")), string(op.State), dash(op.Upgradeable), op.Message)
-		t.paint(stateColor(op.State))
+		t.Add(op.Operator, dash(op.Version), dash(strings.Join(op.Applied, ",")), string(op.State), dash(op.Upgradeable), op.Message)
+		t.Paint(stateColor(op.State))
 	}
 	return t
 }
 
 // remarks are what else is to be said of an operator.
-func (v *statusView) remarks() *table {
-	t := &table{uncut: true, head: []string{"operator", "note"}}
+func (v *statusView) remarks() *terminal.Table {
+	t := &terminal.Table{Uncut: true, Head: []string{"operator", "note"}}
 	for _, op := range v.Operators {
 		if op.Upgradeable != "" && op.Upgradeable != string(metav1.ConditionTrue) {
-			t.add(op.Operator, fmt.Sprintf("Upgradeable=%s: %s", op.Upgradeable, op.UpgradeMessage))
+			t.Add(op.Operator, fmt.Sprintf("Upgradeable=%s: %s", op.Upgradeable, op.UpgradeMessage))
 		}
 		if c := meta.FindStatusCondition(op.Conditions, v1alpha1.ImagesMatch); c != nil && c.Status == metav1.ConditionFalse {
-			t.add(op.Operator, c.Message)
+			t.Add(op.Operator, c.Message)
 		}
 		if op.Reporter != nil && op.Reporter.Message != "" {
-			t.add(op.Operator, "reporter "+op.Reporter.State+": "+op.Reporter.Message)
+			t.Add(op.Operator, "reporter "+op.Reporter.State+": "+op.Reporter.Message)
 		}
 		for _, n := range op.Notes {
-			t.add(op.Operator, n)
+			t.Add(op.Operator, n)
 		}
 	}
 	return t
 }
 
 // objects lists every object once, those that are not well first.
-func (v *statusView) objects() *table {
-	t := &table{uncut: true, head: []string{"name", "namespace", "kind", "status", "message"}}
+func (v *statusView) objects() *terminal.Table {
+	t := &terminal.Table{Uncut: true, Head: []string{"name", "namespace", "kind", "status", "message"}}
 	told := map[[4]string]bool{}
 	for _, well := range []bool{false, true} {
 		for _, op := range v.Operators {
@@ -124,8 +125,8 @@ func (v *statusView) objects() *table {
 				key := [4]string{o.APIVersion, o.Kind, o.Namespace, o.Name}
 				if (o.Health == v1alpha1.Current) == well && !told[key] {
 					told[key] = true
-					t.add(o.Name, dash(o.Namespace), o.Kind, string(o.Health), o.Message)
-					t.paint(healthColor(o.Health))
+					t.Add(o.Name, dash(o.Namespace), o.Kind, string(o.Health), o.Message)
+					t.Paint(healthColor(o.Health))
 				}
 			}
 		}
@@ -133,8 +134,8 @@ func (v *statusView) objects() *table {
 	return t
 }
 
-func (v *statusView) images() *table {
-	t := &table{uncut: true, head: []string{"operator", "workload", "container", "image", "running"}}
+func (v *statusView) images() *terminal.Table {
+	t := &terminal.Table{Uncut: true, Head: []string{"operator", "workload", "container", "image", "running"}}
 	for _, op := range v.Operators {
 		for _, im := range op.Images {
 			var digests []string
@@ -142,7 +143,7 @@ func (v *statusView) images() *table {
 				digests = append(digests, catalog.Digest(d).Short())
 			}
 			running := cmp.Or(im.Have, strings.Join(digests, ","))
-			t.add(op.Operator, im.Kind+"/"+im.Name, im.Container, im.Want, dash(running))
+			t.Add(op.Operator, im.Kind+"/"+im.Name, im.Container, im.Want, dash(running))
 		}
 	}
 	return t
@@ -150,8 +151,8 @@ func (v *statusView) images() *table {
 
 // custom lists the operators' own kinds, each with the resources that are
 // worth naming.
-func (v *statusView) custom() *table {
-	t := &table{uncut: true, head: []string{"kind", "name", "namespace", "status", "message"}}
+func (v *statusView) custom() *terminal.Table {
+	t := &terminal.Table{Uncut: true, Head: []string{"kind", "name", "namespace", "status", "message"}}
 	told := map[[2]string]bool{}
 	for _, op := range v.Operators {
 		for _, k := range op.CustomResources {
@@ -167,10 +168,10 @@ func (v *statusView) custom() *table {
 			if k.NotReady > 0 {
 				number += fmt.Sprintf(", %d not ready", k.NotReady)
 			}
-			t.add(k.Kind, number, "", "", k.Message)
+			t.Add(k.Kind, number, "", "", k.Message)
 			for _, r := range k.Resources {
-				t.add(k.Kind, r.Name, dash(r.Namespace), string(r.Health), r.Message)
-				t.paint(healthColor(r.Health))
+				t.Add(k.Kind, r.Name, dash(r.Namespace), string(r.Health), r.Message)
+				t.Paint(healthColor(r.Health))
 			}
 		}
 	}
@@ -183,9 +184,9 @@ func stateColor(s report.State) string {
 	case report.StateReady:
 		return ""
 	case report.StateFailed, report.StateMissing:
-		return red
+		return terminal.Red
 	default:
-		return yellow
+		return terminal.Yellow
 	}
 }
 
@@ -195,9 +196,9 @@ func healthColor(h v1alpha1.HealthStatus) string {
 	case v1alpha1.Current:
 		return ""
 	case v1alpha1.Failed, v1alpha1.NotFound:
-		return red
+		return terminal.Red
 	default:
-		return yellow
+		return terminal.Yellow
 	}
 }
 

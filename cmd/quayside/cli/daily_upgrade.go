@@ -40,8 +40,8 @@ func newUpgrade(a *app) *cobra.Command {
 			switch {
 			case dry:
 				o.agree = func(context.Context) (bool, error) { return false, nil }
-			case !yes && a.asks():
-				o.agree = func(ctx context.Context) (bool, error) { return a.confirm(ctx, "Do this?") }
+			case !yes && a.prompt.Can():
+				o.agree = func(ctx context.Context) (bool, error) { return a.prompt.Confirm(ctx, "Do this?") }
 			}
 			return o.run(cmd)
 		},

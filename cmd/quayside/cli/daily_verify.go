@@ -129,12 +129,12 @@ type checkReport struct {
 	Unchecked []reasonView `json:"unchecked"`
 	failure
 
-	warnings []warningView // not nil
+	warnings []diag.Warning // not nil
 }
 
 func newCheckReport() checkReport {
 	return checkReport{
-		Lock: project.LockFile, Stale: []reasonView{}, Unchecked: []reasonView{}, failure: newFailure(), warnings: []warningView{},
+		Lock: project.LockFile, Stale: []reasonView{}, Unchecked: []reasonView{}, failure: newFailure(), warnings: []diag.Warning{},
 	}
 }
 
@@ -156,7 +156,7 @@ func reasonViews(rs []resolve.Reason) []reasonView {
 func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r *checkReport) error {
 	v, err := in.Check(ctx, content)
 	r.Stale, r.Unchecked = reasonViews(v.Stale), reasonViews(v.Unchecked)
-	r.warnings = warningViews(in.AboutDeclared(), v.Warnings)
+	r.warnings = append(append([]diag.Warning{}, in.AboutDeclared()...), v.Warnings...)
 	a.talk.Warn(in.AboutDeclared())
 	a.talk.Warn(v.Warnings)
 	var unchecked []diag.Warning
@@ -174,12 +174,4 @@ func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r
 func (r *checkReport) finish(err error) {
 	r.InStep = err == nil
 	r.add(err)
-}
-
-func faultView(err error) saidView {
-	one, ok := err.(*diag.Error) //nolint:errorlint // a wrapped fault begins with the words around it
-	if !ok || one.Pos.IsZero() {
-		return saidView{Message: err.Error()}
-	}
-	return saidView{Position: one.Pos.String(), Message: (&diag.Error{Msg: one.Msg, Err: one.Err}).Error()}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 	"github.com/quayside/quayside/workspace"
@@ -46,8 +47,8 @@ type testApp struct {
 }
 
 func newTestApp() testApp {
-	none := &terminal{Writer: &bytes.Buffer{}}
-	a := &app{out: none, talk: newTalk(none)}
+	none := &terminal.Terminal{Writer: &bytes.Buffer{}}
+	a := &app{out: none, talk: terminal.NewTalk(none)}
 	return testApp{a, newRoot(a)}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -106,10 +107,10 @@ func (a *app) printError(err error) {
 		msg = inert.Line(msg) // its line breaks are not the program's
 	}
 	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {
-		a.talk.say("%s", msg)
+		a.talk.Say("%s", msg)
 		return
 	}
-	a.talk.say("%s %s", a.talk.paint(red, "error:"), msg)
+	a.talk.Say("%s %s", a.talk.Paint(terminal.Red, "error:"), msg)
 }
 
 // positioned reports whether err begins with a place in a file.

@@ -11,6 +11,7 @@ import (
 	"github.com/quayside/quayside/internal/checkup"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 type checkUpgradeOptions struct {
@@ -94,15 +95,15 @@ func (o *checkUpgradeOptions) run(cmd *cobra.Command) error {
 
 // write prints a report as text: the operators, what is wrong, what to do.
 func (o *checkUpgradeOptions) write(w io.Writer, r *checkup.Report) {
-	t := &table{head: []string{"operator", "pinned", "verdict", "upgrade to"}}
+	t := &terminal.Table{Head: []string{"operator", "pinned", "verdict", "upgrade to"}}
 	to := map[string]string{}
 	for _, s := range r.Upgrades {
 		to[s.Operator] = s.To
 	}
 	for _, op := range r.Operators {
-		t.add(op.Operator, op.Version, string(op.Verdict), to[op.Operator])
+		t.Add(op.Operator, op.Version, string(op.Verdict), to[op.Operator])
 	}
-	t.write(o.out)
+	t.Write(o.out)
 	if len(r.Problems) > 0 {
 		fmt.Fprintln(w)
 	}

@@ -215,7 +215,7 @@ func (o *feedOptions) finish(dir string, want *filetree.Tree, changes []filetree
 	v := feedView{dir, want.Len(), append([]filetree.Change{}, changes...)}
 	return o.print(v, func(w io.Writer) {
 		for _, c := range v.Changes {
-			fmt.Fprintf(w, "%s %s\n", o.out.sign(c.Kind.Sign()), inert.Line(c.Path))
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign(c.Kind.Sign()), inert.Line(c.Path))
 		}
 		o.talk.Note("%s holds %s, %d changed", v.Directory, diag.Count(v.Files, "file"), len(v.Changes))
 	})

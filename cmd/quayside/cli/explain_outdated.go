@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -98,11 +99,11 @@ func (a *app) freshInputs(ctx context.Context, p *project.Project) (*project.Inp
 }
 
 // ageTable lists ages, with what is worth knowing in the last column.
-func ageTable(ages []resolve.Age) *table {
-	t := &table{head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
+func ageTable(ages []resolve.Age) *terminal.Table {
+	t := &terminal.Table{Head: []string{"operator", "pinned", "next", "reachable", "head", "channel", "note"}}
 	supported := slices.ContainsFunc(ages, func(a resolve.Age) bool { return a.Support != nil })
 	if supported {
-		t.head = slices.Insert(t.head, 2, "supported until")
+		t.Head = slices.Insert(t.Head, 2, "supported until")
 	}
 	for _, a := range ages {
 		notes := a.Deprecated
@@ -119,7 +120,7 @@ func ageTable(ages []resolve.Age) *table {
 		if supported {
 			row = slices.Insert(row, 2, a.Support.String())
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
 	return t
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/registry/registrytest"
 	"github.com/quayside/quayside/registry/trust/trusttest"
 	"github.com/quayside/quayside/report/live/livetest"
@@ -191,7 +192,7 @@ func applied(t *testing.T, dir string) string {
 // planned puts a plan into dir in which a person does everything.
 func planned(t *testing.T, dir string) {
 	t.Helper()
-	ws, err := project.Open(project.Dir(dir), project.Env{Getenv: func(string) string { return "" }, Talk: newTalk(newTerminal(io.Discard, nil))})
+	ws, err := project.Open(project.Dir(dir), project.Env{Getenv: func(string) string { return "" }, Talk: terminal.NewTalk(terminal.New(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,6 +126,6 @@ func paths(fields []adopt.Field) string {
 func (o *adoptFinishOptions) list(w io.Writer, changes []adopt.Change) {
 	signs := map[string]string{"added": "+", "changed": "~", "removed": "-"}
 	for _, c := range changes {
-		fmt.Fprintf(w, "    %s %s\n", o.out.sign(signs[c.Change]), inert.Line(c.Key().String()))
+		fmt.Fprintf(w, "    %s %s\n", o.out.Sign(signs[c.Change]), inert.Line(c.Key().String()))
 	}
 }

@@ -178,13 +178,13 @@ func (o *adoptPlanOptions) verdict(made *plan.Plan, rep *adopt.Report) error {
 // show prints what a plan does, for a person.
 func (o *adoptPlanOptions) show(w io.Writer, v adoptPlanView) {
 	for _, op := range v.Plan.Operators {
-		fmt.Fprintf(w, "%s %s\n", o.out.sign("+"), inert.Line(op.Namespace+"/"+op.Package+" ("+op.CSV+")"))
+		fmt.Fprintf(w, "%s %s\n", o.out.Sign("+"), inert.Line(op.Namespace+"/"+op.Package+" ("+op.CSV+")"))
 		for _, note := range notesOn(op) {
 			fmt.Fprintf(w, "      %s\n", inert.Line(note))
 		}
 	}
 	for _, l := range v.Plan.Left {
-		fmt.Fprintf(w, "%s %s\n", o.out.sign("-"), inert.Line(l.Namespace+"/"+l.Package+" stays with OLM"))
+		fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(l.Namespace+"/"+l.Package+" stays with OLM"))
 		for _, reason := range l.Reasons {
 			fmt.Fprintf(w, "      %s\n", inert.Line(reason))
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/run"
@@ -23,6 +22,7 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/report/live"
 )
 
@@ -106,7 +106,7 @@ func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*
 		switch {
 		case o.dryRun != "" && o.dryRun != "server":
 			return usagef(cmd, "--dry-run=%s: only the server can try it: want --dry-run=server", o.dryRun)
-		case !o.yes && o.dryRun == "" && !o.asks():
+		case !o.yes && o.dryRun == "" && !o.prompt.Can():
 			return usagef(cmd, "this writes to the cluster, and there is no terminal to ask at: look at it with --dry-run=server, and say --yes")
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
@@ -121,12 +121,6 @@ func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*
 		}
 		return do(ctx, args[0])
 	}
-}
-
-// asks reports whether somebody can be asked.
-func (a *app) asks() bool {
-	f, ok := a.stdin.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && a.talk.tty
 }
 
 func (o *adoptRunOptions) run(ctx context.Context, file string) error {
@@ -200,7 +194,7 @@ func (o *adoptRunOptions) stopped(res *run.Result, what string) {
 	for _, ref := range res.Stopped {
 		names = append(names, ref.Namespace+"/"+ref.Name)
 	}
-	o.talk.insist(diag.Warning{
+	o.talk.Insist(diag.Warning{
 		Code: "olm-stopped", Msg: fmt.Sprintf("OLM is stopped (%s), and installs and upgrades nothing until the plan starts it: %s", strings.Join(names, ", "), what),
 	})
 }
@@ -247,34 +241,34 @@ func (s *stepwise) Step(ctx context.Context, step plan.Step) (bool, error) {
 	for _, a := range step.Actions {
 		switch {
 		case s.hand:
-			s.talk.say("    %s", inert.Line(s.plan.Kubectl(a, nil)))
+			s.talk.Say("    %s", inert.Line(s.plan.Kubectl(a, nil)))
 		case !s.yes:
-			s.talk.say("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
+			s.talk.Say("    %s", inert.Line(fmt.Sprintf("%s %s", a.Do, a.Object)))
 		}
 	}
 	if s.yes {
 		return true, nil
 	}
-	return s.confirm(ctx, "Do this step?")
+	return s.prompt.Confirm(ctx, "Do this step?")
 }
 
 // Manual shows what a person has to do and asks whether it is done.
 func (s *stepwise) Manual(ctx context.Context, step plan.Step) (bool, error) {
 	s.head(step, false)
-	s.talk.say("    %s", inert.Line(step.Manual))
-	if !s.asks() {
+	s.talk.Say("    %s", inert.Line(step.Manual))
+	if !s.prompt.Can() {
 		return false, nil
 	}
-	return s.confirm(ctx, "Is it done?")
+	return s.prompt.Confirm(ctx, "Is it done?")
 }
 
 // head prints which step it is; with --quiet, where it is not done without a word.
 func (s *stepwise) head(step plan.Step, alone bool) {
-	tell := s.talk.say
+	tell := s.talk.Say
 	if alone {
 		tell = s.talk.Note
 	}
-	tell("%s %s", s.talk.paint(bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
+	tell("%s %s", s.talk.Paint(terminal.Bold, fmt.Sprintf("step %d of %d:", step.Number, len(s.plan.Steps))), inert.Line(step.Title))
 }
 
 // Action prints what an action came to.

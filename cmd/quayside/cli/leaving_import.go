@@ -109,7 +109,7 @@ func (o *importOptions) contents() ([]extend.Content, error) {
 type importView struct {
 	Written bool `json:"written"` // false: nothing was to be written, or --check
 	extend.Report
-	Warnings []warningView `json:"warnings"`
+	Warnings []diag.Warning `json:"warnings"`
 }
 
 func (o *importOptions) run(ctx context.Context, args []string, contents []extend.Content) error {
@@ -127,7 +127,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 		return err
 	}
 	o.talk.Warn(e.Report.Warnings)
-	v := importView{Report: e.Report, Warnings: warningViews(e.Report.Warnings)}
+	v := importView{Report: e.Report, Warnings: append([]diag.Warning{}, e.Report.Warnings...)}
 	if !o.check && e.Changed() {
 		if err := e.Write(); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 // show prints what comes of the cluster's objects.
 func (o *importOptions) show(w io.Writer, v importView) {
 	for _, f := range v.Files {
-		fmt.Fprintf(w, "%s %s%s\n", o.out.sign("+"), inert.Line(f.Path), inert.Line(listed(f.Objects)))
+		fmt.Fprintf(w, "%s %s%s\n", o.out.Sign("+"), inert.Line(f.Path), inert.Line(listed(f.Objects)))
 	}
 	for _, op := range v.Operators {
 		fmt.Fprintf(w, "  %s\n", inert.Line(op.Namespace+"/"+op.Name+": "+op.Bundle+said(op)))
@@ -152,17 +152,17 @@ func (o *importOptions) show(w io.Writer, v importView) {
 		}
 	}
 	for _, c := range v.Conflicts {
-		fmt.Fprintf(w, "%s %s\n", o.out.sign("~"), inert.Line(c.Object+" is declared otherwise at "+c.Position+", and stays: "+c.Reason))
+		fmt.Fprintf(w, "%s %s\n", o.out.Sign("~"), inert.Line(c.Object+" is declared otherwise at "+c.Position+", and stays: "+c.Reason))
 	}
 	for _, u := range v.Unread {
-		fmt.Fprintf(w, "%s %s\n", o.out.sign("-"), inert.Line(u.Kind+" cannot be read: "+u.Reason))
+		fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(u.Kind+" cannot be read: "+u.Reason))
 	}
 	for _, l := range v.Left {
 		name := l.Name
 		if l.Namespace != "" {
 			name = l.Namespace + "/" + name
 		}
-		fmt.Fprintf(w, "%s %s\n", o.out.sign("-"), inert.Line(l.Kind+" "+name+" is not imported: "+l.Reason))
+		fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(l.Kind+" "+name+" is not imported: "+l.Reason))
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/resolve"
 )
@@ -88,18 +90,18 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 }
 
 // printTable is print for what is a table as text.
-func (a *app) printTable(v any, t *table) error {
-	return a.print(v, func(io.Writer) { t.write(a.out) })
+func (a *app) printTable(v any, t *terminal.Table) error {
+	return a.print(v, func(io.Writer) { t.Write(a.out) })
 }
 
 // failure is what a command that fails prints in place of its document.
 type failure struct {
 	Conflicts []*resolve.Conflict `json:"conflicts" doc:"what cannot hold together"`
-	Errors    []saidView          `json:"errors" doc:"whatever else is wrong"`
+	Errors    []diag.Fault        `json:"errors" doc:"whatever else is wrong"`
 }
 
 func newFailure() failure {
-	return failure{Conflicts: []*resolve.Conflict{}, Errors: []saidView{}}
+	return failure{Conflicts: []*resolve.Conflict{}, Errors: []diag.Fault{}}
 }
 
 // add takes in err and what it joins.
@@ -117,7 +119,7 @@ func (f *failure) add(err error) {
 	case errors.As(err, &conflict):
 		f.Conflicts = append(f.Conflicts, conflict)
 	default:
-		f.Errors = append(f.Errors, faultView(err))
+		f.Errors = append(f.Errors, diag.FaultOf(err))
 	}
 }
 

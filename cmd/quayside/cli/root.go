@@ -11,14 +11,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 // Commands returns the whole tree of commands as help shows it, for pages that are
 // made of it: a new one at each call, which the caller may change. It is not for
 // running: see [Main] for that.
 func Commands() *cobra.Command {
-	none := newTerminal(io.Discard, nil)
-	return newRoot(&app{out: none, talk: newTalk(none)})
+	none := terminal.New(io.Discard, nil)
+	return newRoot(&app{out: none, talk: terminal.NewTalk(none)})
 }
 
 // newRoot returns the whole tree of commands. Those that say nothing of arguments
@@ -53,10 +54,10 @@ func newRoot(a *app) *cobra.Command {
 		RunE:          group,
 	}
 	root.PersistentFlags().StringVarP(&a.dir, "directory", "C", "", "work in the workspace at `DIR` (default: the nearest quayside.yaml upwards)")
-	root.PersistentFlags().BoolVarP(&a.talk.quiet, "quiet", "q", false, "print results and errors, no notes, warnings or progress")
-	root.PersistentFlags().BoolVarP(&a.talk.verbose, "verbose", "v", false, "tell what is read and fetched, from where, and after how long")
+	root.PersistentFlags().BoolVarP(&a.talk.Quiet, "quiet", "q", false, "print results and errors, no notes, warnings or progress")
+	root.PersistentFlags().BoolVarP(&a.talk.Verbose, "verbose", "v", false, "tell what is read and fetched, from where, and after how long")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if a.talk.quiet && a.talk.verbose {
+		if a.talk.Quiet && a.talk.Verbose {
 			return usagef(cmd, "--quiet and --verbose do not go together")
 		}
 		return nil

@@ -65,8 +65,8 @@ func newAdd(a *app) *cobra.Command {
 			if !cmd.Flags().Changed("watch") {
 				o.wish.Watch = nil
 			}
-			if a.asks() {
-				o.wish.Choose = a.choose // asks at the terminal
+			if a.prompt.Can() {
+				o.wish.Choose = a.prompt.Choose // asks at the terminal
 			}
 			return o.run(cmd.Context(), func(ctx context.Context, p *project.Project) (*edit.Edit, error) { return edit.Add(ctx, p, o.wish) })
 		},
@@ -127,7 +127,7 @@ type editReport struct {
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes" doc:"to the lock"`
 	Rendered  *renderReport       `json:"rendered,omitempty"` // with --render
-	Warnings  []warningView       `json:"warnings"`
+	Warnings  []diag.Warning      `json:"warnings"`
 	Conflicts []*resolve.Conflict `json:"conflicts"`
 }
 
@@ -145,7 +145,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *proj
 	o.talk.Warn(res.Warnings)
 	r := editReport{
 		Files: append([]edit.File{}, e.Files...), Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
-		Warnings: warningViews(res.Warnings), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
+		Warnings: append([]diag.Warning{}, res.Warnings...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
 	}
 	if res.Lock != nil && !o.check {
 		if err := e.Write(); err != nil {
@@ -173,10 +173,10 @@ func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 		return
 	}
 	for _, f := range r.Files {
-		fmt.Fprintln(w, o.out.sign(f.Change.Sign())+" "+inert.Line(f.Path))
+		fmt.Fprintln(w, o.out.Sign(f.Change.Sign())+" "+inert.Line(f.Path))
 	}
 	for _, c := range r.Changes {
-		fmt.Fprintln(w, o.out.sign(c.Sign())+" "+inert.Line(c.String()))
+		fmt.Fprintln(w, o.out.Sign(c.Sign())+" "+inert.Line(c.String()))
 	}
 	for _, note := range e.Notes {
 		o.talk.Note("%s", inert.Line(note))

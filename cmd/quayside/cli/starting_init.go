@@ -134,7 +134,7 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 	}
 	return o.print(r, func(w io.Writer) {
 		for _, name := range r.Files {
-			fmt.Fprintln(w, o.out.sign("+")+" "+inert.Line(path.Join(r.Directory, name)))
+			fmt.Fprintln(w, o.out.Sign("+")+" "+inert.Line(path.Join(r.Directory, name)))
 		}
 		if len(o.draft.Catalogs) == 0 {
 			o.talk.Note("next: name a catalog below spec.catalogs of %s, or declare a CatalogSource", workspace.FileName)
@@ -146,12 +146,12 @@ func (o *initOptions) run(cmd *cobra.Command, dir string) error {
 
 // ask asks a person for what no flag says.
 func (o *initOptions) ask(ctx context.Context) error {
-	if !o.asks() {
+	if !o.prompt.Can() {
 		return nil
 	}
 	var err error
 	if o.profile == "" {
-		if o.profile, err = o.choose(ctx, "what applies the tree", profile.Names()); err != nil {
+		if o.profile, err = o.prompt.Choose(ctx, "what applies the tree", profile.Names()); err != nil {
 			return err
 		}
 	}
@@ -165,13 +165,13 @@ func (o *initOptions) ask(ctx context.Context) error {
 	}
 	for _, l := range lines {
 		if *l.to == "" {
-			if *l.to, err = o.prompt(ctx, l.question); err != nil {
+			if *l.to, err = o.prompt.Line(ctx, l.question); err != nil {
 				return err
 			}
 		}
 	}
 	if len(o.catalogs) == 0 {
-		line, err := o.prompt(ctx, "catalogs ("+strings.Join(source.KnownNames(), ", ")+", or where they are) [operatorhubio]:")
+		line, err := o.prompt.Line(ctx, "catalogs ("+strings.Join(source.KnownNames(), ", ")+", or where they are) [operatorhubio]:")
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type pulls struct {
 
 // Pull takes in what became of one blob and shows the image that it is of. What
 // reads the same as before is not written again.
-func (t *talk) Pull(now registry.Progress) {
+func (t *Talk) Pull(now registry.Progress) {
 	p := &t.pulls
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,7 +28,7 @@ func (t *talk) Pull(now registry.Progress) {
 		p.done[now.Image] = map[string]registry.Progress{}
 	}
 	p.done[now.Image][now.Digest] = now
-	if t.verbose && now.Done < now.Total {
+	if t.Verbose && now.Done < now.Total {
 		return // each blob once
 	}
 	if line := p.line(now.Image); line != p.last {
@@ -51,8 +51,8 @@ func (p *pulls) line(image string) string {
 	return fmt.Sprintf("fetching %.1f of %.1f MB, %d of %s of %s", float64(done)/1e6, float64(total)/1e6, layers, diag.Count(len(p.done[image]), "layer"), image)
 }
 
-// noteBetween prints a line while images are fetched.
-func (t *talk) noteBetween(format string, args ...any) {
+// NoteBetween prints a line while images are fetched.
+func (t *Talk) NoteBetween(format string, args ...any) {
 	t.pulls.mu.Lock()
 	defer t.pulls.mu.Unlock()
 	t.pulls.last = ""

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"cmp"
@@ -10,61 +10,61 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 )
 
-// table prints rows. On a terminal they stand under a heading, aligned, and
+// Table prints rows. On a terminal they stand under a heading, aligned, and
 // the last column is cut where the line ends; where that would leave nothing of it,
 // each row is a paragraph. Elsewhere there is no heading and a tab between columns,
 // so that cut and awk have an easy time. Without a row nothing is printed.
-type table struct {
-	head   []string
-	rows   [][]string
+type Table struct {
+	Head   []string // what the columns hold
+	Rows   [][]string
 	colors []string // of the rows; "": none
-	uncut  bool     // long lines go on: their end is what matters
+	Uncut  bool     // long lines go on: their end is what matters
 }
 
-// add appends a row of cells, which may be any text.
-func (t *table) add(cells ...string) {
+// Add appends a row of cells, which may be any text.
+func (t *Table) Add(cells ...string) {
 	for i, c := range cells {
 		cells[i] = inert.Line(c)
 	}
-	t.rows, t.colors = append(t.rows, cells), append(t.colors, "")
+	t.Rows, t.colors = append(t.Rows, cells), append(t.colors, "")
 }
 
-// paint gives the last row a colour; "" is none.
-func (t *table) paint(color string) { t.colors[len(t.colors)-1] = color }
+// Paint gives the last row a colour; "" is none.
+func (t *Table) Paint(color string) { t.colors[len(t.colors)-1] = color }
 
-// write prints the table to the device that term describes.
-func (t *table) write(term *terminal) {
-	if !term.tty {
-		for _, row := range t.rows {
+// Write prints the table to the device that term describes.
+func (t *Table) Write(term *Terminal) {
+	if !term.TTY {
+		for _, row := range t.Rows {
 			fmt.Fprintln(term, strings.Join(row, "\t"))
 		}
 		return
 	}
-	head := make([]string, len(t.head))
-	for i, h := range t.head {
+	head := make([]string, len(t.Head))
+	for i, h := range t.Head {
 		head[i] = strings.ToUpper(h)
 	}
 	widths := make([]int, len(head))
-	for _, row := range append([][]string{head}, t.rows...) {
+	for _, row := range append([][]string{head}, t.Rows...) {
 		for i, c := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c))
 		}
 	}
 	limit := term.width
 	switch before := sum(widths[:max(len(widths)-1, 0)]) + 2*(len(widths)-1); {
-	case len(t.rows) == 0:
+	case len(t.Rows) == 0:
 		return
-	case t.uncut:
+	case t.Uncut:
 		limit = math.MaxInt
 	case before+minLast > limit:
 		t.paragraphs(term)
 		return
 	}
-	fmt.Fprintln(term, term.paint(bold, aligned(head, widths, limit)))
-	for i, row := range t.rows {
+	fmt.Fprintln(term, term.Paint(Bold, aligned(head, widths, limit)))
+	for i, row := range t.Rows {
 		line := aligned(row, widths, limit)
 		if t.colors[i] != "" {
-			line = term.paint(t.colors[i], line)
+			line = term.Paint(t.colors[i], line)
 		}
 		fmt.Fprintln(term, line)
 	}
@@ -83,15 +83,15 @@ func sum(widths []int) int {
 
 // paragraphs prints the first cell of each row on a line of its own, and below it
 // the others that say something, with what they are, as many on a line as it holds.
-func (t *table) paragraphs(term *terminal) {
-	for i, row := range t.rows {
-		fmt.Fprintln(term, term.paint(cmp.Or(t.colors[i], bold), row[0]))
+func (t *Table) paragraphs(term *Terminal) {
+	for i, row := range t.Rows {
+		fmt.Fprintln(term, term.Paint(cmp.Or(t.colors[i], Bold), row[0]))
 		line := ""
 		for k, cell := range row[1:] {
 			if cell == "" {
 				continue
 			}
-			part := "  " + t.head[k+1] + ": " + cell
+			part := "  " + t.Head[k+1] + ": " + cell
 			if line != "" && utf8.RuneCountInString(line+part) > term.width {
 				fmt.Fprintln(term, line)
 				line = ""

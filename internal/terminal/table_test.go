@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"bytes"
@@ -9,23 +9,23 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	tbl := &table{head: []string{"package", "description"}}
-	tbl.add("etcd", "a\tkey\nvalue\x1b[2J store")
-	tbl.add("höhe", "short")
+	tbl := &Table{Head: []string{"package", "description"}}
+	tbl.Add("etcd", "a\tkey\nvalue\x1b[2J store")
+	tbl.Add("höhe", "short")
 	for _, c := range []struct {
 		name string
-		term terminal
+		term Terminal
 		want string
 	}{
-		{"ok/pipe", terminal{}, "etcd\ta key value\\u001b[2J store\nhöhe\tshort\n"},
-		{"ok/terminal", terminal{tty: true, width: 80}, "PACKAGE  DESCRIPTION\netcd     a key value\\u001b[2J store\nhöhe     short\n"},
-		{"ok/narrow", terminal{tty: true, width: 14}, "PACKAGE  DESC…\netcd     a ke…\nhöhe     short\n"},
-		{"ok/color", terminal{tty: true, width: 80, color: true}, "\x1b[1mPACKAGE  DESCRIPTION\x1b[0m\netcd     a key value\\u001b[2J store\nhöhe     short\n"},
+		{"ok/pipe", Terminal{}, "etcd\ta key value\\u001b[2J store\nhöhe\tshort\n"},
+		{"ok/terminal", Terminal{TTY: true, width: 80}, "PACKAGE  DESCRIPTION\netcd     a key value\\u001b[2J store\nhöhe     short\n"},
+		{"ok/narrow", Terminal{TTY: true, width: 14}, "PACKAGE  DESC…\netcd     a ke…\nhöhe     short\n"},
+		{"ok/color", Terminal{TTY: true, width: 80, Color: true}, "\x1b[1mPACKAGE  DESCRIPTION\x1b[0m\netcd     a key value\\u001b[2J store\nhöhe     short\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
 			c.term.Writer = &b
-			tbl.write(&c.term)
+			tbl.Write(&c.term)
 			if got := b.String(); got != c.want {
 				t.Errorf("got\n%q\nwant\n%q", got, c.want)
 			}
@@ -36,31 +36,31 @@ func TestTable(t *testing.T) {
 // TestTableNarrow shows every column on a terminal that has no room for them beside
 // each other, and nothing where there is no row.
 func TestTableNarrow(t *testing.T) {
-	tbl := &table{head: []string{"image", "role", "operators", "clusters"}}
-	tbl.add("quay.io/org/name@sha256:0000", "related", "vault/vault,vault/etcd", "")
-	tbl.add("quay.io/org/other:v1", "bundle", "vault/etcd", "lab")
+	tbl := &Table{Head: []string{"image", "role", "operators", "clusters"}}
+	tbl.Add("quay.io/org/name@sha256:0000", "related", "vault/vault,vault/etcd", "")
+	tbl.Add("quay.io/org/other:v1", "bundle", "vault/etcd", "lab")
 	var b bytes.Buffer
-	term := &terminal{Writer: &b, device: &b, tty: true, width: 40}
-	tbl.write(term)
+	term := &Terminal{Writer: &b, Device: &b, TTY: true, width: 40}
+	tbl.Write(term)
 	want := "quay.io/org/name@sha256:0000\n  role: related\n  operators: vault/vault,vault/etcd\n" +
 		"quay.io/org/other:v1\n  role: bundle  operators: vault/etcd\n  clusters: lab\n"
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	b.Reset()
-	(&table{head: tbl.head}).write(term)
+	(&Table{Head: tbl.Head}).Write(term)
 	if b.Len() > 0 {
 		t.Errorf("without a row: %q", b.String())
 	}
 }
 
 func TestTableRows(t *testing.T) {
-	tbl := &table{uncut: true, head: []string{"operator", "message"}}
-	tbl.add("etcd", "all is well")
-	tbl.add("vault", "a long story")
-	tbl.paint(red)
+	tbl := &Table{Uncut: true, Head: []string{"operator", "message"}}
+	tbl.Add("etcd", "all is well")
+	tbl.Add("vault", "a long story")
+	tbl.Paint(Red)
 	var b bytes.Buffer
-	tbl.write(&terminal{Writer: &b, device: &b, tty: true, width: 14, color: true})
+	tbl.Write(&Terminal{Writer: &b, Device: &b, TTY: true, width: 14, Color: true})
 	want := "\x1b[1mOPERATOR  MESSAGE\x1b[0m\netcd      all is well\n\x1b[31mvault     a long story\x1b[0m\n"
 	if got := b.String(); got != want {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
@@ -68,17 +68,17 @@ func TestTableRows(t *testing.T) {
 }
 
 func TestProgressOnlyOnTerminals(t *testing.T) {
-	for _, tty := range []bool{false, true} {
+	for _, TTY := range []bool{false, true} {
 		var b bytes.Buffer
-		talk := newTalk(&terminal{Writer: &b, device: &b, tty: tty, width: 20})
+		talk := NewTalk(&Terminal{Writer: &b, Device: &b, TTY: TTY, width: 20})
 		talk.Progress("reading a catalog with a long name")
 		talk.Note("done")
 		want := "done\n"
-		if tty {
+		if TTY {
 			want = "\r\x1b[Kreading a catalog w\r\x1b[Kdone\n"
 		}
 		if got := b.String(); got != want {
-			t.Errorf("tty %v: got %q, want %q", tty, got, want)
+			t.Errorf("TTY %v: got %q, want %q", TTY, got, want)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestProgressOnlyOnTerminals(t *testing.T) {
 // leaves other images and repetitions out of it.
 func TestPullProgress(t *testing.T) {
 	var b bytes.Buffer
-	p := newTalk(&terminal{Writer: &b, device: &b, tty: true, width: 70})
+	p := NewTalk(&Terminal{Writer: &b, Device: &b, TTY: true, width: 70})
 	for _, now := range []registry.Progress{
 		{Image: "quay.io/org/a:v1", Digest: "1", Total: 3_000_000},
 		{Image: "quay.io/org/a:v1", Digest: "2", Total: 1_500_000},
@@ -98,7 +98,7 @@ func TestPullProgress(t *testing.T) {
 	} {
 		p.Pull(now)
 	}
-	p.noteBetween("done")
+	p.NoteBetween("done")
 	want := strings.Join([]string{
 		"",
 		"fetching 0.0 of 3.0 MB, 0 of 1 layer of quay.io/org/a:v1",
