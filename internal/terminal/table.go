@@ -120,3 +120,6 @@ func aligned(cells []string, widths []int, limit int) string {
 	}
 	return string(line)
 }
+
+// Dash stands for nothing in a column.
+func Dash(s string) string { return cmp.Or(s, "-") }

@@ -462,7 +462,7 @@ func (o *promoteOptions) printPromotion(w io.Writer, r *promoteReport) {
 			if why == "" && op.Seen != nil {
 				why = op.Seen.text
 			}
-			t.Add(op.Operator, dash(op.From), dash(op.Have), string(op.Fate), dash(why))
+			t.Add(op.Operator, terminal.Dash(op.From), terminal.Dash(op.Have), string(op.Fate), terminal.Dash(why))
 		}
 		t.Write(o.out)
 		if s.Rendered != nil {

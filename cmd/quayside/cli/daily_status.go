@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,7 +103,7 @@ func newStatus(a *app) *cobra.Command {
 	f.BoolVar(&o.wait, "wait", false, "keep looking until every operator is Ready, or --timeout has passed")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to wait, with --wait")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
-	addOutput(cmd, a, nil, statusView{}).hint = " (--save FILE writes what --observed reads)"
+	addOutput(cmd, a, nil, look.Status{}).hint = " (--save FILE writes what --observed reads)"
 	addAll(cmd, a, "save")
 	offer(cmd, "context", o.contexts)
 	offer(cmd, "cluster", a.overlays)
@@ -133,16 +132,24 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	view := newStatusView(p.Environment(), cluster, want, seen)
+	status := seen.Status(p.Environment(), cluster, want)
 	if o.save != "" {
 		if _, err := filetree.WriteFile(o.argPath(o.save), report.FormatObserved(seen.Summary)); err != nil {
 			return err
 		}
 	}
-	if err := o.print(view, func(io.Writer) { view.write(o.out) }); err != nil {
+	if err := o.print(status, func(io.Writer) { status.Write(o.out) }); err != nil {
 		return err
 	}
-	return o.verdict(view)
+	unwell := status.Unwell()
+	switch {
+	case unwell == "":
+		o.talk.Note("%s as the lock says, and healthy", diag.Count(len(status.Operators), "operator"))
+		return nil
+	case o.wait:
+		unwell = fmt.Sprintf("after %s %s", o.timeout, unwell)
+	}
+	return &project.DiffersError{Msg: unwell}
 }
 
 // options returns where to find the kubeconfig, as kubectl would.
@@ -163,26 +170,3 @@ func (l loginFlags) options(a *app) live.Options {
 
 // contexts offers the contexts of the kubeconfig.
 func (o *statusOptions) contexts(context.Context, string) []string { return o.login.contexts(o.app) }
-
-// verdict is the exit code's reason.
-func (o *statusOptions) verdict(v *statusView) error {
-	if v.Well {
-		o.talk.Note("%s as the lock says, and healthy", diag.Count(len(v.Operators), "operator"))
-		return nil
-	}
-	var names []string
-	for _, op := range v.Operators {
-		if op.State != report.StateReady {
-			names = append(names, fmt.Sprintf("%s (%s)", op.Operator, op.State))
-		}
-	}
-	const most = 5
-	if more := len(names) - most; more > 1 {
-		names = append(names[:most:most], fmt.Sprintf("and %d more", more))
-	}
-	msg := "not well: " + strings.Join(names, ", ")
-	if o.wait {
-		msg = fmt.Sprintf("after %s %s", o.timeout, msg)
-	}
-	return &project.DiffersError{Msg: msg}
-}

@@ -9,9 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/checkup"
-	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/internal/terminal"
 )
 
 type checkUpgradeOptions struct {
@@ -87,67 +84,8 @@ func (o *checkUpgradeOptions) run(cmd *cobra.Command) error {
 	for _, note := range r.Notes {
 		o.talk.Note("%s", note)
 	}
-	if err := o.print(r, func(w io.Writer) { o.write(w, r) }); err != nil || r.Lives {
+	if err := o.print(r, func(io.Writer) { r.Write(o.out) }); err != nil || r.Lives {
 		return err
 	}
 	return errDiffers
-}
-
-// write prints a report as text: the operators, what is wrong, what to do.
-func (o *checkUpgradeOptions) write(w io.Writer, r *checkup.Report) {
-	t := &terminal.Table{Head: []string{"operator", "pinned", "verdict", "upgrade to"}}
-	to := map[string]string{}
-	for _, s := range r.Upgrades {
-		to[s.Operator] = s.To
-	}
-	for _, op := range r.Operators {
-		t.Add(op.Operator, op.Version, string(op.Verdict), to[op.Operator])
-	}
-	t.Write(o.out)
-	if len(r.Problems) > 0 {
-		fmt.Fprintln(w)
-	}
-	for _, p := range r.Problems {
-		fmt.Fprintln(w, problemLine(p))
-	}
-	if r.Lives {
-		fmt.Fprintf(w, "\nit can live on %s\n", r.Target)
-		return
-	}
-	fmt.Fprintf(w, "\nit cannot live on %s\n", r.Target)
-	for _, why := range r.Why {
-		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(inert.Lines(why), "\n", "\n  "))
-	}
-	if len(r.Upgrades) > 0 {
-		fmt.Fprintf(w, "no operator is in the way any more after %s:\n", diag.Count(len(r.Upgrades), "upgrade"))
-		for _, s := range r.Upgrades {
-			fmt.Fprintf(w, "  %s %s → %s\n", inert.Line(s.Operator), inert.Line(s.From), inert.Line(s.To))
-		}
-	}
-	if r.Command != "" {
-		fmt.Fprintf(w, "\n  %s\n", inert.Line(r.Command))
-	}
-}
-
-// problemLine says a problem as compilers do, its place first where it has one.
-func problemLine(p checkup.Problem) string {
-	level, text := "deprecated", ""
-	if p.Blocks {
-		level = "blocked"
-	}
-	if p.Place != nil {
-		text = diag.Pos{File: p.Place.Path, Line: p.Place.Line, Col: p.Place.Column}.String() + ": "
-	}
-	text += level + ": "
-	if p.Operator != "" {
-		text += p.Operator + ": "
-	}
-	if p.Object != nil {
-		text += p.Object.String() + ": "
-	}
-	text += p.Message
-	if len(p.Clusters) > 0 {
-		text += " (" + strings.Join(p.Clusters, ", ") + ")"
-	}
-	return inert.Line(text)
 }
