@@ -42,7 +42,8 @@ func table() map[string]rule {
 
 		"cmd/quayside/cli": {level: 8, never: []string{"report/kube"}, outside: []string{"os", "os/exec", "os/signal", "syscall", "context", "time"}},
 
-		"catalog/graph": {level: 3},
+		"catalog/graph":   {level: 3},
+		"catalog/listing": {level: 4},
 
 		"resolve":             {level: 3, never: []string{"bundle", "registry", "catalog/fbc", "catalog/image", "internal/filetree", "internal/store"}},
 		"render/certificates": {level: 1},
@@ -98,6 +99,7 @@ func table() map[string]rule {
 		"internal/project":         {level: 5, outside: []string{"os", "context"}},
 		"diff/state":               {level: 6, outside: []string{"os", "context", "time"}},
 		"internal/edit":            {level: 7, outside: []string{"os", "context"}},
+		"internal/suggest":         {level: 6, outside: []string{"context"}},
 		"internal/promote":         {level: 6, outside: []string{"context", "time"}},
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},

@@ -175,3 +175,42 @@ func (p *Project) CopyImage(ctx context.Context, arg Argument, to string, kind i
 	done, err := client.Upload(ctx, arg.Image, to)
 	return done.Digest, err
 }
+
+// Choose returns the catalogs to look in: all of the workspace, the one of them that
+// --catalog names, or what --catalog says, as it is seen from here, with or without a
+// workspace; and where they are named from.
+func (p *Project) Choose(name string, all []cache.Catalog, here Root) (*Project, []cache.Catalog, error) {
+	if name == "" {
+		if len(all) == 0 {
+			return nil, nil, fmt.Errorf("no catalog: name one with --catalog (%s, or where it is), or make a workspace with 'quayside init'", strings.Join(source.KnownNames(), ", "))
+		}
+		return p, all, nil
+	}
+	var some []cache.Catalog
+	var names []string
+	for _, s := range all {
+		names = append(names, s.ID.String())
+		if name == s.ID.String() || name == s.ID.Name {
+			some = append(some, s)
+		}
+	}
+	if len(some) > 0 {
+		return p, some, nil
+	}
+	k, ref, known, err := source.FindKnown(name, p.Settings.OpenShiftVersion)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case known:
+		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
+	}
+	from := p.At(here)
+	arg, err := from.Ref(name)
+	_, remote := arg.Remote()
+	// A name and a slash is a catalog's here, before it is an image of Docker Hub.
+	if host, _, _ := strings.Cut(name, "/"); err != nil || remote && !strings.ContainsAny(host, ".:") {
+		names = append(names, source.KnownNames()...)
+		return nil, nil, fmt.Errorf("no catalog %q (have %s)%s", name, strings.Join(names, ", "), diag.DidYouMean(name, names))
+	}
+	return from, []cache.Catalog{{ID: catalog.ID{Name: arg.Suggested()}, Source: arg}}, nil
+}

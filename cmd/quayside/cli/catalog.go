@@ -3,15 +3,13 @@ package cli
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
-	"github.com/quayside/quayside/catalog/source"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/suggest"
 )
 
 func newCatalog(a *app) *cobra.Command {
@@ -57,9 +55,9 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Shelf
 	if err != nil {
 		return nil, nil, err
 	}
-	p, catalogs, err := o.chosen(cmd, p, p.Catalogs(set))
+	p, catalogs, err := p.Choose(o.catalog, p.Catalogs(set), o.root())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, usagef(cmd, "%w", err)
 	}
 	sh, err := p.Shelf(cmd.Context(), catalogs, nil, false)
 	if err != nil {
@@ -76,59 +74,15 @@ func (o *catalogOptions) pick(cmd *cobra.Command, names ...string) (*cache.Shelf
 	return sh, x, nil
 }
 
-// rows returns the packages whose search text passes match (nil: all), by name,
+// search returns the packages whose search text passes match (nil: all), by name,
 // then by catalog.
-func (o *catalogOptions) rows(cmd *cobra.Command, match func(text string) bool) ([]packageRow, error) {
+func (o *catalogOptions) search(cmd *cobra.Command, match func(text string) bool) ([]cache.Summary, error) {
 	sh, _, err := o.pick(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer sh.Close()
-	found, err := sh.Search(cmd.Context(), match)
-	rows := []packageRow{}
-	for _, s := range found {
-		rows = append(rows, newPackageRow(s.Summary, s.Catalog))
-	}
-	return rows, err
-}
-
-// chosen returns the catalogs to look in: those of the workspace, the one of them that
-// --catalog names, or what --catalog says, with or without a workspace; and where
-// they are named from.
-func (o *catalogOptions) chosen(cmd *cobra.Command, p *project.Project, all []cache.Catalog) (*project.Project, []cache.Catalog, error) {
-	if o.catalog == "" {
-		if len(all) == 0 {
-			return nil, nil, usagef(cmd, "no catalog: name one with --catalog (%s, or where it is), or make a workspace with 'quayside init'", strings.Join(source.KnownNames(), ", "))
-		}
-		return p, all, nil
-	}
-	var some []cache.Catalog
-	var names []string
-	for _, s := range all {
-		names = append(names, s.ID.String())
-		if o.catalog == s.ID.String() || o.catalog == s.ID.Name {
-			some = append(some, s)
-		}
-	}
-	if len(some) > 0 {
-		return p, some, nil
-	}
-	k, ref, known, err := source.FindKnown(o.catalog, p.Settings.OpenShiftVersion)
-	switch {
-	case err != nil:
-		return nil, nil, usagef(cmd, "%w", err)
-	case known:
-		return p, []cache.Catalog{{ID: k.ID, Source: ref}}, nil
-	}
-	here := p.At(project.Dir(o.argPath(".")))
-	arg, err := here.Ref(o.catalog)
-	_, remote := arg.Remote()
-	// A name and a slash is a catalog's here, before it is an image of Docker Hub.
-	if host, _, _ := strings.Cut(o.catalog, "/"); err != nil || remote && !strings.ContainsAny(host, ".:") {
-		names = append(names, source.KnownNames()...)
-		return nil, nil, usagef(cmd, "no catalog %q (have %s)%s", o.catalog, strings.Join(names, ", "), diag.DidYouMean(o.catalog, names))
-	}
-	return here, []cache.Catalog{{ID: catalog.ID{Name: arg.Suggested()}, Source: arg}}, nil
+	return sh.Search(cmd.Context(), match)
 }
 
 // warnBroken warns of the catalogs that could not be read, which are an error
@@ -140,8 +94,8 @@ func (a *app) warnBroken(p *project.Project, x *catalog.Index) error {
 }
 
 // offered offers the packages of the catalogs that are looked in.
-func (o *catalogOptions) offered(ctx context.Context, _ string) []string {
-	return o.packages(ctx, o.catalog)
+func (o *catalogOptions) offered(ctx context.Context, prefix string) []string {
+	return o.asked(ctx, o.catalog, prefix, suggest.Place.Packages)
 }
 
 // finding is what a command does that prints the package that its argument names.
@@ -175,12 +129,4 @@ func (o *catalogOptions) find(cmd *cobra.Command, name string) ([]*catalog.Packa
 		return nil, notFound("package", name, slices.Compact(names))
 	}
 	return found, nil
-}
-
-// headVersion returns the version of a channel's head, or "".
-func headVersion(c *catalog.Channel) string {
-	if b := c.Head().Bundle(); b != nil {
-		return b.VersionText()
-	}
-	return ""
 }

@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/catalog/listing"
 	"github.com/quayside/quayside/internal/inert"
 )
 
@@ -32,22 +31,17 @@ func newCatalogSearch(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, words []string) error {
-			rows, err := o.rows(cmd, func(text string) bool { return mentions(text, words) })
+			found, err := o.search(cmd, listing.Mentions(words))
 			if err != nil {
 				return err
 			}
-			slices.SortStableFunc(rows, func(a, b packageRow) int { return cmp.Compare(a.answers(words), b.answers(words)) })
-			if len(rows) == 0 {
+			l := listing.Found(found, words)
+			if len(l.Packages) == 0 {
 				o.talk.Note("no package mentions %s", inert.Line(strings.Join(words, " and ")))
 			}
-			return o.printPackages(rows)
+			return o.printTable(l, l.Table())
 		},
 	}
-	o.addFlags(cmd, packagesView{})
+	o.addFlags(cmd, listing.List{})
 	return cmd
-}
-
-// mentions reports whether text, in lower case, mentions every word.
-func mentions(text string, words []string) bool {
-	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
 }

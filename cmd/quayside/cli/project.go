@@ -62,8 +62,11 @@ func (a *app) here() (p, here *project.Project, err error) {
 	if p, err = a.open(); err != nil {
 		return nil, nil, err
 	}
-	return p, p.At(project.Dir(a.argPath("."))), nil
+	return p, p.At(a.root()), nil
 }
+
+// root is the directory that paths in arguments are relative to.
+func (a *app) root() project.Root { return project.Dir(a.argPath(".")) }
 
 // argPath returns where a path that was given as an argument lies: relative to
 // the directory of -C, else to the current one. That of none is none.
