@@ -25,11 +25,11 @@ type VendoredImage struct {
 // VendorReport says how a layout compares with what it should hold. File names
 // are relative to the layout, sorted.
 type VendorReport struct {
-	Added   []string // or, of a check, missing
-	Removed []string // or, of a check, superfluous
-	Kept    int      // files
-	Bytes   int64    // of all files, in the end
-	New     int64    // of the images' files that were added
+	Added   []string `json:"added"`   // or, of a check, missing
+	Removed []string `json:"removed"` // or, of a check, superfluous
+	Kept    int      `json:"kept"`    // files
+	Bytes   int64    `json:"bytes"`   // of all files, in the end
+	New     int64    `json:"-"`       // of the images' files that were added
 }
 
 // VendorOptions says what a layout is for. The zero value is for what this
@@ -53,7 +53,7 @@ func (c *Client) Vendor(ctx context.Context, dir string, images []VendoredImage,
 	if err != nil {
 		return nil, err
 	}
-	v := &vendoring{VendorOptions: opt, client: c, dir: abs, need: map[string]bool{}, report: &VendorReport{}}
+	v := &vendoring{VendorOptions: opt, client: c, dir: abs, need: map[string]bool{}, report: &VendorReport{Added: []string{}, Removed: []string{}}}
 	release, err := v.begin()
 	if err != nil {
 		return nil, fmt.Errorf("writing the layout %q: %w", dir, err)

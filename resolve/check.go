@@ -22,12 +22,12 @@ type StaleError struct {
 // Reason is one thing that a lock says otherwise than it would be written now,
 // or that nobody could find out to be so.
 type Reason struct {
+	Pos       diag.Pos `json:"position,omitzero"` // in the lock, of the first of Fields that it has, else of the block; none where there is none
 	Catalog   string   `json:"catalog,omitempty"` // of a catalog alone: "olm/operatorhubio"
 	Namespace string   `json:"namespace,omitempty"`
 	Package   string   `json:"package,omitempty"` // empty for a declared Namespace
 	Text      string   `json:"text"`              // "is not pinned", "is pinned and nothing requires it"
 	Fields    []Field  `json:"fields,omitempty"`  // sorted; nil where it is about the whole block
-	Pos       diag.Pos `json:"-"`                 // in the lock, of the first of Fields that it has, else of the block; none where there is none
 }
 
 // Field is a field of a block.

@@ -104,6 +104,7 @@ func table() map[string]rule {
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"internal/bom":             {level: 4},
+		"internal/feed":            {level: 4},
 		"internal/treeview":        {level: 4},
 		"internal/terminal":        {level: 2, outside: []string{"context", "os", "time"}},
 		"internal/provenance":      {level: 4, beside: []string{"internal/bom"}},

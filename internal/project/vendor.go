@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/quayside/quayside/catalog"
@@ -21,6 +22,52 @@ type VendorOptions struct {
 	LockedOnly bool // leave out the catalogs that no pin of the lock comes from
 	Refresh    bool // look up the tags of these catalogs again
 	Check      bool // fetch nothing
+}
+
+// Vendoring is what keeping images beside the lock came to.
+type Vendoring struct {
+	Directory string          `json:"directory"`
+	Written   bool            `json:"written"`
+	Images    []VendoredImage `json:"images"`
+	registry.VendorReport
+
+	None bool `json:"-"` // there is nothing to keep, and nothing was kept before
+}
+
+// VendoredImage is an image beside the lock.
+type VendoredImage struct {
+	Image  string `json:"image"`
+	Digest string `json:"digest"`
+}
+
+// Vendor keeps the images that resolving and rendering read beside the lock, or
+// compares what is kept with them.
+func (p *Project) Vendor(ctx context.Context, lock *lockfile.File, opt VendorOptions) (*Vendoring, error) {
+	client, err := p.Client()
+	if err != nil {
+		return nil, err
+	}
+	images, warnings, err := p.Vendored(ctx, lock, opt)
+	p.Talk.Done()
+	p.Talk.Warn(warnings)
+	if err != nil {
+		return nil, err
+	}
+	v := &Vendoring{Directory: VendorDir, Images: []VendoredImage{}, VendorReport: registry.VendorReport{Added: []string{}, Removed: []string{}}}
+	for _, im := range images {
+		v.Images = append(v.Images, VendoredImage{im.Name, im.Digest})
+	}
+	if len(images) == 0 && !source.IsLayout(os.DirFS(p.Path(VendorDir))) {
+		v.None = true
+		return v, nil
+	}
+	made, err := client.Vendor(ctx, p.Path(VendorDir), images, registry.VendorOptions{Check: opt.Check})
+	p.Talk.Done()
+	if err != nil {
+		return nil, err
+	}
+	v.VendorReport, v.Written = *made, !opt.Check && made.Changed()
+	return v, nil
 }
 
 // Vendored returns the images that resolving and rendering read: those that

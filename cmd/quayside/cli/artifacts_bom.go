@@ -9,7 +9,6 @@ import (
 	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/bom"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -31,22 +30,9 @@ func newBOM(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.bom(cmd.Context()) },
 	}
 	addOffline(cmd, a)
-	addOutput(cmd, a, []string{"cyclonedx"}, bomView{})
+	addOutput(cmd, a, []string{"cyclonedx"}, bom.List{})
 	addAll(cmd, a)
 	return cmd
-}
-
-// bomView is what `quayside bom` prints.
-type bomView struct {
-	Components []bomEntry `json:"components"`
-}
-
-type bomEntry struct {
-	Kind      string `json:"kind" doc:"operator, catalog or image"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Version   string `json:"version,omitempty" doc:"of an operator; digest or tag of an image"`
-	Purl      string `json:"purl,omitempty"`
 }
 
 func (a *app) bom(ctx context.Context) error {
@@ -66,13 +52,8 @@ func (a *app) bom(ctx context.Context) error {
 		_, err = a.out.Write(data)
 		return err
 	}
-	kinds := map[string]string{bom.Operator: "operator", bom.Catalog: "catalog", bom.Image: "image"}
-	v, t := bomView{Components: []bomEntry{}}, &terminal.Table{Head: []string{"kind", "namespace", "name", "version"}}
-	for _, c := range d.Components {
-		v.Components = append(v.Components, bomEntry{kinds[c.Type], c.Group, c.Name, c.Version, c.Purl})
-		t.Add(kinds[c.Type], c.Group, c.Name, c.Version)
-	}
-	return a.printTable(v, t)
+	l := d.List()
+	return a.printTable(l, l.Table())
 }
 
 // materials returns the bill of materials of a lock.

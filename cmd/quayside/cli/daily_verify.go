@@ -123,10 +123,10 @@ func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *veri
 // checkReport is what `quayside resolve --check` prints, and `quayside verify`
 // of the lock.
 type checkReport struct {
-	Lock      string       `json:"lock"`
-	InStep    bool         `json:"inStep"` // nothing was found; what could not be checked is no finding
-	Stale     []reasonView `json:"stale"`
-	Unchecked []reasonView `json:"unchecked"`
+	Lock      string           `json:"lock"`
+	InStep    bool             `json:"inStep"` // nothing was found; what could not be checked is no finding
+	Stale     []resolve.Reason `json:"stale"`
+	Unchecked []resolve.Reason `json:"unchecked"`
 	failure
 
 	warnings []diag.Warning // not nil
@@ -134,28 +134,15 @@ type checkReport struct {
 
 func newCheckReport() checkReport {
 	return checkReport{
-		Lock: project.LockFile, Stale: []reasonView{}, Unchecked: []reasonView{}, failure: newFailure(), warnings: []diag.Warning{},
+		Lock: project.LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, failure: newFailure(), warnings: []diag.Warning{},
 	}
-}
-
-type reasonView struct {
-	Position string `json:"position,omitempty"`
-	resolve.Reason
-}
-
-func reasonViews(rs []resolve.Reason) []reasonView {
-	views := []reasonView{}
-	for _, r := range rs {
-		views = append(views, reasonView{Position: r.Pos.String(), Reason: r})
-	}
-	return views
 }
 
 // checkLock says whether the lock answers the declarations; content is asked
 // for as Inputs.Check does.
 func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r *checkReport) error {
 	v, err := in.Check(ctx, content)
-	r.Stale, r.Unchecked = reasonViews(v.Stale), reasonViews(v.Unchecked)
+	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
 	r.warnings = append(append([]diag.Warning{}, in.AboutDeclared()...), v.Warnings...)
 	a.talk.Warn(in.AboutDeclared())
 	a.talk.Warn(v.Warnings)

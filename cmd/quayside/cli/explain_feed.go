@@ -1,22 +1,16 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
-	"path"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/feed"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/lockfile"
-	"github.com/quayside/quayside/resolve"
 )
 
 type feedOptions struct {
@@ -66,18 +60,6 @@ type feedView struct {
 	Changes   []filetree.Change `json:"changes"`
 }
 
-// feedFile is one file of the feed, as Renovate reads it.
-type feedFile struct {
-	Releases  []feedRelease `json:"releases"`            // oldest first
-	SourceURL string        `json:"sourceUrl,omitempty"` // of the repository, as the bundle names it
-}
-
-type feedRelease struct {
-	Version        string `json:"version"`
-	IsDeprecated   bool   `json:"isDeprecated,omitempty"`
-	SupportedUntil string `json:"supportedUntil,omitempty"` // the last day, where the catalog says it; Renovate does not read it
-}
-
 func (o *feedOptions) run(cmd *cobra.Command) error {
 	s, err := o.open()
 	if err != nil {
@@ -87,7 +69,7 @@ func (o *feedOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	want, err := feed(in.Index, in.Outdated(""))
+	want, err := feed.Of(in.Index, in.Outdated(""))
 	if err != nil {
 		return err
 	}
@@ -103,7 +85,13 @@ func (o *feedOptions) run(cmd *cobra.Command) error {
 	if err := filetree.Write(s.Path(to), want); err != nil {
 		return err
 	}
-	return o.finish(shown, want, changes)
+	v := feedView{shown, want.Len(), append([]filetree.Change{}, changes...)}
+	return o.print(v, func(w io.Writer) {
+		for _, c := range v.Changes {
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign(c.Kind.Sign()), inert.Line(c.Path))
+		}
+		o.talk.Note("%s holds %s, %d changed", v.Directory, diag.Count(v.Files, "file"), len(v.Changes))
+	})
 }
 
 // place returns the directory of the feed, as it is shown and where it is: with
@@ -122,101 +110,4 @@ func (o *feedOptions) place() (shown, dir string, err error) {
 	}
 	dir, err = filepath.Abs(filepath.Join(dir, within))
 	return filepath.ToSlash(filepath.Join(o.to, within)), dir, err
-}
-
-// feed returns the files for operators of these ages.
-func feed(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
-	t := filetree.New()
-	packages := map[string]bool{}
-	for _, a := range ages {
-		f := feedFile{Releases: []feedRelease{{Version: a.Pinned, IsDeprecated: len(a.Deprecated) > 0, SupportedUntil: a.Lifecycle.Ends()}}}
-		if a.Next != "" && offered(a) {
-			next := feedRelease{Version: a.Next}
-			if b := bundleOf(x, a.Package, a.Next); b != nil {
-				next.SupportedUntil, f.SourceURL = b.Lifecycle().Ends(), inert.URL(b.Metadata().Annotations["repository"])
-			}
-			f.Releases = append(f.Releases, next)
-		}
-		if err := addFeed(t, path.Join("operators", a.Namespace, a.Package), f); err != nil {
-			return nil, err
-		}
-		if packages[a.Package] {
-			continue
-		}
-		packages[a.Package] = true
-		for channel, f := range channelFeeds(x, a.Package) {
-			if err := addFeed(t, path.Join("packages", a.Package, url.PathEscape(channel)), f); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return t, nil
-}
-
-// offered reports whether an upgrade that is asked for by name can be made, as far
-// as the operator itself goes.
-func offered(a resolve.Age) bool {
-	switch a.HeldBack {
-	case lockfile.HeldByHold, lockfile.HeldByRange, lockfile.HeldByInstallMode, lockfile.HeldByCluster:
-		return false
-	default:
-		return true
-	}
-}
-
-// bundleOf returns a version of a package, of the first catalog that has it; nil
-// where none does.
-func bundleOf(x *catalog.Index, pkg, version string) *catalog.Bundle {
-	for _, cat := range x.Having(pkg) {
-		p, ok := cat.Package(pkg)
-		if !ok {
-			continue
-		}
-		for _, b := range p.Bundles() {
-			if b.Version().String() == version {
-				return b
-			}
-		}
-	}
-	return nil
-}
-
-// channelFeeds returns what each channel of a package offers, in any catalog.
-func channelFeeds(x *catalog.Index, pkg string) map[string]feedFile {
-	out := map[string]feedFile{}
-	for _, cat := range x.Having(pkg) {
-		p, ok := cat.Package(pkg)
-		if !ok {
-			continue
-		}
-		for _, c := range p.Channels() {
-			f := out[c.Name()]
-			for _, e := range slices.Backward(c.Walk()) {
-				r := feedRelease{Version: e.Bundle().Version().String(), IsDeprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "", SupportedUntil: e.Bundle().Lifecycle().Ends()}
-				if !slices.ContainsFunc(f.Releases, func(have feedRelease) bool { return have.Version == r.Version }) {
-					f.Releases = append(f.Releases, r)
-				}
-			}
-			out[c.Name()] = f
-		}
-	}
-	return out
-}
-
-func addFeed(t *filetree.Tree, name string, f feedFile) error {
-	data, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return err
-	}
-	return t.Add(name+".json", append(data, '\n'))
-}
-
-func (o *feedOptions) finish(dir string, want *filetree.Tree, changes []filetree.Change) error {
-	v := feedView{dir, want.Len(), append([]filetree.Change{}, changes...)}
-	return o.print(v, func(w io.Writer) {
-		for _, c := range v.Changes {
-			fmt.Fprintf(w, "%s %s\n", o.out.Sign(c.Kind.Sign()), inert.Line(c.Path))
-		}
-		o.talk.Note("%s holds %s, %d changed", v.Directory, diag.Count(v.Files, "file"), len(v.Changes))
-	})
 }
