@@ -162,7 +162,7 @@ func outward() []string {
 // pure returns what any package may use of one that reaches outside: functions
 // of their arguments, and names.
 func pure() map[string][]string {
-	return map[string][]string{"time": {"Parse", "DateOnly"}, "net/netip": {"ParseAddr"}}
+	return map[string][]string{"time": {"Parse", "DateOnly", "RFC3339"}, "net/netip": {"ParseAddr"}}
 }
 
 // owned returns third-party modules that one package alone may import, and

@@ -46,6 +46,45 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	return v, in.project.checkSigned(ctx, in.Lock)
 }
 
+// CheckReport is what checking a lock came to, as a document.
+type CheckReport struct {
+	Lock      string           `json:"lock"`
+	InStep    bool             `json:"inStep"` // nothing was found; what could not be checked is no finding
+	Stale     []resolve.Reason `json:"stale"`
+	Unchecked []resolve.Reason `json:"unchecked"`
+	Failure
+
+	Said []diag.Warning `json:"-"` // what was warned of; not nil
+}
+
+// NewCheckReport returns one of a lock that was not looked at.
+func NewCheckReport() CheckReport {
+	return CheckReport{Lock: LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, Failure: NewFailure(), Said: []diag.Warning{}}
+}
+
+// Finish fills in what err says and the rest of the report does not.
+func (r *CheckReport) Finish(err error) {
+	r.InStep = err == nil
+	r.Add(err)
+}
+
+// CheckInto is Check, with a report of it, and tells what a person should know.
+func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) error {
+	v, err := in.Check(ctx, content)
+	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
+	r.Said = append(append(r.Said, in.AboutDeclared()...), v.Warnings...)
+	in.project.Talk.Warn(r.Said)
+	var unchecked []diag.Warning
+	for _, u := range v.Unchecked {
+		unchecked = append(unchecked, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
+	}
+	in.project.Talk.Warn(in.Acknowledge(unchecked))
+	if err == nil {
+		in.project.Talk.Note("%s is up to date (%s)", LockFile, diag.Count(len(in.Lock.Pins), "operator"))
+	}
+	return err
+}
+
 // elsewhere returns the catalogs that could not be read, and that the lock
 // names otherwise than they are declared.
 func (in *Inputs) elsewhere() []resolve.Reason {

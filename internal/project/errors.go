@@ -1,5 +1,12 @@
 package project
 
+import (
+	"errors"
+
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/resolve"
+)
+
 // DiffersError says that a check found something out of step. What differs has
 // been said already; the message says what to do.
 type DiffersError struct{ Msg string }
@@ -22,3 +29,33 @@ func (e *InputError) Error() string { return e.Err.Error() }
 
 // Unwrap returns what is wrong with the catalog.
 func (e *InputError) Unwrap() error { return e.Err }
+
+// Failure is what went wrong, as a document.
+type Failure struct {
+	Conflicts []*resolve.Conflict `json:"conflicts" doc:"what cannot hold together"`
+	Errors    []diag.Fault        `json:"errors" doc:"whatever else is wrong"`
+}
+
+// NewFailure returns one of nothing.
+func NewFailure() Failure {
+	return Failure{Conflicts: []*resolve.Conflict{}, Errors: []diag.Fault{}}
+}
+
+// Add takes in err and what it joins.
+func (f *Failure) Add(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			f.Add(e)
+		}
+		return
+	}
+	var stale *resolve.StaleError
+	var conflict *resolve.Conflict
+	switch {
+	case err == nil, errors.As(err, &stale):
+	case errors.As(err, &conflict):
+		f.Conflicts = append(f.Conflicts, conflict)
+	default:
+		f.Errors = append(f.Errors, diag.FaultOf(err))
+	}
+}

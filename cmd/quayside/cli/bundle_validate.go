@@ -2,16 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/catalog/build"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/terminal"
 )
 
 func newBundleValidate(a *app) *cobra.Command {
@@ -33,88 +29,32 @@ func newBundleValidate(a *app) *cobra.Command {
 			quayside bundle build catalog-src/vault/0.1.9 oci:dist/vault
 			quayside bundle validate oci:dist/vault -o json`),
 		Args: wantArgs("a directory or an image"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.bundleValidate(cmd.Context(), args[0]) },
+		RunE: a.validating(project.ValidateBundle),
 	}
-	addOutput(cmd, a, nil, validateReport{})
+	addOutput(cmd, a, nil, build.Verdict{})
 	addOffline(cmd, a)
 	return cmd
 }
 
-func (a *app) bundleValidate(ctx context.Context, text string) error {
-	p, here, err := a.here()
-	if err != nil {
-		return err
-	}
-	arg, err := here.Argument(text)
-	if err != nil {
-		return err
-	}
-	fsys, prefix, done, err := here.BundleFiles(ctx, arg)
-	if err != nil {
-		return err
-	}
-	defer done()
-	r := &validateReport{Subject: text}
-	b, warnings, err := build.Check(fsys, prefix)
-	if b != nil {
-		r.Package, r.Bundle, r.Version = b.Package, b.CSV.Name, b.CSV.Version
-		r.Warnings = append([]diag.Warning{}, p.Acknowledge(warnings)...)
-	}
-	return a.validated(r, err)
-}
-
-// validateReport is what `bundle validate` and `catalog validate` print.
-type validateReport struct {
-	Subject  string         `json:"subject"`
-	Package  string         `json:"package,omitempty"`
-	Bundle   string         `json:"bundle,omitempty"`
-	Version  string         `json:"version,omitempty"`
-	Packages int            `json:"packages,omitempty"` // of a catalog
-	Bundles  int            `json:"bundles,omitempty"`  // of a catalog
-	Valid    bool           `json:"valid"`
-	Faults   []diag.Fault   `json:"faults"`
-	Warnings []diag.Warning `json:"warnings"`
-}
-
-// validated prints a report with the faults that err holds, and returns what
-// the command ends with.
-func (a *app) validated(r *validateReport, err error) error {
-	var faults diag.List
-	if !errors.As(err, &faults) {
-		faults.Add(diag.Pos{}, err)
-	}
-	r.Valid = len(faults) == 0
-	r.Faults = []diag.Fault{}
-	for _, f := range faults {
-		r.Faults = append(r.Faults, diag.FaultOf(f))
-	}
-	if r.Warnings == nil {
-		r.Warnings = []diag.Warning{}
-	}
-	err = a.print(r, func(w io.Writer) {
-		for _, v := range r.Faults {
-			fmt.Fprintln(w, v.Line(a.out.Paint(terminal.Red, "fault:")+" "))
+// validating is what a command does that says what is wrong with a bundle or a
+// catalog.
+func (a *app) validating(validate func(ctx context.Context, p, here *project.Project, text string) (*build.Verdict, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		p, here, err := a.here()
+		if err != nil {
+			return err
 		}
-		for _, v := range r.Warnings {
-			if !v.Acknowledged {
-				fmt.Fprintln(w, v.Line(a.out.Paint(terminal.Yellow, "warning:")+" "))
-			}
+		v, err := validate(cmd.Context(), p, here, args[0])
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
+		if err := a.print(v, func(io.Writer) { v.Write(a.out) }); err != nil {
+			return err
+		}
+		if !v.Valid {
+			return &project.DiffersError{Msg: v.String()}
+		}
+		a.talk.Note("%s", v)
+		return nil
 	}
-	if !r.Valid {
-		return &project.DiffersError{Msg: fmt.Sprintf("%s is not valid (%s, %s)", r.Subject, diag.Count(len(r.Faults), "fault"), diag.Count(len(r.Warnings), "warning"))}
-	}
-	a.talk.Note("%s is valid (%s, %s)", r.Subject, r.what(), diag.Count(len(r.Warnings), "warning"))
-	return nil
-}
-
-// what says in words what was validated.
-func (r *validateReport) what() string {
-	if r.Bundle != "" {
-		return fmt.Sprintf("%s %s", r.Package, r.Version)
-	}
-	return fmt.Sprintf("%s, %s", diag.Count(r.Packages, "package"), diag.Count(r.Bundles, "bundle"))
 }

@@ -201,19 +201,19 @@ func resolveArgs(cmd *cobra.Command, args []string) error {
 
 // lockReport is what `quayside resolve --check` prints.
 type lockReport struct {
-	checkReport
+	project.CheckReport
 	Warnings []diag.Warning `json:"warnings"`
 }
 
 // runCheck prints whether the lock answers the declarations.
 func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
-	r := lockReport{checkReport: newCheckReport()}
+	r := lockReport{CheckReport: project.NewCheckReport()}
 	_, in, err := o.inputs(cmd)
 	if err == nil {
-		err = o.checkLock(cmd.Context(), in, false, &r.checkReport)
+		err = in.CheckInto(cmd.Context(), false, &r.CheckReport)
 	}
-	r.finish(err)
-	r.Warnings = r.warnings
+	r.Finish(err)
+	r.Warnings = r.Said
 	return errors.Join(err, o.print(r, nil))
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/resolve"
+	"github.com/quayside/quayside/internal/ship"
 )
 
 type verifyOptions struct {
@@ -70,23 +70,23 @@ func newVerify(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1, too, if something in the lock could not be checked")
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, nil, verifyReport{}, artifactReport{})
+	addOutput(cmd, o.app, nil, verifyReport{}, ship.Report{})
 	addAll(cmd, a)
 	return cmd
 }
 
 // verifyReport is what `quayside verify` prints.
 type verifyReport struct {
-	checkReport
+	project.CheckReport
 	renderReport // with the warnings of both
 }
 
 func (o *verifyOptions) run(ctx context.Context) error {
-	r := &verifyReport{checkReport: newCheckReport(), renderReport: renderReport{Changes: []filetree.Change{}}}
+	r := &verifyReport{CheckReport: project.NewCheckReport(), renderReport: renderReport{Changes: []filetree.Change{}}}
 	tree := &renderOptions{app: o.app, check: true, foreign: true}
 	compared, err := o.verify(ctx, tree, r)
-	r.finish(err)
-	r.Warnings = append(r.warnings, r.Warnings...)
+	r.Finish(err)
+	r.Warnings = append(r.Said, r.Warnings...)
 	return errors.Join(err, o.print(r, func(w io.Writer) {
 		if compared {
 			tree.printChanges(w, &r.renderReport)
@@ -105,7 +105,7 @@ func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *veri
 	if err != nil {
 		return false, err
 	}
-	stale := o.checkLock(ctx, in, true, &r.checkReport)
+	stale := in.CheckInto(ctx, true, &r.CheckReport)
 	if in.Lock == nil || exitCode(stale) == exitError {
 		return false, stale
 	}
@@ -118,47 +118,4 @@ func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *veri
 	}
 	r.renderReport = *compared
 	return true, errors.Join(stale, compared.differs(), state.Overlays(p, compared.result))
-}
-
-// checkReport is what `quayside resolve --check` prints, and `quayside verify`
-// of the lock.
-type checkReport struct {
-	Lock      string           `json:"lock"`
-	InStep    bool             `json:"inStep"` // nothing was found; what could not be checked is no finding
-	Stale     []resolve.Reason `json:"stale"`
-	Unchecked []resolve.Reason `json:"unchecked"`
-	failure
-
-	warnings []diag.Warning // not nil
-}
-
-func newCheckReport() checkReport {
-	return checkReport{
-		Lock: project.LockFile, Stale: []resolve.Reason{}, Unchecked: []resolve.Reason{}, failure: newFailure(), warnings: []diag.Warning{},
-	}
-}
-
-// checkLock says whether the lock answers the declarations; content is asked
-// for as Inputs.Check does.
-func (a *app) checkLock(ctx context.Context, in *project.Inputs, content bool, r *checkReport) error {
-	v, err := in.Check(ctx, content)
-	r.Stale, r.Unchecked = append(r.Stale, v.Stale...), append(r.Unchecked, v.Unchecked...)
-	r.warnings = append(append([]diag.Warning{}, in.AboutDeclared()...), v.Warnings...)
-	a.talk.Warn(in.AboutDeclared())
-	a.talk.Warn(v.Warnings)
-	var unchecked []diag.Warning
-	for _, u := range v.Unchecked {
-		unchecked = append(unchecked, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
-	}
-	a.talk.Warn(in.Acknowledge(unchecked))
-	if err == nil {
-		a.talk.Note("%s is up to date (%s)", project.LockFile, diag.Count(len(in.Lock.Pins), "operator"))
-	}
-	return err
-}
-
-// finish fills in what err says and the rest of the report does not.
-func (r *checkReport) finish(err error) {
-	r.InStep = err == nil
-	r.add(err)
 }

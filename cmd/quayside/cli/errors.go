@@ -42,8 +42,8 @@ func (a *app) report(err error) int {
 	}
 	a.printError(err)
 	if a.document == nil {
-		f := newFailure()
-		f.add(err)
+		f := project.NewFailure()
+		f.Add(err)
 		if err := a.print(f, nil); err != nil {
 			a.printError(err)
 		}

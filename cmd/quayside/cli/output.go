@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/resolve"
 )
 
 // format is the value of a flag that takes one of a few words.
@@ -92,35 +89,6 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 // printTable is print for what is a table as text.
 func (a *app) printTable(v any, t *terminal.Table) error {
 	return a.print(v, func(io.Writer) { t.Write(a.out) })
-}
-
-// failure is what a command that fails prints in place of its document.
-type failure struct {
-	Conflicts []*resolve.Conflict `json:"conflicts" doc:"what cannot hold together"`
-	Errors    []diag.Fault        `json:"errors" doc:"whatever else is wrong"`
-}
-
-func newFailure() failure {
-	return failure{Conflicts: []*resolve.Conflict{}, Errors: []diag.Fault{}}
-}
-
-// add takes in err and what it joins.
-func (f *failure) add(err error) {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range many.Unwrap() {
-			f.add(e)
-		}
-		return
-	}
-	var stale *resolve.StaleError
-	var conflict *resolve.Conflict
-	switch {
-	case err == nil, errors.As(err, &stale):
-	case errors.As(err, &conflict):
-		f.Conflicts = append(f.Conflicts, conflict)
-	default:
-		f.Errors = append(f.Errors, diag.FaultOf(err))
-	}
 }
 
 // outputOf returns the format that a command line asks for, whether the rest of

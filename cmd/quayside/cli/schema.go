@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/subscription"
@@ -66,7 +67,7 @@ func (a *app) schemas() map[string]func() []byte {
 	for cmd, documents := range a.documents {
 		name := schemaName(cmd)
 		all[name] = func() []byte {
-			return jsonschema.Output("https://quayside.dev/schema/"+name+".schema.json", cmd.CommandPath()+" -o json", append(documents, failure{})...)
+			return jsonschema.Output("https://quayside.dev/schema/"+name+".schema.json", cmd.CommandPath()+" -o json", append(documents, project.Failure{})...)
 		}
 	}
 	return all
