@@ -68,17 +68,17 @@ func TestTableRows(t *testing.T) {
 }
 
 func TestProgressOnlyOnTerminals(t *testing.T) {
-	for _, TTY := range []bool{false, true} {
+	for _, tty := range []bool{false, true} {
 		var b bytes.Buffer
-		talk := NewTalk(&Terminal{Writer: &b, Device: &b, TTY: TTY, width: 20})
+		talk := NewTalk(&Terminal{Writer: &b, Device: &b, TTY: tty, width: 20})
 		talk.Progress("reading a catalog with a long name")
 		talk.Note("done")
 		want := "done\n"
-		if TTY {
+		if tty {
 			want = "\r\x1b[Kreading a catalog w\r\x1b[Kdone\n"
 		}
 		if got := b.String(); got != want {
-			t.Errorf("TTY %v: got %q, want %q", TTY, got, want)
+			t.Errorf("TTY %v: got %q, want %q", tty, got, want)
 		}
 	}
 }
