@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/ext"
 
 	"github.com/quayside/quayside/internal/celrule"
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // Policy says what a diff may bring without a person's word.
@@ -58,6 +59,18 @@ type Verdict struct {
 	Questions []Question `json:"questions,omitempty"` // what lies outside the accepted budget
 	Expired   []Waiver   `json:"expired,omitempty"`   // waivers that no longer hold
 	Unused    []Waiver   `json:"unused,omitempty"`    // waivers that matched nothing
+}
+
+// Refused says in one line what the policy refused.
+func (v *Verdict) Refused() string {
+	var parts []string
+	if n := len(v.Faults); n > 0 {
+		parts = append(parts, diag.Count(n, "finding"))
+	}
+	if n := len(v.Questions); n > 0 {
+		parts = append(parts, diag.Count(n, "question")+" outside the accepted budget")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Fault is one reason to fail.

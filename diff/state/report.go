@@ -13,6 +13,7 @@ import (
 
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/diff/lines"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
@@ -115,13 +116,9 @@ func (s *Side) policy() (diff.Policy, error) {
 	return p, nil
 }
 
-// ChangedFile is a file of the trees with both contents; empty where it is
-// missing.
-type ChangedFile struct{ Path, Before, After string }
-
 // Files returns the files in which the two sides differ, by path: those of the
 // trees, and those of the user's that go into what a cluster gets.
-func (c *Comparison) Files(ctx context.Context) ([]ChangedFile, error) {
+func (c *Comparison) Files(ctx context.Context) ([]lines.File, error) {
 	if err := c.fill(ctx); err != nil {
 		return nil, err
 	}
@@ -134,18 +131,18 @@ func (c *Comparison) Files(ctx context.Context) ([]ChangedFile, error) {
 		return nil, c.After.named(err)
 	}
 	a = moved(a, path.Join(c.Before.as, c.Before.out), path.Join(c.After.as, c.After.out))
-	var out []ChangedFile
+	var out []lines.File
 	for name, data := range b {
 		if old := a[name]; old != data {
-			out = append(out, ChangedFile{name, old, data})
+			out = append(out, lines.File{Path: name, Before: old, After: data})
 		}
 	}
 	for name, data := range a {
 		if _, stays := b[name]; !stays {
-			out = append(out, ChangedFile{name, data, ""})
+			out = append(out, lines.File{Path: name, Before: data})
 		}
 	}
-	slices.SortFunc(out, func(x, y ChangedFile) int { return strings.Compare(x.Path, y.Path) })
+	slices.SortFunc(out, func(x, y lines.File) int { return strings.Compare(x.Path, y.Path) })
 	return out, nil
 }
 

@@ -7,7 +7,7 @@
 // nothing is taken out of a repository to be read. What two states differ in is
 // for package diff to say.
 //
-// Start from [Revisions], [Upgrade] and [Comparison.Report].
+// Start from [Open] and [Comparison.Report].
 package state
 
 import (
@@ -339,11 +339,11 @@ func (c *Comparison) directory(name string) (Side, error) {
 	return s, c.manifests(os.DirFS(name), &s)
 }
 
-// Artifacts compares two sides of which at least one is an artifact ("oci://…"):
+// artifacts compares two sides of which at least one is an artifact ("oci://…"):
 // with another, with a revision of the repository, with a directory of manifests
 // where trees says so, or with the work tree, which is "". What each holds is what
 // is compared, whatever a lock says.
-func Artifacts(ctx context.Context, p *project.Project, before, after string, trees bool) (*Comparison, error) {
+func artifacts(ctx context.Context, p *project.Project, before, after string, trees bool) (*Comparison, error) {
 	c, err := newComparison(p, Tree)
 	if err != nil {
 		return nil, err
@@ -367,7 +367,7 @@ func Artifacts(ctx context.Context, p *project.Project, before, after string, tr
 // IsArtifact reports whether a side is called as an artifact is.
 func IsArtifact(name string) bool { return strings.HasPrefix(name, "oci:") }
 
-// called returns the side that a name stands for, as [Artifacts] says.
+// called returns the side that a name stands for, as [artifacts] says.
 func (c *Comparison) called(ctx context.Context, name string, trees bool) (Side, error) {
 	switch {
 	case IsArtifact(name):
@@ -410,8 +410,8 @@ func (c *Comparison) artifact(ctx context.Context, ref string) (Side, error) {
 	return s, nil
 }
 
-// Locks compares two locks, both rendered with the settings of the workspace.
-func Locks(p *project.Project, from From, before, after string) (*Comparison, error) {
+// locks compares two locks, both rendered with the settings of the workspace.
+func locks(p *project.Project, from From, before, after string) (*Comparison, error) {
 	var locks [2]*lockfile.File
 	for i, name := range []string{before, after} {
 		file, err := source.Below("")(name)
@@ -447,8 +447,8 @@ func compare(p *project.Project, from From, before, after Side) (*Comparison, er
 	return c, nil
 }
 
-// Upgrade compares the lock with what an upgrade makes of it.
-func Upgrade(ctx context.Context, p *project.Project, from From, in *project.Inputs) (*Comparison, error) {
+// upgrade compares the lock with what an upgrade makes of it.
+func upgrade(ctx context.Context, p *project.Project, from From, in *project.Inputs) (*Comparison, error) {
 	if in.Lock == nil {
 		_, err := p.NeedLock()
 		return nil, err

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quayside/quayside/internal/filetree"
 )
 
 // Opener is a program that shows a page.
@@ -72,6 +75,20 @@ func systems() []system {
 		{[]string{"windows"}, false, [][]string{{"rundll32", "url.dll,FileProtocolHandler"}}},
 		{[]string{"linux", "freebsd", "openbsd", "netbsd"}, true, [][]string{{"xdg-open"}, {"wslview"}}},
 	}
+}
+
+// Keep writes a page into a file that is its owner's alone where it is new, and returns
+// the file's name. Where that is empty it is a temporary one, called after what.
+func Keep(file, what string, page []byte) (string, error) {
+	if file == "" {
+		dir, err := os.MkdirTemp("", "quayside-"+what+"-*")
+		if err != nil {
+			return "", err
+		}
+		file = filepath.Join(dir, what+".html")
+	}
+	_, err := filetree.WriteFileMode(file, page, 0o600)
+	return file, err
 }
 
 // patience is how long an opener may take to fail. One that runs on is a browser.

@@ -51,6 +51,8 @@ func table() map[string]rule {
 		"render":              {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 		"diff":                {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 
+		"diff/lines": {level: 0, outside: []string{"os", "os/exec", "context"}}, // of files, and by another's program
+
 		"report": {level: 3, never: []string{"bundle", "registry", "internal/filetree", "internal/store"}, outside: []string{"time"}},
 
 		// What a catalog may be, and what was read of it before: the index itself
@@ -121,7 +123,7 @@ func table() map[string]rule {
 		"internal/picture":    {level: 0, beside: []string{"internal/inert", "internal/page"}},
 		"internal/permalink":  {level: 0, beside: []string{"internal/inert", "internal/remote"}},
 		"internal/remote":     {level: 0},
-		"internal/browse":     {level: 0, outside: []string{"os/exec", "time"}},
+		"internal/browse":     {level: 0, beside: []string{"internal/filetree"}, outside: []string{"os", "os/exec", "time"}},
 		"internal/page":       {level: 0, beside: []string{"internal/inert"}},
 		"internal/diag":       {level: 0, beside: []string{"internal/inert"}},
 		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag", "internal/inert", "internal/kobj"}},

@@ -5,25 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff"
+	"github.com/quayside/quayside/diff/lines"
 	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/browse"
-	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/terminal"
-	"github.com/quayside/quayside/report"
 )
 
 type diffOptions struct {
@@ -133,7 +127,7 @@ func newDiff(a *app) *cobra.Command {
 	complete(cmd, "from", sides.known)
 	offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
-	addOutput(cmd, o.app, savedFormats(), diff.Document{})
+	addOutput(cmd, o.app, state.Formats(), diff.Document{})
 	addAll(cmd, a, "locks", "trees", "save", "open")
 	return cmd
 }
@@ -187,8 +181,8 @@ func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	}
 	for _, s := range o.save {
 		form, file, _ := strings.Cut(s, "=")
-		if file == "" || !slices.Contains(savedFormats(), form) {
-			return usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(savedFormats(), ", "))
+		if file == "" || !slices.Contains(state.Formats(), form) {
+			return usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(state.Formats(), ", "))
 		}
 	}
 	if o.show != "" && (o.text || cmd.Flags().Changed("output") && o.output != "html") {
@@ -200,9 +194,6 @@ func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 	}
 	return nil
 }
-
-// savedFormats returns the forms of a report that others read.
-func savedFormats() []string { return []string{"markdown", "sarif", "html", "codequality"} }
 
 func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
@@ -219,7 +210,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if o.text {
-		return o.printText(ctx, c)
+		return o.printLines(ctx, c)
 	}
 	c.Reading, c.ImageSizes = o.reading, o.sizes
 	if c.Scans, err = o.scans(o.scan); err != nil {
@@ -252,7 +243,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 func (o *diffOptions) saveReports(c *state.Comparison, r *diff.Report) error {
 	for _, s := range o.save {
 		form, file, _ := strings.Cut(s, "=")
-		data, err := o.formatDiff(form, c, r)
+		data, err := c.Format(r, form, o.linkBase)
 		if err != nil {
 			return err
 		}
@@ -263,56 +254,28 @@ func (o *diffOptions) saveReports(c *state.Comparison, r *diff.Report) error {
 	return nil
 }
 
-// comparison finds the two sides, and what clusters store.
+// comparison finds the two sides that the command line asks for.
 func (o *diffOptions) comparison(cmd *cobra.Command, p *project.Project, args []string) (*state.Comparison, error) {
-	observed, err := o.readObserved(o.observed...)
-	if err != nil {
-		return nil, err
-	}
-	c, err := o.sides(cmd, p, observed, args)
-	if err != nil {
-		return nil, err
-	}
-	c.Stored = report.Stored(observed)
-	return c, nil
-}
-
-// sides finds the two sides that the command line asks for.
-func (o *diffOptions) sides(cmd *cobra.Command, p *project.Project, observed []*report.ObservedFile, args []string) (*state.Comparison, error) {
-	ctx, from := cmd.Context(), state.From(o.rendered)
-	if o.trees || o.locks {
-		args = slices.Clone(args)
-		for i, arg := range args {
-			if !state.IsArtifact(arg) {
-				args[i] = o.argPath(arg)
-			}
+	opt := state.Options{From: state.From(o.rendered), Base: o.base, Locks: o.locks, Trees: o.trees, Names: slices.Clone(args)}
+	for i, arg := range args {
+		if (o.trees || o.locks) && !state.IsArtifact(arg) {
+			opt.Names[i] = o.argPath(arg)
 		}
 	}
-	switch {
-	case slices.ContainsFunc(args, state.IsArtifact) && !o.locks:
-		return state.Artifacts(ctx, p, args[0], strings.Join(args[1:], ""), o.trees)
-	case o.trees:
-		return state.Trees(p, args[0], args[1])
-	case o.locks:
-		return state.Locks(p, from, args[0], args[1])
-	case o.upgrade.any():
+	var err error
+	if opt.Observed, err = o.readObserved(o.observed...); err != nil {
+		return nil, err
+	}
+	if o.upgrade.any() {
 		hops, err := parseHops(o.hops)
 		if err != nil {
 			return nil, usagef(cmd, "%w", err)
 		}
-		opt := p.ResolveOptions()
-		opt.Upgrade, opt.Named, opt.Hops = o.upgrade.all, o.upgrade.named, hops
-		in, err := p.Inputs(ctx, opt, true)
-		if err != nil {
-			return nil, err
-		}
-		if err := in.Hold(observed...); err != nil {
-			return nil, err
-		}
-		return state.Upgrade(ctx, p, from, in)
-	default:
-		return state.Revisions(p, from, o.base, strings.Join(args, ""))
+		of := p.ResolveOptions()
+		of.Upgrade, of.Named, of.Hops = o.upgrade.all, o.upgrade.named, hops
+		opt.Upgrade = &of
 	}
+	return state.Open(cmd.Context(), p, opt)
 }
 
 // verdict turns a report into the exit code that it deserves.
@@ -333,19 +296,7 @@ func (o *diffOptions) refusal(r *diff.Report) error {
 	if r.Verdict == nil || !r.Verdict.Fail {
 		return nil
 	}
-	return &project.PolicyError{Msg: refusals(r.Verdict)}
-}
-
-// refusals says in one line what a policy refused.
-func refusals(v *diff.Verdict) string {
-	var parts []string
-	if n := len(v.Faults); n > 0 {
-		parts = append(parts, diag.Count(n, "finding"))
-	}
-	if n := len(v.Questions); n > 0 {
-		parts = append(parts, diag.Count(n, "question")+" outside the accepted budget")
-	}
-	return "refused by the policy in quayside.yaml: " + strings.Join(parts, ", ")
+	return &project.PolicyError{Msg: "refused by the policy in quayside.yaml: " + r.Verdict.Refused()}
 }
 
 // errDiffers is the outcome of a diff that found differences, and printed
@@ -354,31 +305,17 @@ var errDiffers = errors.New("differs")
 
 // printDiff writes a report in the format that was asked for.
 func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
-	data, err := o.formatDiff(o.output, c, r)
+	var data []byte
+	var err error
+	if o.output == "text" {
+		data = diff.Text(r, o.out.Color)
+	} else if slices.Contains(state.Formats(), o.output) {
+		data, err = c.Format(r, o.output, o.linkBase)
+	}
 	if err != nil {
 		return err
 	}
 	return o.print(r.Document(), func(w io.Writer) { fmt.Fprintf(w, "%s", data) })
-}
-
-func (o *diffOptions) formatDiff(form string, c *state.Comparison, r *diff.Report) ([]byte, error) {
-	switch form {
-	case "markdown":
-		return diff.Markdown(r), nil
-	case "sarif":
-		return diff.SARIF(r, c.InRepo(project.LockFile))
-	case "codequality":
-		return diff.CodeQuality(r, c.InRepo(project.LockFile))
-	case "html":
-		if err := c.Link(r, o.linkBase); err != nil {
-			return nil, fmt.Errorf("--link-base: %w", err)
-		}
-		return diff.HTML(r)
-	case "text":
-		return diff.Text(r, o.out.Color), nil
-	default:
-		return nil, nil // a document
-	}
 }
 
 // opener finds what --open shows the report with; nil without it.
@@ -395,21 +332,15 @@ func (o *diffOptions) opener() (*browse.Opener, error) {
 
 // openDiff writes a report as a page and has it shown.
 func (o *diffOptions) openDiff(c *state.Comparison, r *diff.Report, opener *browse.Opener) error {
-	data, err := o.formatDiff("html", c, r)
+	data, err := c.Format(r, "html", o.linkBase)
 	if err != nil {
 		return err
 	}
-	file := string(o.show)
-	if file != temporary {
-		file = o.argPath(file)
-	} else {
-		dir, err := os.MkdirTemp("", "quayside-diff-*") // its owner's alone
-		if err != nil {
-			return err
-		}
-		file = filepath.Join(dir, "diff.html")
+	file := ""
+	if o.show != temporary {
+		file = o.argPath(string(o.show))
 	}
-	if _, err := filetree.WriteFileMode(file, data, 0o600); err != nil {
+	if file, err = browse.Keep(file, "diff", data); err != nil {
 		return err
 	}
 	o.talk.Note("the report is in %s", file)
@@ -419,88 +350,22 @@ func (o *diffOptions) openDiff(c *state.Comparison, r *diff.Report, opener *brow
 	return nil
 }
 
-// printText prints the lines that differ, by the program that
+// printLines prints the lines that differ, by the program that
 // KUBECTL_EXTERNAL_DIFF names or by itself.
-func (o *diffOptions) printText(ctx context.Context, c *state.Comparison) error {
+func (o *diffOptions) printLines(ctx context.Context, c *state.Comparison) error {
 	files, err := c.Files(ctx)
-	if err != nil {
-		return err
-	}
-	if len(files) == 0 {
+	switch program := o.env["KUBECTL_EXTERNAL_DIFF"]; {
+	case err != nil:
+	case len(files) == 0:
 		o.talk.Note("no differences between %s and %s", c.Before.Name, c.After.Name)
 		return nil
+	case program != "":
+		err = lines.Run(ctx, program, files, o.out.Device, o.talk.Device)
+	default:
+		fmt.Fprint(o.out, lines.Unified(files, o.out.Color))
 	}
-	if program := o.env["KUBECTL_EXTERNAL_DIFF"]; program != "" {
-		if err := o.external(ctx, program, files); err != nil {
-			return err
-		}
-	} else {
-		for _, f := range files {
-			from, to := "a/"+f.Path, "b/"+f.Path
-			if f.Before == "" {
-				from = "/dev/null"
-			}
-			if f.After == "" {
-				to = "/dev/null"
-			}
-			fmt.Fprint(o.out, o.paintDiff(udiff.Unified(from, to, f.Before, f.After)))
-		}
+	if err == nil && !o.exitZero {
+		err = errDiffers
 	}
-	if o.exitZero {
-		return nil
-	}
-	return errDiffers
-}
-
-func (o *diffOptions) paintDiff(text string) string {
-	if !o.out.Color {
-		return text
-	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		body := strings.TrimSuffix(line, "\n")
-		switch {
-		case strings.HasPrefix(line, "+"):
-			body = o.out.Paint(terminal.Green, body)
-		case strings.HasPrefix(line, "-"):
-			body = o.out.Paint(terminal.Red, body)
-		}
-		b.WriteString(body + "\n")
-	}
-	return b.String()
-}
-
-// external has a program compare two directories, as kubectl diff does: the
-// value is a program and plain flags, no shell sees it, and an exit code of 1
-// means that something differs.
-func (o *diffOptions) external(ctx context.Context, program string, files []state.ChangedFile) error {
-	words := strings.Fields(program)
-	plain := regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
-	args := slices.DeleteFunc(words[1:], func(s string) bool { return !plain.MatchString(s) })
-	dir, err := os.MkdirTemp("", "quayside-diff-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	for _, f := range files {
-		for side, data := range map[string]string{"BEFORE": f.Before, "AFTER": f.After} {
-			name := filepath.Join(dir, side, filepath.FromSlash(f.Path))
-			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-				return err
-			}
-			if data == "" {
-				continue
-			}
-			if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
-				return err
-			}
-		}
-	}
-	cmd := exec.CommandContext(ctx, words[0], append(args, filepath.Join(dir, "BEFORE"), filepath.Join(dir, "AFTER"))...)
-	cmd.Stdout, cmd.Stderr = o.out.Device, o.talk.Device
-	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
-		return fmt.Errorf("KUBECTL_EXTERNAL_DIFF: %s: %w", words[0], err)
-	}
-	return nil
+	return err
 }

@@ -1,0 +1,80 @@
+// Package lines says in which lines files differ: in the unified form, or by the
+// program that somebody has for that. What the lines mean is not its matter.
+//
+// Start from [Unified] and [Run].
+package lines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// File is a file with both contents; empty where it is missing.
+type File struct{ Path, Before, After string }
+
+// Unified returns the lines that differ, with color as a terminal shows them.
+func Unified(files []File, color bool) string {
+	var b strings.Builder
+	for _, f := range files {
+		from, to := "a/"+f.Path, "b/"+f.Path
+		if f.Before == "" {
+			from = "/dev/null"
+		}
+		if f.After == "" {
+			to = "/dev/null"
+		}
+		for line := range strings.Lines(udiff.Unified(from, to, f.Before, f.After)) {
+			code := map[byte]string{'+': "32", '-': "31"}[line[0]]
+			if color && code != "" {
+				line = "\x1b[" + code + "m" + strings.TrimSuffix(line, "\n") + "\x1b[0m\n"
+			}
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// Run has the program of KUBECTL_EXTERNAL_DIFF compare two directories, as kubectl
+// diff does: the value is a program and plain flags, no shell sees it, and an exit
+// code of 1 means that something differs.
+func Run(ctx context.Context, program string, files []File, stdout, stderr io.Writer) error {
+	words := strings.Fields(program)
+	plain := regexp.MustCompile(`^[a-zA-Z0-9-=]+$`)
+	args := slices.DeleteFunc(words[1:], func(s string) bool { return !plain.MatchString(s) })
+	dir, err := os.MkdirTemp("", "quayside-diff-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for _, f := range files {
+		for side, data := range map[string]string{"BEFORE": f.Before, "AFTER": f.After} {
+			name := filepath.Join(dir, side, filepath.FromSlash(f.Path))
+			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+				return err
+			}
+			if data == "" {
+				continue
+			}
+			if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	cmd := exec.CommandContext(ctx, words[0], append(args, filepath.Join(dir, "BEFORE"), filepath.Join(dir, "AFTER"))...)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+		return fmt.Errorf("KUBECTL_EXTERNAL_DIFF: %s: %w", words[0], err)
+	}
+	return nil
+}
