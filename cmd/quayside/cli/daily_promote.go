@@ -346,16 +346,16 @@ func (r *promoteReport) add(s stepView) {
 }
 
 type stepView struct {
-	From      string           `json:"from" doc:"the environment before"`
-	To        string           `json:"to" doc:"the one that takes over"`
-	Directory string           `json:"directory" doc:"of the one that takes over"`
-	Gate      *ruleView        `json:"gate,omitempty" doc:"what has to have been seen; absent: nothing"`
-	Operators []promotedView   `json:"operators" doc:"of both, by name"`
-	Changes   []project.Change `json:"changes" doc:"to the lock"`
-	Warnings  []diag.Warning   `json:"warnings"`
-	Written   bool             `json:"written" doc:"the lock was"`
-	Rendered  *renderReport    `json:"rendered,omitempty" doc:"with --render"`
-	Proposed  *proposed        `json:"proposed,omitempty" doc:"with --branch"`
+	From      string              `json:"from" doc:"the environment before"`
+	To        string              `json:"to" doc:"the one that takes over"`
+	Directory string              `json:"directory" doc:"of the one that takes over"`
+	Gate      *ruleView           `json:"gate,omitempty" doc:"what has to have been seen; absent: nothing"`
+	Operators []promotedView      `json:"operators" doc:"of both, by name"`
+	Changes   []project.Change    `json:"changes" doc:"to the lock"`
+	Warnings  []diag.Warning      `json:"warnings"`
+	Written   bool                `json:"written" doc:"the lock was"`
+	Rendered  *project.TreeReport `json:"rendered,omitempty" doc:"with --render"`
+	Proposed  *proposed           `json:"proposed,omitempty" doc:"with --branch"`
 }
 
 type ruleView struct {
@@ -466,7 +466,7 @@ func (o *promoteOptions) printPromotion(w io.Writer, r *promoteReport) {
 		}
 		t.Write(o.out)
 		if s.Rendered != nil {
-			(&renderOptions{app: o.app}).printChanges(w, s.Rendered)
+			s.Rendered.Print(o.out, o.talk)
 		}
 		o.notePromotion(s)
 	}

@@ -347,19 +347,19 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 }
 
 // renderedToo writes the tree of the lock that was just written.
-func (o *resolveOptions) renderedToo(ctx context.Context) (*renderReport, error) {
+func (o *resolveOptions) renderedToo(ctx context.Context) (*project.TreeReport, error) {
 	p, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	return (&renderOptions{app: o.app}).compare(ctx, p)
+	return p.WriteTree(ctx)
 }
 
 // resolveReport is what `quayside resolve` prints.
 type resolveReport struct {
 	Lock      string              `json:"lock"`
 	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
-	Rendered  *renderReport       `json:"rendered,omitempty"` // with --render
+	Rendered  *project.TreeReport `json:"rendered,omitempty"` // with --render
 	Followed  *followed           `json:"followed,omitempty"` // with --from
 	Proposed  *proposed           `json:"proposed,omitempty"` // with --branch
 	Split     *split              `json:"split,omitempty"`    // with --split
@@ -433,7 +433,7 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 		o.printChanges(w, r)
 	}
 	if r.Rendered != nil {
-		defer (&renderOptions{app: o.app}).printChanges(w, r.Rendered)
+		defer r.Rendered.Print(o.out, o.talk)
 	}
 	if r.Followed != nil {
 		o.talk.Note("%s", r.Followed)

@@ -78,25 +78,24 @@ func newVerify(a *app) *cobra.Command {
 // verifyReport is what `quayside verify` prints.
 type verifyReport struct {
 	project.CheckReport
-	renderReport // with the warnings of both
+	project.TreeReport // with the warnings of both
 }
 
 func (o *verifyOptions) run(ctx context.Context) error {
-	r := &verifyReport{CheckReport: project.NewCheckReport(), renderReport: renderReport{Changes: []filetree.Change{}}}
-	tree := &renderOptions{app: o.app, check: true, foreign: true}
-	compared, err := o.verify(ctx, tree, r)
+	r := &verifyReport{CheckReport: project.NewCheckReport(), TreeReport: project.TreeReport{Changes: []filetree.Change{}}}
+	compared, err := o.verify(ctx, r)
 	r.Finish(err)
 	r.Warnings = append(r.Said, r.Warnings...)
-	return errors.Join(err, o.print(r, func(w io.Writer) {
+	return errors.Join(err, o.print(r, func(io.Writer) {
 		if compared {
-			tree.printChanges(w, &r.renderReport)
+			r.Print(o.out, o.talk)
 		}
 	}))
 }
 
 // verify compares the lock and the tree, and reports whether it came to the
 // tree.
-func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *verifyReport) (bool, error) {
+func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (bool, error) {
 	p, err := o.open()
 	if err != nil {
 		return false, err
@@ -112,10 +111,10 @@ func (o *verifyOptions) verify(ctx context.Context, tree *renderOptions, r *veri
 	if n := len(r.Unchecked); o.strict && n > 0 {
 		stale = errors.Join(stale, &project.DiffersError{Msg: fmt.Sprintf("--strict: not everything in %s could be checked (%s)", project.LockFile, diag.Count(n, "warning"))})
 	}
-	compared, err := tree.compare(ctx, p)
+	compared, err := p.CheckTree(ctx, true)
 	if err != nil {
 		return false, errors.Join(stale, err)
 	}
-	r.renderReport = *compared
-	return true, errors.Join(stale, compared.differs(), state.Overlays(p, compared.result))
+	r.TreeReport = *compared
+	return true, errors.Join(stale, compared.Err(), state.Overlays(p, compared.Result))
 }

@@ -126,7 +126,7 @@ type editReport struct {
 	Lock      string              `json:"lock"`
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes" doc:"to the lock"`
-	Rendered  *renderReport       `json:"rendered,omitempty"` // with --render
+	Rendered  *project.TreeReport `json:"rendered,omitempty"` // with --render
 	Warnings  []diag.Warning      `json:"warnings"`
 	Conflicts []*resolve.Conflict `json:"conflicts"`
 }
@@ -182,7 +182,7 @@ func (o *editOptions) show(w io.Writer, e *edit.Edit, r editReport) {
 		o.talk.Note("%s", inert.Line(note))
 	}
 	if r.Rendered != nil {
-		defer (&renderOptions{app: o.app}).printChanges(w, r.Rendered)
+		defer r.Rendered.Print(o.out, o.talk)
 	}
 	if r.Written {
 		o.talk.Note("wrote %s (%s)", r.Lock, diag.Count(r.Pins, "operator"))
