@@ -17,6 +17,14 @@ func WriteFile(name string, data []byte) (written bool, err error) {
 	return WriteFileMode(name, data, 0o644)
 }
 
+// WriteFileBelow is [WriteFile] that makes the directories above the file, too.
+func WriteFileBelow(name string, data []byte) (written bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return false, err
+	}
+	return WriteFile(name, data)
+}
+
 // WriteFileMode is [WriteFile] where a file that is new has this mode.
 func WriteFileMode(name string, data []byte, mode fs.FileMode) (written bool, err error) {
 	info, err := os.Lstat(name)

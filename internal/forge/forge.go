@@ -6,7 +6,7 @@
 // alone, so that it may be run any number of times. The token goes to the one
 // server that is asked, over https or to this machine alone, and is in no error.
 //
-// Start from [Locate], [New] and [Client.Propose].
+// Start from [Open] and [Client.Propose].
 package forge
 
 import (
@@ -38,9 +38,9 @@ type Pull struct {
 
 // Made is what became of a pull request or a comment.
 type Made struct {
-	Number  int64   // of the pull request
-	URL     string  // where a person reads it, as the server says
-	Outcome Outcome // "" where there is nothing, and nothing was to be made
+	Number  int64   `json:"number"`                                       // of the pull request
+	URL     string  `json:"url"`                                          // where a person reads it, as the server says
+	Outcome Outcome `json:"outcome" form:"enum=opened|updated|unchanged"` // "" where there is nothing, and nothing was to be made
 }
 
 // Client speaks with one repository of a forge.

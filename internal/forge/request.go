@@ -26,6 +26,16 @@ const (
 	maxPages  = 100
 )
 
+// Open returns a client for the repository that Git knows by a remote, see [Locate],
+// with the token in GIT_TOKEN.
+func Open(kind, repository string, getenv func(string) string) (*Client, error) {
+	at, err := Locate(kind, repository, getenv)
+	if err != nil {
+		return nil, err
+	}
+	return New(at, getenv("GIT_TOKEN"))
+}
+
 // New returns a client for a repository. An empty token and an address over which it
 // could be read on the way are refused.
 func New(at Address, token string) (*Client, error) {

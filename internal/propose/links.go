@@ -13,7 +13,7 @@ import (
 // links returns, for the operators that have a new version, links of Markdown to
 // what was released: what the bundle itself names, and the comparison of both
 // versions where its forge is known.
-func (b *Proposal) links(ctx context.Context, before *lockfile.File) (map[string][]string, error) {
+func (b *proposal) links(ctx context.Context, before *lockfile.File) (map[string][]string, error) {
 	var moved []string
 	for _, c := range b.upgrade.Changes {
 		if c.Operator != "" && c.To != "" && c.From != c.To {

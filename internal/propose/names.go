@@ -49,29 +49,27 @@ func called(name, dir string) string {
 	}
 }
 
-// below returns the name below which the environment's branches are.
+// below returns the name of the branch below name for the environment.
 func (b *Base) below(name string) string {
 	return path.Join(name, refPart(b.Environment))
 }
 
-// Branch returns the name of the branch below name for the environment.
-func (b *Base) Branch(name string) string { return b.below(name) }
-
-// BranchFor returns the name of the branch below name for an upgrade of an
-// operator, namespace/package, in the environment.
-func (b *Base) BranchFor(name, operator string) string {
-	return path.Join(b.below(name), refPart(operator))
+// branchFor returns the name of the branch for an upgrade of an operator,
+// namespace/package, among several.
+func (b *Base) branchFor(operator string) string {
+	return path.Join(b.below(b.opt.Branch), refPart(operator))
 }
 
-// Done returns the branches below name that are for this environment and for none
-// of the upgrades that were proposed, sorted: nothing is left to move there.
-func (b *Base) Done(ctx context.Context, name string, proposed []string) ([]string, error) {
-	have, err := b.repo.Branches(ctx, b.below(name))
+// done returns the branches that are for this environment and for none of the
+// upgrades that were proposed, sorted: nothing is left to move there.
+func (b *Base) done(ctx context.Context, proposed []string) ([]string, error) {
+	top := b.below(b.opt.Branch)
+	have, err := b.repo.Branches(ctx, top)
 	if err != nil {
 		return nil, fmt.Errorf("listing branches: %w", err)
 	}
 	return slices.DeleteFunc(have, func(branch string) bool {
-		rest := strings.TrimPrefix(branch, b.below(name)+"/")
+		rest := strings.TrimPrefix(branch, top+"/")
 		return slices.Contains(proposed, branch) || strings.Count(rest, "/") != 1
 	}), nil
 }

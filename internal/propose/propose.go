@@ -1,7 +1,7 @@
-// Package propose puts an upgrade on a branch of its own, with the text for a
-// pull request. The work tree stays as it is.
+// Package propose puts an upgrade, or each of several, on a branch of its own, pushes
+// it and has a pull request with a text for it. The work tree stays as it is.
 //
-// Start from [Open], [Base.New], [Proposal.Body] and [Proposal.Commit].
+// Start from [Open], [Base.Propose] and [Base.Split].
 package propose
 
 import (
@@ -25,7 +25,6 @@ import (
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/internal/scan"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/workspace"
 )
@@ -37,8 +36,7 @@ type Base struct {
 	// empty for a workspace without a name at the top of the repository.
 	Environment string
 
-	Scans *scan.Results // what scanners found in images, for the text; may be nil
-
+	opt     Options
 	project *project.Project
 	author  gitrepo.Author
 	repo    *gitrepo.Repo
@@ -46,8 +44,8 @@ type Base struct {
 	prefix  string // of the workspace in the repository
 }
 
-// Proposal is a lock, and what it renders to, as one commit on HEAD.
-type Proposal struct {
+// proposal is a lock, and what it renders to, as one commit on HEAD.
+type proposal struct {
 	*Base
 	upgrade project.Upgrade
 	changes []gitrepo.Change
@@ -55,7 +53,7 @@ type Proposal struct {
 
 // Open returns what upgrades of a workspace stand on. A work tree in which
 // something that a lock depends on is not committed is refused.
-func Open(ctx context.Context, p *project.Project) (*Base, error) {
+func Open(ctx context.Context, p *project.Project, opt Options) (*Base, error) {
 	repo, err := gitrepo.Open(p.Name())
 	if errors.Is(err, gitrepo.ErrNone) || err == nil && repo.Root() == "" {
 		return nil, fmt.Errorf("%s is in no Git work tree: --branch needs one", p.Name())
@@ -64,7 +62,7 @@ func Open(ctx context.Context, p *project.Project) (*Base, error) {
 		return nil, err
 	}
 	repo.Tell = p.Talk.Note
-	b := &Base{project: p, repo: repo}
+	b := &Base{opt: opt, project: p, repo: repo}
 	if b.prefix, err = repo.Path(p.Name()); err != nil {
 		return nil, err
 	}
@@ -81,33 +79,23 @@ func Open(ctx context.Context, p *project.Project) (*Base, error) {
 	return b, err
 }
 
-// New renders an upgrade.
-func (b *Base) New(ctx context.Context, upgrade project.Upgrade) (*Proposal, error) {
+// render renders an upgrade.
+func (b *Base) render(ctx context.Context, upgrade project.Upgrade) (*proposal, error) {
 	changes, err := b.files(ctx, upgrade.Lock)
-	return &Proposal{Base: b, upgrade: upgrade, changes: changes}, err
+	return &proposal{Base: b, upgrade: upgrade, changes: changes}, err
 }
 
-// Commit makes the branch, with force in the place of one that is there, and
-// returns the name of the commit. It bears the time of HEAD, so that the same
+// commit makes the branch, and returns the name of the commit. It bears the time of HEAD, so that the same
 // upgrade of the same HEAD is the same commit.
-func (b *Proposal) Commit(ctx context.Context, branch string, force bool) (hash string, err error) {
+func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
 	made, err := b.repo.Branch(ctx, branch, b.head, gitrepo.Commit{
-		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: force,
+		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: b.opt.Force,
 	})
 	if err != nil {
 		return "", err
 	}
 	return made.Hash(), nil
 }
-
-// Push pushes the branch to a remote, a name or a URL, and reports whether the
-// remote did not hold it yet. token is the password for https.
-func (b *Proposal) Push(ctx context.Context, remote, branch, token string, force bool) (moved bool, err error) {
-	return b.repo.Push(ctx, remote, branch, token, force)
-}
-
-// Remote returns where a push to a remote goes, a name or a URL.
-func (b *Base) Remote(name string) (string, error) { return b.repo.Address(name) }
 
 func (b *Base) inRepo(name string) string { return path.Join(b.prefix, name) }
 
@@ -256,16 +244,16 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Change
 	return changes, nil
 }
 
-// Body returns the text for a pull request: the environment, what moved and why,
+// body returns the text for a pull request: the environment, what moved and why,
 // where that was released, then what the step from before, which may be nil, to
 // the new lock on the branch changes.
-func (b *Proposal) Body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
+func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
 	names := [2]string{cmp.Or(b.repo.HeadBranch(ctx), "HEAD"), branch}
 	c, err := state.Moved(b.project, state.Lock, names, before, b.upgrade.Lock)
 	if err != nil {
 		return nil, err
 	}
-	c.Scans, c.Reading = b.Scans, true
+	c.Scans, c.Reading = b.opt.Scans, true
 	report, err := c.Report(ctx, now)
 	if err != nil {
 		return nil, err
@@ -289,7 +277,7 @@ func (b *Proposal) Body(ctx context.Context, branch string, before *lockfile.Fil
 }
 
 // preface returns what stands before the report.
-func (b *Proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
+func (b *proposal) preface(ctx context.Context, before *lockfile.File) (string, error) {
 	links, err := b.links(ctx, before)
 	if err != nil {
 		return "", err
@@ -325,9 +313,9 @@ func (b *Proposal) preface(ctx context.Context, before *lockfile.File) (string, 
 	return text.String(), nil
 }
 
-// Title returns a line for a pull request and for its commit: what moves to where,
+// title returns a line for a pull request and for its commit: what moves to where,
 // and in which environment.
-func (b *Proposal) Title() string {
+func (b *proposal) title() string {
 	title := b.subject()
 	if b.Environment != "" {
 		title += " in " + b.Environment
@@ -337,7 +325,7 @@ func (b *Proposal) Title() string {
 
 // subject returns what moves. What of an operator changes otherwise is told where
 // nothing moves.
-func (b *Proposal) subject() string {
+func (b *proposal) subject() string {
 	var moved, changed []project.Change
 	for _, c := range b.upgrade.Changes {
 		switch {
@@ -373,9 +361,9 @@ func (b *Proposal) subject() string {
 
 // message returns the message of a commit: what moved in the first line, and
 // why below.
-func (b *Proposal) message() string {
+func (b *proposal) message() string {
 	var text strings.Builder
-	text.WriteString(b.Title() + "\n\n")
+	text.WriteString(b.title() + "\n\n")
 	for _, c := range b.upgrade.Changes {
 		text.WriteString(c.Sign() + " " + inert.Commit(c.String()) + "\n")
 	}

@@ -116,7 +116,7 @@ func TestEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := Open(t.Context(), p)
+		b, err := Open(t.Context(), p, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

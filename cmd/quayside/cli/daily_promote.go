@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/promote"
+	"github.com/quayside/quayside/internal/propose"
 	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report/gate"
@@ -306,31 +306,12 @@ func (o *promoteOptions) write(ctx context.Context, out *promote.Outcome, view *
 }
 
 // propose commits a step on a branch of its own.
-func (o *promoteOptions) propose(ctx context.Context, out *promote.Outcome, view *stepView, several bool) (*proposed, error) {
+func (o *promoteOptions) propose(ctx context.Context, out *promote.Outcome, view *stepView, several bool) (*propose.Published, error) {
 	base, err := o.base(ctx, out.To.Project)
 	if err != nil {
 		return nil, err
 	}
-	made, err := base.New(ctx, project.Upgrade{Resolution: out.Resolution, Seen: view.seen()})
-	if err != nil {
-		return nil, err
-	}
-	branch, body := o.proposal.branch, o.argPath(o.proposal.body)
-	if several {
-		branch = base.Branch(branch)
-		if body != "" {
-			body = filepath.Join(body, filepath.FromSlash(strings.TrimPrefix(branch, o.proposal.branch))+".md")
-			if err := os.MkdirAll(filepath.Dir(body), 0o777); err != nil {
-				return nil, err
-			}
-		}
-	}
-	text, err := o.body(ctx, made, branch, out.Inputs, body)
-	if err != nil {
-		return nil, err
-	}
-	p, _, err := o.publish(ctx, made, branch, text)
-	return p, err
+	return base.Propose(ctx, project.Upgrade{Resolution: out.Resolution, Seen: view.seen()}, out.Inputs, several)
 }
 
 // promoteReport is what `quayside promote` prints.
@@ -355,7 +336,7 @@ type stepView struct {
 	Warnings  []diag.Warning      `json:"warnings"`
 	Written   bool                `json:"written" doc:"the lock was"`
 	Rendered  *project.TreeReport `json:"rendered,omitempty" doc:"with --render"`
-	Proposed  *proposed           `json:"proposed,omitempty" doc:"with --branch"`
+	Proposed  *propose.Published  `json:"proposed,omitempty" doc:"with --branch"`
 }
 
 type ruleView struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/propose"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
@@ -275,7 +276,7 @@ func (o *resolveOptions) printUnedited(p *project.Project) error {
 	if err != nil {
 		return err
 	}
-	r := &resolveReport{Lock: project.LockFile, Changes: []project.Change{}, Warnings: []diag.Warning{}, Conflicts: []*resolve.Conflict{}}
+	r := newResolveReport(&project.Resolution{}, nil)
 	if lock != nil {
 		r.Pins = len(lock.Pins)
 	}
@@ -316,7 +317,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	if err != nil {
 		return err
 	}
-	report := newResolveReport(in, res)
+	report := newResolveReport(res, in.AboutDeclared())
 	if res.Lock != nil && o.agree != nil && len(res.Changes) > 0 {
 		o.printPlan(report)
 		if ok, err := o.agree(ctx); err != nil || !ok {
@@ -361,8 +362,8 @@ type resolveReport struct {
 	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
 	Rendered  *project.TreeReport `json:"rendered,omitempty"` // with --render
 	Followed  *followed           `json:"followed,omitempty"` // with --from
-	Proposed  *proposed           `json:"proposed,omitempty"` // with --branch
-	Split     *split              `json:"split,omitempty"`    // with --split
+	Proposed  *propose.Published  `json:"proposed,omitempty"` // with --branch
+	Split     *propose.Split      `json:"split,omitempty"`    // with --split
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes"`
 	Warnings  []diag.Warning      `json:"warnings"`
@@ -406,10 +407,12 @@ func (f *followed) String() string {
 	}
 }
 
-func newResolveReport(in *project.Inputs, res *project.Resolution) *resolveReport {
+// newResolveReport returns the report of a resolution; about is what was said of the
+// declarations.
+func newResolveReport(res *project.Resolution, about []diag.Warning) *resolveReport {
 	return &resolveReport{
-		Lock: project.LockFile, Changes: append([]project.Change{}, res.Changes...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
-		Warnings: append(append([]diag.Warning{}, in.AboutDeclared()...), res.Warnings...), Pins: res.Pins,
+		Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
+		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
 	}
 }
 
