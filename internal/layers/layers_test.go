@@ -102,7 +102,7 @@ func table() map[string]rule {
 		"diff/state":               {level: 6, outside: []string{"os", "context", "time"}},
 		"internal/edit":            {level: 7, outside: []string{"os", "context"}},
 		"internal/suggest":         {level: 6, outside: []string{"context"}},
-		"internal/promote":         {level: 6, outside: []string{"context", "time"}},
+		"internal/promote":         {level: 7, beside: []string{"internal/propose"}, outside: []string{"context", "time"}},
 		"internal/propose":         {level: 7, outside: []string{"context", "time"}},
 		"registry/sign":            {level: 2, outside: []string{"context", "net", "net/http", "time"}},
 		"internal/bom":             {level: 4},

@@ -10,6 +10,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/terminal"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
 
@@ -30,6 +31,24 @@ type TreeReport struct {
 // foreign is what a file is called that quayside did not write. Most of these
 // are the user's patches.
 const foreign = "foreign"
+
+// WriteLock writes a lock and reports whether that changed anything; with tree also
+// what it renders to.
+func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
+	if written, err = filetree.WriteFile(p.Path(LockFile), lockfile.Format(lock)); err == nil && tree {
+		r, err = p.RenderAnew(ctx)
+	}
+	return written, r, err
+}
+
+// RenderAnew writes what the lock renders to that is there now.
+func (p *Project) RenderAnew(ctx context.Context) (*TreeReport, error) {
+	again, err := Open(p.Root, p.Env)
+	if err != nil {
+		return nil, err
+	}
+	return again.WriteTree(ctx)
+}
 
 // WriteTree writes what the lock renders to.
 func (p *Project) WriteTree(ctx context.Context) (*TreeReport, error) {

@@ -4,7 +4,7 @@
 // It opens workspaces and resolves, and writes nothing: what comes of it is a
 // value, with a reason for everything that stays.
 //
-// Start from [Load], [Environments.Steps] and [Step.Promote].
+// Start from [Load], [All] and [Step.Promote].
 package promote
 
 import (

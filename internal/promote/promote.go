@@ -57,13 +57,13 @@ const (
 
 // Row is what becomes of one operator.
 type Row struct {
-	Operator string
-	From     string // version in the environment before; empty where it is not pinned
-	Have     string // version here, before the step; likewise
-	Fate     Fate
-	Reason   Reason        // of Stays and Held
-	Message  string        // likewise, in words
-	Verdict  *gate.Verdict // nil where nothing has to have been seen
+	Operator string        `json:"operator"`
+	From     string        `json:"from,omitempty" doc:"version in the environment before"`          // empty where it is not pinned
+	Have     string        `json:"have,omitempty" doc:"version in the one that takes over, before"` // likewise
+	Fate     Fate          `json:"fate" form:"enum=moves|comes|same|stays|held"`
+	Reason   Reason        `json:"reason,omitempty" form:"enum=notInFrom|notDeclared|older|hold|range|cluster|catalog|content|conflict|gate|needs" doc:"why it stays or is held"`
+	Message  string        `json:"message,omitempty"`                              // likewise, in words
+	Verdict  *gate.Verdict `json:"seen,omitempty" doc:"in the environment before"` // nil where nothing has to have been seen
 }
 
 // Outcome is what a step comes to.

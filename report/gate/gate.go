@@ -51,20 +51,23 @@ const (
 
 // Reason is a cause with the clusters that it holds for.
 type Reason struct {
-	Cause    Cause
-	Clusters []Cluster // in the order of the pin's; of those that have not the operator, after them
+	Cause    Cause     `json:"cause" form:"enum=notUpgradeable|notObserved|tooOld|otherBundle|unhealthy|notSoaked|tooFew"`
+	Clusters []Cluster `json:"clusters"` // in the order of the pin's; of those that have not the operator, after them
 }
 
 // Cluster is a cluster, and what is to be said of it.
-type Cluster struct{ Name, Note string }
+type Cluster struct {
+	Name string `json:"name"`
+	Note string `json:"note,omitempty"`
+}
 
 // Verdict is what the gate says of one operator.
 type Verdict struct {
-	Pass     bool
-	Good     int       // clusters that are enough
-	Clusters int       // that get the operator
-	Since    time.Time // when the last of the good ones became healthy; zero where there is none
-	Reasons  []Reason  // what is not good, in the order of the causes, also where that does not hold the operator
+	Pass     bool      `json:"pass"`
+	Good     int       `json:"good" doc:"clusters that suffice"`
+	Clusters int       `json:"clusters" doc:"that get the operator"`
+	Since    time.Time `json:"-"`                                                                // when the last of the good ones became healthy; zero where there is none
+	Reasons  []Reason  `json:"causes" doc:"why the others do not, also where that is no matter"` // in the order of the causes
 }
 
 // Judge says whether what was seen of a pin is enough. The observations may be of
@@ -82,7 +85,7 @@ func Judge(rule Rule, pin Pin, seen []Observation, now time.Time) Verdict {
 			of[o.Cluster] = append(of[o.Cluster], o)
 		}
 	}
-	v := Verdict{Clusters: len(pin.Clusters)}
+	v := Verdict{Clusters: len(pin.Clusters), Reasons: []Reason{}}
 	by := map[Cause][]Cluster{}
 	for _, name := range pin.Clusters {
 		c := judge(rule, pin, of[name], now)

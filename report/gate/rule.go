@@ -17,10 +17,10 @@ import (
 
 // Rule is what must have been seen before an operator is taken over.
 type Rule struct {
-	Healthy  Share // of the clusters that get the operator: at the pin, and healthy
-	Soak     Span  // for how long without a break
-	Clusters int   // at least so many
-	Within   Span  // how long ago they may have been looked at
+	Healthy  Share `json:"healthy"`        // of the clusters that get the operator: at the pin, and healthy
+	Soak     Span  `json:"soak"`           // for how long without a break
+	Clusters int   `json:"clusters"`       // at least so many
+	Within   Span  `json:"observedWithin"` // how long ago they may have been looked at
 }
 
 // Default returns the rule of one who says nothing else.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/propose"
@@ -334,10 +333,7 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 		if o.proposal.branch != "" {
 			report.Proposed, err = o.propose(ctx, p, in, res)
 		} else {
-			report.Written, err = filetree.WriteFile(p.Path(project.LockFile), lockfile.Format(res.Lock))
-		}
-		if err == nil && o.render {
-			report.Rendered, err = o.renderedToo(ctx)
+			report.Written, report.Rendered, err = p.WriteLock(ctx, res.Lock, o.render)
 		}
 		if err != nil {
 			return err
@@ -345,15 +341,6 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	}
 	err = o.print(report, func(w io.Writer) { o.printReport(w, report) })
 	return errors.Join(err, res.Failed)
-}
-
-// renderedToo writes the tree of the lock that was just written.
-func (o *resolveOptions) renderedToo(ctx context.Context) (*project.TreeReport, error) {
-	p, err := o.open()
-	if err != nil {
-		return nil, err
-	}
-	return p.WriteTree(ctx)
 }
 
 // resolveReport is what `quayside resolve` prints.

@@ -153,7 +153,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *proj
 		}
 		r.Written = true
 		if o.render {
-			if r.Rendered, err = (&resolveOptions{app: o.app}).renderedToo(ctx); err != nil {
+			if r.Rendered, err = p.RenderAnew(ctx); err != nil {
 				return err
 			}
 		}
