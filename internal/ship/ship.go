@@ -1,8 +1,9 @@
 // Package ship says what of a workspace goes into an artifact for Flux or Argo CD:
 // the tree of a commit, or what some clusters get of it, with all that their
-// overlays build from, at the paths that the tree itself names.
+// overlays build from, at the paths that the tree itself names. It sends the artifact,
+// with what states where it is from beside it.
 //
-// Start from [Load].
+// Start from [Load] and [Cargo.Send].
 package ship
 
 import (

@@ -37,6 +37,9 @@ type Meta struct {
 	Created  time.Time // when the revision was committed
 }
 
+// When returns the time of the revision as text.
+func (m Meta) When() string { return m.Created.UTC().Format(time.RFC3339) }
+
 // Pack makes an artifact of the files of fsys. Symbolic links and special files
 // are an error.
 func Pack(fsys fs.FS, m Meta) (*registry.Packed, error) {
@@ -64,7 +67,7 @@ func (m Meta) annotations() map[string]string {
 		}
 	}
 	if !m.Created.IsZero() {
-		out[annotationCreated] = m.Created.UTC().Format(time.RFC3339)
+		out[annotationCreated] = m.When()
 	}
 	return out
 }
