@@ -66,23 +66,8 @@ type Row struct {
 	Verdict  *gate.Verdict `json:"seen,omitempty" doc:"in the environment before"` // nil where nothing has to have been seen
 }
 
-// Outcome is what a step comes to.
-type Outcome struct {
-	Step
-	Rows       []Row               // by operator
-	Inputs     *project.Inputs     // of the environment that takes over
-	Resolution *project.Resolution // nil where nothing moves
-}
-
-// Promoted returns the operators that move or come.
-func (o *Outcome) Promoted() (out []string) {
-	for _, r := range o.Rows {
-		if r.Fate == Moves || r.Fate == Comes {
-			out = append(out, r.Operator)
-		}
-	}
-	return out
-}
+// moves reports whether it is taken over.
+func (r Row) moves() bool { return r.Fate == Moves || r.Fate == Comes }
 
 // stay is why an operator of the environment before is not taken over.
 type stay struct {
@@ -106,7 +91,7 @@ type promotion struct {
 // Promote returns what becomes of the operators of both environments. What the one
 // before pins is taken over by the digest of its bundle; all else of the lock stays
 // as it is, or the error says that it cannot.
-func (s Step) Promote(ctx context.Context, opt Options) (*Outcome, error) {
+func (s Step) Promote(ctx context.Context, opt Options) (*StepReport, error) {
 	p := &promotion{Step: s, opt: opt, stays: map[string]stay{}, verdicts: map[string]*gate.Verdict{}}
 	var err error
 	if p.from, err = s.From.NeedLock(); err != nil {
@@ -128,9 +113,12 @@ func (s Step) Promote(ctx context.Context, opt Options) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{Step: s, Inputs: p.in, Rows: p.rows(res)}
-	if len(out.Promoted()) > 0 {
-		out.Resolution = res
+	out := &StepReport{
+		From: s.From.Title, To: s.To.Title, Directory: s.To.Dir, Gate: opt.Rule, Operators: append([]Row{}, p.rows(res)...),
+		Changes: []project.Change{}, Warnings: []diag.Warning{}, Step: s, Inputs: p.in,
+	}
+	if out.promoted() > 0 {
+		out.Resolution, out.Changes, out.Warnings = res, append(out.Changes, res.Changes...), append(out.Warnings, res.Warnings...)
 	}
 	return out, nil
 }

@@ -36,7 +36,9 @@ type StepReport struct {
 	Rendered  *project.TreeReport `json:"rendered,omitempty" doc:"with --render"`
 	Proposed  *propose.Published  `json:"proposed,omitempty" doc:"with --branch"`
 
-	Outcome *Outcome `json:"-"`
+	Step       Step                `json:"-"`
+	Inputs     *project.Inputs     `json:"-"` // of the environment that takes over
+	Resolution *project.Resolution `json:"-"` // nil where nothing moves
 }
 
 // Choose returns the steps between two environments that are named, and the
@@ -71,20 +73,13 @@ func All(ctx context.Context, steps []Step, opt Options, rule func(to *Environme
 		if opt.Rule, err = rule(step.To); err != nil {
 			return nil, err
 		}
-		out, err := step.Promote(ctx, opt)
+		s, err := step.Promote(ctx, opt)
 		if err != nil {
 			return nil, err
 		}
-		s := StepReport{
-			From: out.From.Title, To: out.To.Title, Directory: out.To.Dir, Gate: opt.Rule,
-			Operators: append([]Row{}, out.Rows...), Changes: []project.Change{}, Warnings: []diag.Warning{}, Outcome: out,
-		}
-		if out.Resolution != nil {
-			s.Changes, s.Warnings = append(s.Changes, out.Resolution.Changes...), append(s.Warnings, out.Resolution.Warnings...)
-		}
-		r.Steps = append(r.Steps, s)
-		r.Promoted += len(out.Promoted())
-		for _, row := range out.Rows {
+		r.Steps = append(r.Steps, *s)
+		r.Promoted += s.promoted()
+		for _, row := range s.Operators {
 			if row.Fate == Held && slices.Contains(opt.Only, row.Operator) {
 				refused = append(refused, fmt.Sprintf("%s is held: %s", row.Operator, row.Message))
 			}
@@ -96,11 +91,21 @@ func All(ctx context.Context, steps []Step, opt Options, rule func(to *Environme
 	return r, nil
 }
 
+// promoted returns how many operators move or come.
+func (s *StepReport) promoted() (n int) {
+	for _, r := range s.Operators {
+		if r.moves() {
+			n++
+		}
+	}
+	return n
+}
+
 // Upgrade returns what a step takes over, with what was seen of it, for a pull request.
 func (s *StepReport) Upgrade() project.Upgrade {
-	u := project.Upgrade{Resolution: s.Outcome.Resolution}
+	u := project.Upgrade{Resolution: s.Resolution}
 	for _, op := range s.Operators {
-		if (op.Fate == Moves || op.Fate == Comes) && op.Verdict != nil {
+		if op.moves() && op.Verdict != nil {
 			u.Seen = append(u.Seen, op.Operator+" "+op.From+" in "+s.From+": "+op.Verdict.Text(*s.Gate))
 		}
 	}
@@ -134,7 +139,7 @@ func (r *Report) Print(out *terminal.Terminal, talk project.Talk) {
 
 // note says what was done.
 func (s *StepReport) note(talk project.Talk) {
-	from, to, promoted := inert.Line(s.From), inert.Line(s.To), len(s.Outcome.Promoted())
+	from, to, promoted := inert.Line(s.From), inert.Line(s.To), s.promoted()
 	if s.Gate == nil {
 		talk.Note("nothing had to be seen in %s: %s has no spec.promotion", from, to)
 	}

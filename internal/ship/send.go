@@ -129,30 +129,22 @@ func (d *delivery) accompany(ctx context.Context, ref string) error {
 		return nil
 	}
 	d.signed = "present"
-	if err := d.attest(ctx, ref, trust.Provenance, d.cargo.Origin.Predicate()); err != nil {
+	note := func(sent bool, err error) error {
+		if sent {
+			d.signed = "signed"
+		}
+		return err
+	}
+	if err := note(d.Project.Attest(ctx, d.Signer, ref, trust.Provenance, d.cargo.Origin.Predicate())); err != nil {
 		return err
 	}
 	if list != nil {
-		if err := d.attest(ctx, ref, bom.PredicateType, list); err != nil {
+		if err := note(d.Project.Attest(ctx, d.Signer, ref, bom.PredicateType, list)); err != nil {
 			return err
 		}
 	}
 	_, sent, err := d.Project.Sign(ctx, d.Signer, ref)
-	d.note(sent)
-	return err
-}
-
-func (d *delivery) attest(ctx context.Context, ref, kind string, predicate any) error {
-	sent, err := d.Project.Attest(ctx, d.Signer, ref, kind, predicate)
-	d.note(sent)
-	return err
-}
-
-// note takes down whether something was signed now.
-func (d *delivery) note(sent bool) {
-	if sent {
-		d.signed = "signed"
-	}
+	return note(sent, err)
 }
 
 // attachBOM puts the bill of materials beside an artifact.

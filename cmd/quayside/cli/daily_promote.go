@@ -241,17 +241,17 @@ func (o *promoteOptions) readObservations(envs promote.Environments) (out []gate
 // write puts what a step comes to where it is asked for. Of several, each has a
 // branch and a text of its own.
 func (o *promoteOptions) write(ctx context.Context, s *promote.StepReport, several bool) (err error) {
-	out := s.Outcome
-	if out.Resolution == nil {
+	if s.Resolution == nil {
 		return nil
 	}
+	to := s.Step.To.Project
 	if o.proposal.branch == "" {
-		s.Written, s.Rendered, err = out.To.WriteLock(ctx, out.Resolution.Lock, o.render)
+		s.Written, s.Rendered, err = to.WriteLock(ctx, s.Resolution.Lock, o.render)
 		return err
 	}
-	base, err := o.base(ctx, out.To.Project)
+	base, err := o.base(ctx, to)
 	if err == nil {
-		s.Proposed, err = base.Propose(ctx, s.Upgrade(), out.Inputs, several)
+		s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)
 	}
 	return err
 }

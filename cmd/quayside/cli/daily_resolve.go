@@ -318,7 +318,9 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	}
 	report := newResolveReport(res, in.AboutDeclared())
 	if res.Lock != nil && o.agree != nil && len(res.Changes) > 0 {
-		o.printPlan(report)
+		if o.output == "text" { // what is going to change, where people read it
+			o.printChanges(o.out, report)
+		}
 		if ok, err := o.agree(ctx); err != nil || !ok {
 			return errors.Join(err, o.print(report, func(io.Writer) { o.talk.Note("nothing is written") }), res.Failed)
 		}
@@ -400,13 +402,6 @@ func newResolveReport(res *project.Resolution, about []diag.Warning) *resolveRep
 	return &resolveReport{
 		Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
 		Warnings: append(append([]diag.Warning{}, about...), res.Warnings...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
-	}
-}
-
-// printPlan prints what is going to change, where people read it.
-func (o *resolveOptions) printPlan(r *resolveReport) {
-	if o.output == "text" {
-		o.printChanges(o.out, r)
 	}
 }
 
