@@ -83,7 +83,7 @@ func newPush(a *app) *cobra.Command {
 	f.BoolVar(&o.bom, "bom", false, "put a bill of materials beside it, as 'quayside bom -o cyclonedx' makes it")
 	o.addTo(cmd, "sign")
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
-	offer(cmd, "cluster", a.overlays)
+	a.offer(cmd, "cluster", a.overlays)
 	addOutput(cmd, a, nil, ship.Sent{})
 	return cmd
 }

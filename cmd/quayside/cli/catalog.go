@@ -39,7 +39,7 @@ type catalogOptions struct {
 func (o *catalogOptions) addFlags(cmd *cobra.Command, document any, formats ...string) {
 	addOutput(cmd, o.app, formats, document)
 	cmd.Flags().StringVar(&o.catalog, "catalog", "", "look only in the `CATALOG` of this name, in a well-known one (operatorhubio, community@4.20), or in the one that is there (image:…, oci:…, dir:…)")
-	offer(cmd, "catalog", o.anyCatalog)
+	o.offer(cmd, "catalog", o.anyCatalog)
 	addOffline(cmd, o.app)
 }
 

@@ -36,7 +36,7 @@ func newCatalogGraph(a *app) *cobra.Command {
 	o.addFlags(cmd, graphView{}, "dot", "mermaid", "svg", "html")
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "mark the install in this `NAMESPACE` (default: the only one)")
 	cmd.Flags().BoolVar(&all, "all", false, "show every version of every channel")
-	offer(cmd, "namespace", a.namespaces)
+	a.offer(cmd, "namespace", a.namespaces)
 	return cmd
 }
 

@@ -45,6 +45,7 @@ type app struct {
 	document  any    // what was printed; with --all, in that one
 
 	documents map[*cobra.Command][]any // what each command prints with -o json
+	completes bool                     // a shell asks for words
 }
 
 // Main runs one command and returns its exit code. Data goes to stdout, talk
@@ -60,6 +61,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []st
 		talk:    talk,
 		env:     env,
 		version: buildVersion(),
+
+		completes: len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd),
 	}
 	root := newRoot(a)
 	root.SetArgs(args)

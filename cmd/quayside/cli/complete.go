@@ -24,11 +24,24 @@ func first(w words) cobra.CompletionFunc {
 }
 
 // offer offers words for a flag.
-func offer(cmd *cobra.Command, flag string, w words) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (a *app) offer(cmd *cobra.Command, flag string, w words) {
+	a.completeBy(cmd, flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return matching(cmd, w, prefix)
 	})
-	if err != nil {
+}
+
+// complete offers a few words for a flag that are always the same.
+func (a *app) complete(cmd *cobra.Command, flag string, words []string) {
+	a.completeBy(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeBy has f asked for what may stand behind a flag. Cobra keeps f, and all that
+// it knows, for as long as the process lives: so it gets it where a shell asks, alone.
+func (a *app) completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if !a.completes {
+		return
+	}
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(err) // the flag does not exist: a mistake in this package
 	}
 }

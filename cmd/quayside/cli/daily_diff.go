@@ -115,7 +115,7 @@ func newDiff(a *app) *cobra.Command {
 	f.BoolVar(&o.text, "text", false, "print the lines that differ instead of findings")
 	f.StringArrayVar(&o.save, "save", nil, "write the report to a file, too: `FORMAT=FILE`, as in sarif=diff.sarif; may be given several times")
 	f.Int64Var(&o.comment, "comment", 0, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
-	addForge(cmd, &o.forge)
+	addForge(cmd, a, &o.forge)
 	f.Var(&o.show, "open", "show the report in a browser, as a page that is kept in `FILE` (default: a temporary one)")
 	f.Lookup("open").NoOptDefVal = temporary
 	f.StringVar(&o.linkBase, "link-base", "", "`URL` of the repository in its forge, or of a file with {commit}, {path} and {line}: what an HTML report links to")
@@ -124,8 +124,8 @@ func newDiff(a *app) *cobra.Command {
 	o.rendered = "auto"
 	sides := &format{value: &o.rendered, known: []string{"auto", "tree", "lock"}}
 	f.Var(sides, "from", "read each side from its committed tree, render it from its lock, or choose")
-	complete(cmd, "from", sides.known)
-	offer(cmd, "upgrade", a.versions)
+	a.complete(cmd, "from", sides.known)
+	a.offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, state.Formats(), diff.Document{})
 	addAll(cmd, a, "locks", "trees", "save", "open")

@@ -11,9 +11,9 @@ import (
 )
 
 // addForge gives cmd the flag --forge.
-func addForge(cmd *cobra.Command, kind *string) {
+func addForge(cmd *cobra.Command, a *app, kind *string) {
 	cmd.Flags().StringVar(kind, "forge", "", "the `KIND` of server that the remote is on: github, gitlab or gitea (default: known by its address, or by the CI job)")
-	complete(cmd, "forge", forge.Kinds())
+	a.complete(cmd, "forge", forge.Kinds())
 }
 
 // postComment keeps the comment of a pull request that has the report of this workspace.

@@ -90,7 +90,7 @@ func newPromote(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.proposal.flags(cmd)
+	o.proposal.flags(cmd, a)
 	d := gate.Default()
 	f.StringArrayVar(&o.observed, "observed", nil, "what was seen of clusters: a `FILE`, or a directory of files; may be given several times")
 	f.StringVar(&o.rule.healthy, "healthy", "", "the `SHARE` of the clusters that must be healthy, in place of spec.promotion.healthy (default "+d.Healthy.String()+")")

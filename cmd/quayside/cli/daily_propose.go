@@ -26,7 +26,7 @@ type proposal struct {
 	forge   string
 }
 
-func (p *proposal) flags(cmd *cobra.Command) {
+func (p *proposal) flags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
 	f.StringVar(&p.branch, "branch", "", "with --commit, put the lock and the rendered tree on a new branch `NAME`; the work tree stays as it is")
 	f.BoolVar(&p.commit, "commit", false, "with --branch, commit what moved, with a message that says why")
@@ -34,7 +34,7 @@ func (p *proposal) flags(cmd *cobra.Command) {
 	f.StringVar(&p.body, "pr-body", "", "write the text for the pull request to `FILE`; the texts for several to a directory")
 	f.BoolVar(&p.request, "pull-request", false, "with --push, open a pull request for the branch, or bring the open one up to date; GIT_TOKEN holds the token")
 	f.StringVar(&p.into, "into", "", "with --pull-request, the `BRANCH` to merge into (default: the default branch of the repository there)")
-	addForge(cmd, &p.forge)
+	addForge(cmd, a, &p.forge)
 	addScan(cmd, &p.scan)
 	f.BoolVar(&p.force, "force", false, "with --branch, replace existing branches")
 }

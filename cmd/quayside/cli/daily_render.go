@@ -65,7 +65,7 @@ func newRender(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, project.TreeReport{})
 	addAll(cmd, a, "stdout")
-	offer(cmd, "overlay", a.overlays)
+	a.offer(cmd, "overlay", a.overlays)
 	return cmd
 }
 

@@ -144,7 +144,7 @@ func newResolve(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.Var(&o.accept, "accept", "record as accepted what operators may do in each cluster and which APIs they bring, of all or one: `[NAMESPACE/]PACKAGE`")
 	f.Lookup("accept").NoOptDefVal = allOperators
-	o.proposal.flags(cmd)
+	o.proposal.flags(cmd, a)
 	f.BoolVar(&o.proposal.split, "split", false, "with --branch, a branch for each operator, or for those that move together: NAME/ENVIRONMENT/NAMESPACE/PACKAGE")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
 	f.Var(&o.upgrade, "upgrade", "move all, or one: `[NAMESPACE/]PACKAGE[@VERSION]`; may be given several times")
@@ -162,10 +162,10 @@ func newResolve(a *app) *cobra.Command {
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
 	addAll(cmd, a, "from")
-	offer(cmd, "reinstall", a.pinned)
-	offer(cmd, "unpin", a.pinned)
-	complete(cmd, "hops", []string{"1", "all"})
-	offer(cmd, "upgrade", a.versions)
+	a.offer(cmd, "reinstall", a.pinned)
+	a.offer(cmd, "unpin", a.pinned)
+	a.complete(cmd, "hops", []string{"1", "all"})
+	a.offer(cmd, "upgrade", a.versions)
 	return cmd
 }
 

@@ -105,8 +105,8 @@ func newStatus(a *app) *cobra.Command {
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
 	addOutput(cmd, a, nil, look.Status{}).hint = " (--save FILE writes what --observed reads)"
 	addAll(cmd, a, "save")
-	offer(cmd, "context", o.contexts)
-	offer(cmd, "cluster", a.overlays)
+	o.offer(cmd, "context", o.contexts)
+	o.offer(cmd, "cluster", a.overlays)
 	return cmd
 }
 

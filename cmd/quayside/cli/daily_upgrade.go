@@ -53,6 +53,6 @@ func newUpgrade(a *app) *cobra.Command {
 	addOffline(cmd, a)
 	addOutput(cmd, a, nil, resolveReport{})
 	addAll(cmd, a)
-	complete(cmd, "hops", []string{"1", "all"})
+	a.complete(cmd, "hops", []string{"1", "all"})
 	return cmd
 }

@@ -48,7 +48,7 @@ type testApp struct {
 
 func newTestApp() testApp {
 	none := &terminal.Terminal{Writer: &bytes.Buffer{}}
-	a := &app{out: none, talk: terminal.NewTalk(none)}
+	a := &app{out: none, talk: terminal.NewTalk(none), completes: true}
 	return testApp{a, newRoot(a)}
 }
 

@@ -46,7 +46,7 @@ func newCheckUpgrade(a *app) *cobra.Command {
 	f.Var((*versionFlag)(&o.target.OpenShift), "openshift", "`VERSION` of OpenShift to ask about, such as 5.0")
 	f.StringSliceVar(&o.clusters, "cluster", nil, "look at what `CLUSTER` gets (default: all); may be repeated")
 	cmd.MarkFlagsOneRequired("kubernetes", "openshift")
-	offer(cmd, "cluster", a.overlays)
+	a.offer(cmd, "cluster", a.overlays)
 	addOffline(cmd, a)
 	addOutput(cmd, a, nil, checkup.Report{})
 	addAll(cmd, a, "cluster")

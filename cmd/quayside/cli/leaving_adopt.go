@@ -94,8 +94,8 @@ func newAdoptInspect(a *app) *cobra.Command {
 	f.BoolVar(&o.objects, "objects", false, "list every object and what becomes of it")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
 	addOutput(cmd, a, nil, adopt.Report{})
-	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
-	offer(cmd, "cluster", a.overlays)
+	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
+	a.offer(cmd, "cluster", a.overlays)
 	return cmd
 }
 

@@ -90,9 +90,9 @@ func newAdoptPlan(a *app) *cobra.Command {
 	f.BoolVar(&o.kubectl, "kubectl", false, "print the plan as commands of kubectl, and write no file")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
 	addOutput(cmd, a, nil, adoptPlanView{})
-	complete(cmd, "mode", modes)
-	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
-	offer(cmd, "cluster", a.overlays)
+	a.complete(cmd, "mode", modes)
+	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
+	a.offer(cmd, "cluster", a.overlays)
 	return cmd
 }
 

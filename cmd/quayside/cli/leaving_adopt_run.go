@@ -95,8 +95,8 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.yes, "yes", false, "do not ask before each step")
 	f.StringVar(&o.dryRun, "dry-run", "", "with server: have the API server try every change, and store none")
 	f.BoolVar(&o.hand, "kubectl", false, "show each action as the command of kubectl that does the same")
-	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(o.app) })
-	complete(cmd, "dry-run", []string{"server"})
+	o.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(o.app) })
+	o.complete(cmd, "dry-run", []string{"server"})
 }
 
 // writing returns what a command does that writes to a cluster, where somebody says

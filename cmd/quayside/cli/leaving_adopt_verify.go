@@ -64,7 +64,7 @@ func newAdoptVerify(a *app) *cobra.Command {
 	o.login.flags(cmd)
 	cmd.Flags().IntVar(&o.step, "step", 0, "the steps up to this `NUMBER` are done, whatever the cluster shows")
 	addOutput(cmd, a, nil, verify.Report{})
-	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
+	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	return cmd
 }
 

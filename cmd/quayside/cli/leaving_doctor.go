@@ -60,7 +60,7 @@ func newDoctor(a *app) *cobra.Command {
 	o.login.flags(cmd)
 	addOffline(cmd, a)
 	addOutput(cmd, a, nil, adopt.Diagnosis{})
-	offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
+	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	return cmd
 }
 

@@ -82,7 +82,7 @@ func newImport(a *app) *cobra.Command {
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, importView{})
-	offer(cmd, "context", o.contexts)
+	o.offer(cmd, "context", o.contexts)
 	return cmd
 }
 

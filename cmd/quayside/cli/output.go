@@ -45,17 +45,9 @@ func addOutput(cmd *cobra.Command, a *app, more []string, documents ...any) *for
 	a.output = "text"
 	f := &format{value: &a.output, known: append([]string{a.output, "json", "yaml"}, more...)}
 	cmd.Flags().VarP(f, "output", "o", "how to print")
-	complete(cmd, "output", f.known)
+	a.complete(cmd, "output", f.known)
 	a.documents[cmd] = documents
 	return f
-}
-
-// complete offers words for a flag.
-func complete(cmd *cobra.Command, flag string, words []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(err) // the flag does not exist: a mistake in this package
-	}
 }
 
 // print writes v as -o says; text, which may be nil, is called for whatever is no

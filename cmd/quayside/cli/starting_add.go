@@ -76,8 +76,8 @@ func newAdd(a *app) *cobra.Command {
 	f.StringVar(&o.wish.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
 	f.StringSliceVar(&o.wish.Watch, "watch", nil, "have the operator watch `NAMESPACE`s, or all ('*')")
 	o.flags(cmd)
-	offer(cmd, "catalog", a.catalogs)
-	offer(cmd, "namespace", a.namespaces)
+	a.offer(cmd, "catalog", a.catalogs)
+	a.offer(cmd, "namespace", a.namespaces)
 	return cmd
 }
 

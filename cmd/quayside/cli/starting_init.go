@@ -71,8 +71,8 @@ func newInit(a *app) *cobra.Command {
 	f.StringArrayVar(&o.mirrors, "mirrors", nil, "a `FILE` with mirrors of registries: registries.conf, ImageDigestMirrorSet, ImageTagMirrorSet; may be given several times")
 	f.StringVar(&o.draft.Name, "name", "", "`NAME` of the environment (default: the directory's)")
 	addOutput(cmd, a, nil, initReport{})
-	complete(cmd, "profile", profile.Names())
-	offer(cmd, "catalog", func(context.Context, string) []string { return knownCatalogs(o.draft.OpenShiftVersion) })
+	a.complete(cmd, "profile", profile.Names())
+	a.offer(cmd, "catalog", func(context.Context, string) []string { return knownCatalogs(o.draft.OpenShiftVersion) })
 	if err := cmd.MarkFlagFilename("mirrors"); err != nil {
 		panic(err) // the flag does not exist: a mistake in this package
 	}
