@@ -13,8 +13,8 @@ LINT     := $(GO) tool -modfile=tools/go.mod golangci-lint
 MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && \
   [ $$(df -Pk /dev/shm | awk 'END {print $$4}') -gt 4000000 ] && \
   [ $$(awk '/^MemAvailable/ {print $$2}' /proc/meminfo) -gt 8000000 ] && echo /dev/shm)
-# Where there is, they need not look for garbage as often as a program does that shares
-# a machine: over a third of their time went there.
+# Where there is, they and what links them need not look for garbage as often as a program
+# does that shares a machine: over a third of their time went there.
 IN_MEMORY = $(if $(MEMORY),-exec 'env TMPDIR=$(MEMORY) GOTMPDIR=$(MEMORY) GOGC=400 GOMEMLIMIT=3GiB')
 
 # Test packages that keep golden files: those that define -update.
@@ -41,7 +41,7 @@ demo: build ## Resolve, render and diff the bundled example, offline, in a copy.
 # Without tables for debuggers, which nobody reads here, a test program is linked in
 # two thirds of the time, and there are eighty; to vet is for the linters.
 test: ## Run the tests.
-	$(GO) test $(IN_MEMORY) -vet=off -ldflags='-s -w' -timeout 20m ./...
+	$(if $(MEMORY),GOGC=400) $(GO) test $(IN_MEMORY) -vet=off -ldflags='-s -w' -timeout 20m ./...
 
 race: ## Run the tests with the race detector, without those over the corpus, of pages and of every command.
 	QUAYSIDE_CORPUS= QUAYSIDE_CONFORMANCE= $(GO) test $(IN_MEMORY) -race -short -timeout 30m ./...

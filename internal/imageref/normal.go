@@ -163,7 +163,9 @@ func isDomain(host string) bool {
 
 // Compiled once, for a tree has thousands of images, and not by commands that look
 // at none.
-var ( //nolint:gochecknoglobals // they never change
+//
+//nolint:gochecknoglobals // they never change
+var (
 	normalPath = pattern(`^` + pathPart + `(?:/` + pathPart + `)*$`)
 	domain     = pattern(`^(?:` + label + `\.)*` + label + `$`)
 	number     = pattern(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
