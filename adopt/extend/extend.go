@@ -24,7 +24,9 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
@@ -47,6 +49,7 @@ type Extension struct {
 
 // Report says what comes of every object that says what is installed.
 type Report struct {
+	Written   bool              `json:"written"` // false: nothing was to be written, or that was not wanted
 	Files     []File            `json:"files"`
 	Operators []Operator        `json:"operators"`
 	Conflicts []Conflict        `json:"conflicts" doc:"what is declared otherwise, and stays so"`
@@ -54,7 +57,7 @@ type Report struct {
 	Unread    []snapshot.Unread `json:"unread" doc:"what the cluster would not hand out"`
 	Changes   []project.Change  `json:"changes" doc:"to the lock"`
 	Counts    Counts            `json:"counts"`
-	Warnings  []diag.Warning    `json:"-"`
+	Warnings  []diag.Warning    `json:"warnings"`
 }
 
 // File is a file to which something is added.
@@ -92,6 +95,39 @@ type Counts struct {
 	Unchanged int `json:"unchanged"`
 	Conflicts int `json:"conflicts"`
 	Left      int `json:"left"`
+}
+
+// Print prints what comes of the cluster's objects.
+func (r Report) Print(out *terminal.Terminal) {
+	for _, f := range r.Files {
+		text := f.Path
+		if len(f.Objects) > 0 {
+			text += ": " + strings.Join(f.Objects, ", ")
+		}
+		fmt.Fprintf(out, "%s %s\n", out.Sign("+"), inert.Line(text))
+	}
+	for _, op := range r.Operators {
+		text := op.Namespace + "/" + op.Name + ": " + op.Bundle
+		if op.Image != "" {
+			text += " as " + op.Image
+		} else if op.Generated {
+			text += " (a dependency)"
+		}
+		fmt.Fprintf(out, "  %s\n", inert.Line(text))
+		for _, note := range op.Notes {
+			fmt.Fprintf(out, "      %s\n", inert.Line(note))
+		}
+	}
+	for _, c := range r.Conflicts {
+		fmt.Fprintf(out, "%s %s\n", out.Sign("~"), inert.Line(c.Object+" is declared otherwise at "+c.Position+", and stays: "+c.Reason))
+	}
+	for _, u := range r.Unread {
+		fmt.Fprintf(out, "%s %s\n", out.Sign("-"), inert.Line(u.Kind+" cannot be read: "+u.Reason))
+	}
+	for _, l := range r.Left {
+		name := strings.TrimPrefix(l.Namespace+"/"+l.Name, "/")
+		fmt.Fprintf(out, "%s %s\n", out.Sign("-"), inert.Line(l.Kind+" "+name+" is not imported: "+l.Reason))
+	}
 }
 
 // New finds what the snapshot brings into the workspace. Contents say where the
@@ -140,6 +176,7 @@ func (e *Extension) Write() error {
 			return err
 		}
 	}
+	e.Report.Written = true
 	return nil
 }
 
@@ -289,7 +326,7 @@ func (b *builder) extension() (*Extension, error) {
 	e := &Extension{project: b.project, texts: map[string][]byte{}}
 	e.Report = Report{
 		Files: []File{}, Operators: []Operator{}, Conflicts: append([]Conflict{}, b.conflicts...), Left: append([]declare.Left{}, b.left...),
-		Unread: append([]snapshot.Unread{}, b.snapshot.Unread...), Changes: append([]project.Change{}, b.changes...), Warnings: b.warnings,
+		Unread: append([]snapshot.Unread{}, b.snapshot.Unread...), Changes: append([]project.Change{}, b.changes...), Warnings: append([]diag.Warning{}, b.warnings...),
 	}
 	if b.config != nil {
 		e.texts[workspace.FileName] = b.config

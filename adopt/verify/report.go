@@ -3,9 +3,12 @@ package verify
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -194,4 +197,46 @@ func (r *Report) Failed() int {
 		}
 	}
 	return n
+}
+
+// Text prints how far each namespace is and what does not hold there.
+func (r *Report) Text(w io.Writer, p *plan.Plan) {
+	n := map[State]int{}
+	for _, ns := range r.Namespaces {
+		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(position(p, ns)))
+		for _, v := range ns.Verdicts {
+			n[v.State]++
+			line := fmt.Sprintf("    %-7s %s", v.State, Describe(v.Check))
+			if v.Why != "" {
+				line += ": " + v.Why
+			}
+			fmt.Fprintf(w, "%s\n", inert.Line(line))
+			for _, f := range v.Findings {
+				text := "            " + f.Message
+				if f.Note {
+					text = "            note: " + f.Message
+				}
+				fmt.Fprintf(w, "%s\n", inert.Line(text))
+			}
+		}
+	}
+	if r.Stopped {
+		fmt.Fprintln(w, "OLM's controllers are stopped")
+	}
+	fmt.Fprintf(w, "%s: %d hold, %d fail, %d are unknown\n", diag.Count(n[Holds]+n[Fails]+n[Unknown], "check"), n[Holds], n[Fails], n[Unknown])
+}
+
+// position says how far a namespace is.
+func position(p *plan.Plan, ns Namespace) string {
+	text := "no step is done"
+	if ns.Step > 0 {
+		text = fmt.Sprintf("step %d of %d is done (%s)", ns.Step, len(p.Steps), ns.Name)
+	}
+	switch {
+	case ns.Next == 0:
+		return text + "; none is left"
+	case ns.Partly:
+		return fmt.Sprintf("%s; step %d is done in part", text, ns.Next)
+	}
+	return fmt.Sprintf("%s; step %d comes next", text, ns.Next)
 }

@@ -5,12 +5,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/bundle/fetch"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -84,9 +88,11 @@ func made(ctx context.Context, c *fetch.Contents, pin lockfile.Pin) ([]kobj.Obje
 
 // Finishing is what changes once nothing of OLM's is kept any more.
 type Finishing struct {
-	Lock      *lockfile.File
-	Operators []adopt.Finished
-	Shared    []adopt.Change
+	Written   bool             `json:"written" doc:"Whether the lock was written. false: nothing was to be written, or --check."`
+	Operators []adopt.Finished `json:"operators" doc:"By namespace and package."`
+	Shared    []adopt.Change   `json:"shared" doc:"What else of the tree changes."`
+
+	Lock *lockfile.File `json:"-"`
 }
 
 // Finish drops from the lock what it keeps of OLM's for the operators named
@@ -111,4 +117,40 @@ func (p *Project) Finish(ctx context.Context, names []string) (*Finishing, error
 	}
 	operators, shared := adopt.Shed(before, after, was.Objects, now.Objects)
 	return &Finishing{Lock: after, Operators: operators, Shared: shared}, nil
+}
+
+// Print prints what changes of each operator, and of the rest of the tree.
+func (f *Finishing) Print(out *terminal.Terminal) {
+	for _, op := range f.Operators {
+		fmt.Fprintf(out, "%s/%s (%s)\n", inert.Line(op.Namespace), inert.Line(op.Package), inert.Line(op.Bundle))
+		for _, r := range op.Restarts {
+			var paths []string
+			for _, field := range r.Fields {
+				paths = append(paths, field.Path)
+			}
+			fmt.Fprintf(out, "    %s restarts: %s\n", inert.Line("Deployment "+r.Deployment), inert.Line(strings.Join(paths, ", ")))
+		}
+		if op.Condition.From != op.Condition.To {
+			fmt.Fprintf(out, "    %s\n", inert.Line("OperatorCondition "+op.Condition.From+" becomes "+op.Condition.To))
+		}
+		for _, service := range op.Certificates {
+			fmt.Fprintf(out, "    %s\n", inert.Line("the certificate of Service "+service+" comes from the provider in spec.certificates"))
+		}
+		for _, kind := range op.Needs {
+			fmt.Fprintf(out, "    %s\n", inert.Line("the cluster must serve "+kind+" before the tree is applied"))
+		}
+		listChanges(out, op.Objects)
+	}
+	if len(f.Shared) > 0 {
+		fmt.Fprint(out, "of several operators, or of none\n")
+		listChanges(out, f.Shared)
+	}
+	fmt.Fprintf(out, "%s\n", diag.Count(len(f.Operators), "operator"))
+}
+
+func listChanges(out *terminal.Terminal, changes []adopt.Change) {
+	signs := map[string]string{"added": "+", "changed": "~", "removed": "-"}
+	for _, c := range changes {
+		fmt.Fprintf(out, "    %s %s\n", out.Sign(signs[c.Change]), inert.Line(c.Key().String()))
+	}
 }

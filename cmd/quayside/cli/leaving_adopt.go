@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -122,66 +121,11 @@ func (o *adoptInspectOptions) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := o.print(found.Report, func(w io.Writer) { o.show(w, found.Report) }); err != nil {
+	if err := o.print(found.Report, func(w io.Writer) { found.Report.Text(w, o.objects) }); err != nil {
 		return err
 	}
-	return verdictOfAdoption(found.Report)
-}
-
-// verdictOfAdoption is the exit code's reason.
-func verdictOfAdoption(rep *adopt.Report) error {
-	var names []string
-	for _, op := range rep.Operators {
-		if op.State == adopt.Blocked {
-			names = append(names, op.Namespace+"/"+op.Package)
-		}
+	if names := found.Report.Blocked(); len(names) > 0 {
+		return &project.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " blocked: " + strings.Join(names, ", "))}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	return &project.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " blocked: " + strings.Join(names, ", "))}
-}
-
-// show prints each operator with its reasons, and on request each object.
-func (o *adoptInspectOptions) show(w io.Writer, rep *adopt.Report) {
-	for _, op := range rep.Operators {
-		name := op.Namespace + "/" + op.Package
-		if op.CSV != "" {
-			name += " (" + op.CSV + ")"
-		}
-		fmt.Fprintf(w, "%s: %s; %s\n", inert.Line(name), op.State, counted(op.Counts))
-		for _, r := range op.Reasons {
-			fmt.Fprintf(w, "    %s\n", inert.Line(r.Message))
-		}
-		o.list(w, op.Objects)
-	}
-	if o.objects && len(rep.Shared) > 0 {
-		fmt.Fprint(w, "shared by several operators, or of none\n")
-		o.list(w, rep.Shared)
-	}
-	for _, u := range rep.Unread {
-		fmt.Fprintf(w, "not read: %s\n", inert.Line(u.Kind+" ("+u.APIVersion+"): "+u.Reason))
-	}
-	fmt.Fprintf(w, "%s; %s\n", diag.Count(len(rep.Operators), "operator"), counted(rep.Counts))
-}
-
-func counted(n adopt.Counts) string {
-	return fmt.Sprintf("%s: %d equal, %d changed, %d of OLM's alone, %d unknown; %d added",
-		diag.Count(n.Live, "object"), n.Equal, n.Changed, n.OLM, n.Unknown, n.Added)
-}
-
-func (o *adoptInspectOptions) list(w io.Writer, objects []adopt.Object) {
-	if !o.objects {
-		return
-	}
-	for _, x := range objects {
-		line := fmt.Sprintf("    %-8s %s", x.Class, x.Key())
-		if x.Goes != "" {
-			line += " (" + string(x.Goes) + "): " + x.Why
-		}
-		fmt.Fprintf(w, "%s\n", inert.Line(line))
-		for _, f := range x.Changes() {
-			fmt.Fprintf(w, "%s\n", inert.Line(fmt.Sprintf("             %s: %s", f.How, f.Path)))
-		}
-	}
+	return nil
 }

@@ -2,16 +2,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
-	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
 )
@@ -56,15 +52,8 @@ func newAdoptFinish(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	addOffline(cmd, a)
-	addOutput(cmd, a, nil, adoptFinishView{})
+	addOutput(cmd, a, nil, project.Finishing{})
 	return cmd
-}
-
-// adoptFinishView is what `quayside adopt finish` prints.
-type adoptFinishView struct {
-	Written   bool             `json:"written" doc:"Whether the lock was written. false: nothing was to be written, or --check."`
-	Operators []adopt.Finished `json:"operators" doc:"By namespace and package."`
-	Shared    []adopt.Change   `json:"shared" doc:"What else of the tree changes."`
 }
 
 func (o *adoptFinishOptions) run(ctx context.Context, args []string) error {
@@ -76,56 +65,16 @@ func (o *adoptFinishOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	v := adoptFinishView{Operators: f.Operators, Shared: f.Shared}
 	if !o.check && len(f.Operators) > 0 {
-		if v.Written, err = filetree.WriteFile(p.Path(project.LockFile), lockfile.Format(f.Lock)); err != nil {
+		if f.Written, err = filetree.WriteFile(p.Path(project.LockFile), lockfile.Format(f.Lock)); err != nil {
 			return err
 		}
 	}
-	if err := o.print(v, func(w io.Writer) { o.show(w, v) }); err != nil {
+	if err := o.print(f, func(io.Writer) { f.Print(o.out) }); err != nil {
 		return err
 	}
 	if o.check && len(f.Operators) > 0 {
 		return &project.DiffersError{Msg: "something of OLM's is kept for " + diag.Count(len(f.Operators), "operator")}
 	}
 	return nil
-}
-
-func (o *adoptFinishOptions) show(w io.Writer, v adoptFinishView) {
-	for _, f := range v.Operators {
-		fmt.Fprintf(w, "%s/%s (%s)\n", inert.Line(f.Namespace), inert.Line(f.Package), inert.Line(f.Bundle))
-		for _, r := range f.Restarts {
-			fmt.Fprintf(w, "    %s restarts: %s\n", inert.Line("Deployment "+r.Deployment), inert.Line(paths(r.Fields)))
-		}
-		if f.Condition.From != f.Condition.To {
-			fmt.Fprintf(w, "    %s\n", inert.Line("OperatorCondition "+f.Condition.From+" becomes "+f.Condition.To))
-		}
-		for _, service := range f.Certificates {
-			fmt.Fprintf(w, "    %s\n", inert.Line("the certificate of Service "+service+" comes from the provider in spec.certificates"))
-		}
-		for _, kind := range f.Needs {
-			fmt.Fprintf(w, "    %s\n", inert.Line("the cluster must serve "+kind+" before the tree is applied"))
-		}
-		o.list(w, f.Objects)
-	}
-	if len(v.Shared) > 0 {
-		fmt.Fprint(w, "of several operators, or of none\n")
-		o.list(w, v.Shared)
-	}
-	fmt.Fprintf(w, "%s\n", diag.Count(len(v.Operators), "operator"))
-}
-
-func paths(fields []adopt.Field) string {
-	var out []string
-	for _, f := range fields {
-		out = append(out, f.Path)
-	}
-	return strings.Join(out, ", ")
-}
-
-func (o *adoptFinishOptions) list(w io.Writer, changes []adopt.Change) {
-	signs := map[string]string{"added": "+", "changed": "~", "removed": "-"}
-	for _, c := range changes {
-		fmt.Fprintf(w, "    %s %s\n", o.out.Sign(signs[c.Change]), inert.Line(c.Key().String()))
-	}
 }

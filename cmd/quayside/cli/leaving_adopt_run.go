@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -131,23 +132,15 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	res, err := run.Run(ctx, *in)
 	o.talk.Done()
 	o.stopped(res, fmt.Sprintf("go on with 'quayside adopt run %s', or go back with 'quayside adopt revert %s'", file, file))
-	if s := cleanUpLeft(res); s != nil && err == nil {
+	left := slices.IndexFunc(res.Steps, func(s run.StepResult) bool { return s.Name == plan.CleanUp && s.State == run.Waiting })
+	if left >= 0 && err == nil {
+		s := res.Steps[left]
 		o.talk.Note("step %d (clean-up, %s) is left: once the pull request is merged and what runs is trusted, go on with 'quayside adopt run %s --clean-up'; nothing leads back from there", s.Number, inert.Line(s.Namespace), inert.Line(file))
 	}
 	if err := o.print(res, func(w io.Writer) { fmt.Fprintln(w, summary(res)) }); err != nil {
 		return err
 	}
 	return verdictOfRun(err)
-}
-
-// cleanUpLeft returns the clean-up before which a run ended; nil where it did not.
-func cleanUpLeft(res *run.Result) *run.StepResult {
-	for i := range res.Steps {
-		if s := &res.Steps[i]; s.Name == plan.CleanUp && s.State == run.Waiting {
-			return s
-		}
-	}
-	return nil
 }
 
 // input brings together what a run works with.

@@ -13,7 +13,6 @@ import (
 	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/adopt/verify"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/report/live"
 )
@@ -89,7 +88,7 @@ func (o *adoptVerifyOptions) run(ctx context.Context, file string, args []string
 	if err != nil {
 		return err
 	}
-	if err := o.print(rep, func(w io.Writer) { showVerified(w, p, rep) }); err != nil {
+	if err := o.print(rep, func(w io.Writer) { rep.Text(w, p) }); err != nil {
 		return err
 	}
 	if n := rep.Failed(); n > 0 {
@@ -132,46 +131,4 @@ func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.
 	}
 	o.talk.Progress("reading cluster %s", cluster.Server)
 	return kube.New(cluster), nil
-}
-
-// showVerified prints how far each namespace is and what does not hold there.
-func showVerified(w io.Writer, p *plan.Plan, rep *verify.Report) {
-	n := map[verify.State]int{}
-	for _, ns := range rep.Namespaces {
-		fmt.Fprintf(w, "%s: %s\n", inert.Line(ns.Namespace), inert.Line(position(p, ns)))
-		for _, v := range ns.Verdicts {
-			n[v.State]++
-			line := fmt.Sprintf("    %-7s %s", v.State, verify.Describe(v.Check))
-			if v.Why != "" {
-				line += ": " + v.Why
-			}
-			fmt.Fprintf(w, "%s\n", inert.Line(line))
-			for _, f := range v.Findings {
-				text := "            " + f.Message
-				if f.Note {
-					text = "            note: " + f.Message
-				}
-				fmt.Fprintf(w, "%s\n", inert.Line(text))
-			}
-		}
-	}
-	if rep.Stopped {
-		fmt.Fprintln(w, "OLM's controllers are stopped")
-	}
-	fmt.Fprintf(w, "%s: %d hold, %d fail, %d are unknown\n", diag.Count(n[verify.Holds]+n[verify.Fails]+n[verify.Unknown], "check"), n[verify.Holds], n[verify.Fails], n[verify.Unknown])
-}
-
-// position says how far a namespace is.
-func position(p *plan.Plan, ns verify.Namespace) string {
-	text := "no step is done"
-	if ns.Step > 0 {
-		text = fmt.Sprintf("step %d of %d is done (%s)", ns.Step, len(p.Steps), ns.Name)
-	}
-	switch {
-	case ns.Next == 0:
-		return text + "; none is left"
-	case ns.Partly:
-		return fmt.Sprintf("%s; step %d is done in part", text, ns.Next)
-	}
-	return fmt.Sprintf("%s; step %d comes next", text, ns.Next)
 }

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,19 +70,13 @@ func (o *doctorOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(found, func(w io.Writer) { o.show(w, found) }); err != nil {
+	if err := o.print(found, found.Text); err != nil {
 		return err
 	}
-	var names []string
-	for _, op := range found.Operators {
-		if op.NeedsOLM == adopt.NeedsOLM || op.NeedsOLM == adopt.InPart {
-			names = append(names, op.Namespace+"/"+op.Package)
-		}
+	if names := found.Needy(); len(names) > 0 {
+		return &project.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " with a need of OLM: " + strings.Join(names, ", "))}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	return &project.DiffersError{Msg: inert.Line(diag.Count(len(names), "operator") + " with a need of OLM: " + strings.Join(names, ", "))}
+	return nil
 }
 
 func (o *doctorOptions) diagnose(ctx context.Context, args []string) (*adopt.Diagnosis, error) {
@@ -100,28 +92,4 @@ func (o *doctorOptions) diagnose(ctx context.Context, args []string) (*adopt.Dia
 		return nil, err
 	}
 	return p.Diagnose(ctx)
-}
-
-// show prints each operator with what points to OLM.
-func (o *doctorOptions) show(w io.Writer, found *adopt.Diagnosis) {
-	verdicts := map[adopt.Need]string{
-		adopt.NeedsOLM: "needs OLM", adopt.InPart: "loses something without OLM", adopt.MayNeed: "could need OLM", adopt.NeedsNone: "does not need OLM",
-	}
-	count := map[adopt.Need]int{}
-	for _, op := range found.Operators {
-		count[op.NeedsOLM]++
-		fmt.Fprintf(w, "%s: %s\n", inert.Line(op.Namespace+"/"+op.Package+" ("+op.Bundle+")"), verdicts[op.NeedsOLM])
-		for _, s := range op.Signals {
-			fmt.Fprintf(w, "    %s\n", inert.Line(s.Object+" "+s.What))
-			fmt.Fprintf(w, "        without OLM: %s\n        to do: %s\n", s.Loses, s.Do)
-		}
-		if len(op.Definitions) > 0 {
-			fmt.Fprintf(w, "    keep when OLM is uninstalled, for it watches them: %s\n", strings.Join(op.Definitions, ", "))
-		}
-	}
-	for _, u := range found.Unread {
-		fmt.Fprintf(w, "not read: %s\n", inert.Line(u.Kind+" ("+u.APIVersion+"): "+u.Reason))
-	}
-	fmt.Fprintf(w, "%s: %d in need of OLM, %d that lose something without it, %d that could need it, %d that do not\n",
-		diag.Count(len(found.Operators), "operator"), count[adopt.NeedsOLM], count[adopt.InPart], count[adopt.MayNeed], count[adopt.NeedsNone])
 }

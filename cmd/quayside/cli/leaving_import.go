@@ -12,7 +12,6 @@ import (
 	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
-	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 )
 
@@ -81,13 +80,10 @@ func newImport(a *app) *cobra.Command {
 	f.StringArrayVar(&o.catalogs, "catalog", nil, "where the content of a catalog of the cluster is: `NAMESPACE/NAME=SOURCE`, as in quayside.yaml; may be given several times")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if anything would be written")
 	addOffline(cmd, o.app)
-	addOutput(cmd, a, nil, importView{})
-	o.offer(cmd, "context", o.contexts)
+	addOutput(cmd, a, nil, extend.Report{})
+	a.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(a) })
 	return cmd
 }
-
-// contexts offers the contexts of the kubeconfig.
-func (o *importOptions) contexts(context.Context, string) []string { return o.login.contexts(o.app) }
 
 // contents reads --catalog.
 func (o *importOptions) contents() ([]extend.Content, error) {
@@ -105,13 +101,6 @@ func (o *importOptions) contents() ([]extend.Content, error) {
 	return out, nil
 }
 
-// importView is what `quayside import` prints.
-type importView struct {
-	Written bool `json:"written"` // false: nothing was to be written, or --check
-	extend.Report
-	Warnings []diag.Warning `json:"warnings"`
-}
-
 func (o *importOptions) run(ctx context.Context, args []string, contents []extend.Content) error {
 	p, err := o.open()
 	if err != nil {
@@ -127,70 +116,24 @@ func (o *importOptions) run(ctx context.Context, args []string, contents []exten
 		return err
 	}
 	o.talk.Warn(e.Report.Warnings)
-	v := importView{Report: e.Report, Warnings: append([]diag.Warning{}, e.Report.Warnings...)}
 	if !o.check && e.Changed() {
 		if err := e.Write(); err != nil {
 			return err
 		}
-		v.Written = true
 	}
-	if err := o.print(v, func(w io.Writer) { o.show(w, v) }); err != nil {
+	if err := o.print(e.Report, func(io.Writer) { e.Report.Print(o.out) }); err != nil {
 		return err
 	}
-	return o.verdict(e, v)
-}
-
-// show prints what comes of the cluster's objects.
-func (o *importOptions) show(w io.Writer, v importView) {
-	for _, f := range v.Files {
-		fmt.Fprintf(w, "%s %s%s\n", o.out.Sign("+"), inert.Line(f.Path), inert.Line(listed(f.Objects)))
-	}
-	for _, op := range v.Operators {
-		fmt.Fprintf(w, "  %s\n", inert.Line(op.Namespace+"/"+op.Name+": "+op.Bundle+said(op)))
-		for _, note := range op.Notes {
-			fmt.Fprintf(w, "      %s\n", inert.Line(note))
-		}
-	}
-	for _, c := range v.Conflicts {
-		fmt.Fprintf(w, "%s %s\n", o.out.Sign("~"), inert.Line(c.Object+" is declared otherwise at "+c.Position+", and stays: "+c.Reason))
-	}
-	for _, u := range v.Unread {
-		fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(u.Kind+" cannot be read: "+u.Reason))
-	}
-	for _, l := range v.Left {
-		name := l.Name
-		if l.Namespace != "" {
-			name = l.Namespace + "/" + name
-		}
-		fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(l.Kind+" "+name+" is not imported: "+l.Reason))
-	}
-}
-
-func listed(objects []string) string {
-	if len(objects) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(objects, ", ")
-}
-
-// said says what is special about an operator.
-func said(op extend.Operator) string {
-	switch {
-	case op.Image != "":
-		return " as " + op.Image
-	case op.Generated:
-		return " (a dependency)"
-	}
-	return ""
+	return o.verdict(e)
 }
 
 // verdict says what came of it, and is the exit code's reason.
-func (o *importOptions) verdict(e *extend.Extension, v importView) error {
-	c := v.Counts
+func (o *importOptions) verdict(e *extend.Extension) error {
+	c := e.Report.Counts
 	o.talk.Note("%s: %d new, %d declared already, %d declared otherwise, %d not imported", diag.Count(c.Found, "object"), c.Added, c.Unchanged, c.Conflicts, c.Left)
 	switch {
-	case v.Written:
-		o.talk.Note("wrote %s with %s", project.LockFile, diag.Count(len(v.Operators), "operator")+" of the cluster")
+	case e.Report.Written:
+		o.talk.Note("wrote %s with %s", project.LockFile, diag.Count(len(e.Report.Operators), "operator")+" of the cluster")
 	case o.check && e.Changed():
 		return &project.DiffersError{Msg: "the workspace lacks what the cluster has: run 'quayside import'"}
 	}
