@@ -354,7 +354,7 @@ func (o *diffOptions) openDiff(c *state.Comparison, r *diff.Report, opener *brow
 // KUBECTL_EXTERNAL_DIFF names or by itself.
 func (o *diffOptions) printLines(ctx context.Context, c *state.Comparison) error {
 	files, err := c.Files(ctx)
-	switch program := o.env["KUBECTL_EXTERNAL_DIFF"]; {
+	switch program := strings.TrimSpace(o.env["KUBECTL_EXTERNAL_DIFF"]); {
 	case err != nil:
 	case len(files) == 0:
 		o.talk.Note("no differences between %s and %s", c.Before.Name, c.After.Name)
