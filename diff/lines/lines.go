@@ -1,7 +1,7 @@
 // Package lines says in which lines files differ: in the unified form, or by the
 // program that somebody has for that. What the lines mean is not its matter.
 //
-// Start from [Unified] and [Run].
+// Start from [Print] and [Run].
 package lines
 
 import (
@@ -17,14 +17,15 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/quayside/quayside/internal/terminal"
 )
 
 // File is a file with both contents; empty where it is missing.
 type File struct{ Path, Before, After string }
 
-// Unified returns the lines that differ, with color as a terminal shows them.
-func Unified(files []File, color bool) string {
-	var b strings.Builder
+// Print prints the lines that differ.
+func Print(out *terminal.Terminal, files []File) {
 	for _, f := range files {
 		from, to := "a/"+f.Path, "b/"+f.Path
 		if f.Before == "" {
@@ -33,15 +34,19 @@ func Unified(files []File, color bool) string {
 		if f.After == "" {
 			to = "/dev/null"
 		}
+		var b strings.Builder
 		for line := range strings.Lines(udiff.Unified(from, to, f.Before, f.After)) {
-			code := map[byte]string{'+': "32", '-': "31"}[line[0]]
-			if color && code != "" {
-				line = "\x1b[" + code + "m" + strings.TrimSuffix(line, "\n") + "\x1b[0m\n"
+			body := strings.TrimSuffix(line, "\n")
+			switch line[0] {
+			case '+':
+				body = out.Paint(terminal.Green, body)
+			case '-':
+				body = out.Paint(terminal.Red, body)
 			}
-			b.WriteString(line)
+			b.WriteString(body + "\n")
 		}
+		fmt.Fprint(out, b.String())
 	}
-	return b.String()
 }
 
 // Run has the program of KUBECTL_EXTERNAL_DIFF compare two directories, as kubectl

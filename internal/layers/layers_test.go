@@ -51,7 +51,7 @@ func table() map[string]rule {
 		"render":              {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 		"diff":                {level: 3, never: []string{"subscription", "workspace", "registry", "internal/store"}},
 
-		"diff/lines": {level: 0, outside: []string{"os", "os/exec", "context"}}, // of files, and by another's program
+		"diff/lines": {level: 3, outside: []string{"os", "os/exec", "context"}}, // of files, and by another's program
 
 		"report": {level: 3, never: []string{"bundle", "registry", "internal/filetree", "internal/store"}, outside: []string{"time"}},
 

@@ -1,7 +1,6 @@
 package promote
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,7 +126,7 @@ func (r *Report) Print(out *terminal.Terminal, talk project.Talk) {
 			if why == "" && op.Verdict != nil {
 				why = op.Verdict.Text(*s.Gate)
 			}
-			t.Add(op.Operator, cmp.Or(op.From, "-"), cmp.Or(op.Have, "-"), string(op.Fate), cmp.Or(why, "-"))
+			t.Add(op.Operator, terminal.Dash(op.From), terminal.Dash(op.Have), string(op.Fate), terminal.Dash(why))
 		}
 		t.Write(out)
 		if s.Rendered != nil {

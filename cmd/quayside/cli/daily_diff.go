@@ -362,7 +362,7 @@ func (o *diffOptions) printLines(ctx context.Context, c *state.Comparison) error
 	case program != "":
 		err = lines.Run(ctx, program, files, o.out.Device, o.talk.Device)
 	default:
-		fmt.Fprint(o.out, lines.Unified(files, o.out.Color))
+		lines.Print(o.out, files)
 	}
 	if err == nil && !o.exitZero {
 		err = errDiffers
