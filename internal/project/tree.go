@@ -56,8 +56,11 @@ func (p *Project) WriteTree(ctx context.Context) (*TreeReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := filetree.Write(p.Path(r.Output), r.Result.Tree); err != nil {
+		return nil, err
+	}
 	r.fold, r.Written = true, len(r.Changes) > 0
-	return r, filetree.Write(p.Path(r.Output), r.Result.Tree)
+	return r, nil
 }
 
 // CheckTree compares the tree with what the lock renders to; with all also what
