@@ -23,8 +23,8 @@ type Part struct {
 // Fleet is what clusters there are, before and after. Names are sorted.
 type Fleet struct{ Before, After []string }
 
-// Join returns the parts as one report, in which findings, operators, plans and
-// questions that do not hold for all clusters name those that they hold for. The
+// Join returns the parts as one report, in which findings, operators and
+// plans that do not hold for all clusters name those that they hold for. The
 // names of the states and the order of the parts are those of the first. With
 // one cluster on both sides none is named.
 func Join(parts []Part, fleet Fleet, opt Options) *Report {
@@ -104,11 +104,10 @@ func (a *alike[T]) each(all []string, f func(item T, clusters []string)) {
 
 // joiner joins the parts of a report.
 type joiner struct {
-	all       []string
-	findings  alike[Finding]
-	objects   alike[Operator] // with one object each, or none
-	removals  alike[Removal]
-	questions alike[Question]
+	all      []string
+	findings alike[Finding]
+	objects  alike[Operator] // with one object each, or none
+	removals alike[Removal]
 }
 
 func (j *joiner) take(p Part) {
@@ -128,9 +127,6 @@ func (j *joiner) take(p Part) {
 	}
 	for _, r := range p.Report.Removals {
 		j.removals.add(r, p.Clusters, r)
-	}
-	for _, q := range p.Report.Questions {
-		j.questions.add(q, p.Clusters, q)
 	}
 }
 
@@ -152,10 +148,6 @@ func (j *joiner) fill(r *Report) {
 	j.removals.each(j.all, func(x Removal, in []string) {
 		x.Clusters = in
 		r.Removals = append(r.Removals, x)
-	})
-	j.questions.each(j.all, func(q Question, in []string) {
-		q.Clusters, q.Text = in, onlyIn(in)+q.Text
-		r.Questions = append(r.Questions, q)
 	})
 	r.arrange(j.objects.items)
 }

@@ -15,7 +15,6 @@ import (
 type Options struct {
 	Severity map[string]Severity // by rule ID; Off silences it
 	Mirrors  []string            // image prefixes that the mirror serves: "quay.io/org"; nil leaves the check out
-	Accepted []Accepted          // budget of permissions and API; nil: none is kept
 	Today    string              // "2027-01-31": what is supported on that day; empty leaves the check out
 	Scans    *scan.Results       // what scanners found in images; nil leaves the check out
 	Stored   map[string][]string // by name of a definition: the versions that clusters store its objects in; one that is absent is not known
@@ -29,7 +28,6 @@ type comparison struct {
 	changed       []pair
 	found         []Finding
 	notes         []string
-	questions     []Question
 }
 
 // check looks at a comparison and adds findings.
@@ -66,11 +64,6 @@ func Compare(before, after State, opt Options) (*Report, error) {
 	}
 	c.found = fold(c.found)
 	locate(c.found)
-	if opt.Accepted != nil {
-		if c.questions, err = Outside(after, opt.Accepted); err != nil {
-			return nil, err
-		}
-	}
 	return c.report(), nil
 }
 

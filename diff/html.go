@@ -43,8 +43,6 @@ type htmlPage struct {
 	Waived                      int
 	Left                        []string // what there is no room for
 	Verdict                     *htmlVerdict
-	Questions                   []string
-	MoreQuestions               string
 	Filter                      bool // there is something to choose from
 	Names, Clusters, Severities []string
 	Operators                   []htmlOperator
@@ -106,13 +104,6 @@ func htmlOf(r *Report) htmlPage {
 		}
 	}
 	p.Verdict = htmlVerdictOf(r.Verdict)
-	about := room(MaxPage / 16)
-	for _, q := range r.Questions {
-		if text := inert.Cut(q.Text, 400); about.takes(text) {
-			p.Questions = append(p.Questions, text)
-		}
-	}
-	p.MoreQuestions = more(len(r.Questions)-len(p.Questions), "question", "questions")
 	p.filter(r)
 	p.operators(r)
 	plans := room(MaxPage / 16)

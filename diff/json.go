@@ -17,7 +17,6 @@ type Document struct {
 	Operators     []Operator      `json:"operators" form:"required" doc:"operators that something happened to, by name"`
 	Findings      []FindingObject `json:"findings" form:"required" doc:"worst first"`
 	Removals      []Removal       `json:"removals,omitempty" doc:"uninstall plans of operators that go"`
-	Questions     []Question      `json:"questions,omitempty" doc:"what lies outside the accepted budget"`
 	Reading       []Reading       `json:"reading,omitempty" doc:"with --reading, what there is to read of operators that move, by operator"`
 	Notes         []string        `json:"notes,omitempty" doc:"what was not checked, and why"`
 	Verdict       *Verdict        `json:"verdict,omitempty" doc:"the policy's answer"`
@@ -64,7 +63,7 @@ func (f Finding) document() FindingObject {
 func (r *Report) Document() Document {
 	d := Document{
 		SchemaVersion: SchemaVersion, Before: r.Before, After: r.After, Clusters: r.Clusters, Differs: !r.Empty(), Summary: map[string]int{},
-		Operators: r.Operators, Findings: []FindingObject{}, Removals: r.Removals, Questions: r.Questions, Notes: r.Notes, Verdict: r.Verdict,
+		Operators: r.Operators, Findings: []FindingObject{}, Removals: r.Removals, Notes: r.Notes, Verdict: r.Verdict,
 		Reading: r.Reading,
 	}
 	if len(r.Clusters) < 2 {

@@ -97,7 +97,7 @@ func markdownTail(r *Report) string {
 func markdownVerdict(b *strings.Builder, r *Report) {
 	if v := r.Verdict; v != nil {
 		if v.Fail {
-			fmt.Fprintf(b, "**The policy says no**: %s, %s.\n\n", plural(len(v.Faults), "finding", "findings"), plural(len(v.Questions), "open question", "open questions"))
+			fmt.Fprintf(b, "**The policy says no**: %s.\n\n", plural(len(v.Faults), "finding", "findings"))
 		} else {
 			b.WriteString("The policy lets this pass.\n\n")
 		}
@@ -107,18 +107,6 @@ func markdownVerdict(b *strings.Builder, r *Report) {
 		if len(v.Expired) > 0 {
 			b.WriteString("\n")
 		}
-	}
-	for i, q := range r.Questions[:min(len(r.Questions), maxRows)] {
-		if i == 0 {
-			b.WriteString("Outside the accepted budget:\n\n")
-		}
-		fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(q.Text, 200)))
-	}
-	if len(r.Questions) > maxRows {
-		fmt.Fprintf(b, "- and %d more\n", len(r.Questions)-maxRows)
-	}
-	if len(r.Questions) > 0 {
-		b.WriteString("\n")
 	}
 }
 

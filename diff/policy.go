@@ -54,11 +54,10 @@ type CELRule struct {
 
 // Verdict is the policy's answer.
 type Verdict struct {
-	Fail      bool       `json:"fail"`
-	Faults    []Fault    `json:"faults,omitempty"`    // why, in the order of the findings
-	Questions []Question `json:"questions,omitempty"` // what lies outside the accepted budget
-	Expired   []Waiver   `json:"expired,omitempty"`   // waivers that no longer hold
-	Unused    []Waiver   `json:"unused,omitempty"`    // waivers that matched nothing
+	Fail    bool     `json:"fail"`
+	Faults  []Fault  `json:"faults,omitempty"`  // why, in the order of the findings
+	Expired []Waiver `json:"expired,omitempty"` // waivers that no longer hold
+	Unused  []Waiver `json:"unused,omitempty"`  // waivers that matched nothing
 }
 
 // Refused says in one line what the policy refused.
@@ -66,9 +65,6 @@ func (v *Verdict) Refused() string {
 	var parts []string
 	if n := len(v.Faults); n > 0 {
 		parts = append(parts, diag.Count(n, "finding"))
-	}
-	if n := len(v.Questions); n > 0 {
-		parts = append(parts, diag.Count(n, "question")+" outside the accepted budget")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -98,7 +94,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	}
 	out := *r
 	out.Findings = nil
-	v := Verdict{Questions: r.Questions}
+	var v Verdict
 	used := make([]bool, len(p.Waivers))
 	for _, f := range r.Findings {
 		out.Findings = append(out.Findings, p.waive(f, r.Clusters, today, used)...)
@@ -131,7 +127,7 @@ func Judge(r *Report, p Policy, today string) (*Report, error) {
 	out.Notes = slices.Concat(r.Notes, p.strangers(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
 	out.arrange(r.Operators)
-	v.Fail = len(v.Faults) > 0 || len(v.Questions) > 0
+	v.Fail = len(v.Faults) > 0
 	out.Verdict = &v
 	return &out, nil
 }

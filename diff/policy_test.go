@@ -99,64 +99,9 @@ func TestBadPolicies(t *testing.T) {
 	}
 }
 
-func TestBudget(t *testing.T) {
-	state := func(rules ...string) State {
-		reporter := strings.NewReplacer("demo", "quayside-reporter").Replace(doc(clusterRole(rule("''", "services", "get")), binding, account))
-		return State{
-			Pins:    []lockfile.Pin{{Namespace: "ops", Package: "demo", Version: "1.0.0"}},
-			Objects: append(parsed(t, "ops/demo", "a.yaml", doc(clusterRole(rules...), binding, account, widget("{type: string}"))), parsed(t, "ops/quayside-reporter", "b.yaml", reporter)...),
-		}
-	}
-	small := state(rule("''", "pods", "get"), "{apiGroups: [''], resources: [secrets], resourceNames: [one], verbs: [get]}", "{nonResourceURLs: ['*'], verbs: [get]}")
-	budget, err := Budget(small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Accepted{{Operator: "ops/demo", Permissions: []string{"get URL *", "get pods", "get secrets named one"}, APIs: []string{"widgets.demo.io/v1"}}}
-	if d := cmp.Diff(want, budget); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
-	cases := []struct {
-		name     string
-		state    State
-		accepted []Accepted
-		want     []string
-	}{
-		{"itself", small, budget, nil},
-		{"less", state(), budget, nil},
-		{"more", state(rule("''", "pods", "get, list")), budget, []string{"may ops/demo list pods?"}},
-		{"another name", state("{apiGroups: [''], resources: [secrets], resourceNames: [two], verbs: [get]}"), budget, []string{"may ops/demo get secrets named two?"}},
-		{"an accepted wildcard covers", state(rule("apps", "deployments", "get, create")), []Accepted{{Operator: "ops/demo", Permissions: []string{"* *.apps"}, APIs: []string{"widgets.demo.io/v1"}}}, nil},
-		{"nothing accepted", state(rule("''", "pods", "get")), []Accepted{}, []string{"may ops/demo get pods?", "may ops/demo add widgets.demo.io/v1 to the API?"}},
-		{"accepted in one namespace", state(rule("''", "pods", "get")), []Accepted{{Operator: "ops/demo", Permissions: []string{"get pods in ops"}, APIs: []string{"widgets.demo.io/v1"}}}, []string{"may ops/demo get pods?"}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			r, err := Compare(small, c.state, Options{Accepted: c.accepted})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, q := range r.Questions {
-				got = append(got, q.Text)
-			}
-			if d := cmp.Diff(c.want, got); d != "" {
-				t.Errorf("-want +got\n%s", d)
-			}
-			if r, err = Judge(r, Policy{}, "2026-11-21"); err != nil || r.Verdict.Fail != (len(c.want) > 0) {
-				t.Errorf("verdict %+v, %v", r.Verdict, err)
-			}
-		})
-	}
-	if _, err := Outside(small, []Accepted{{Operator: "ops/demo", Permissions: []string{"everything"}}}); err == nil {
-		t.Error("a permission that cannot be read was taken")
-	}
-}
-
-// TestBudgetBooksWhoGrants has two operators aggregate into one role and bind
-// one group: each answers for what it gives, and what one was granted does not
-// let the other have it. What a user binds to a group is nobody's.
-func TestBudgetBooksWhoGrants(t *testing.T) {
+// TestAggregatedRoleNamesTheOperator has two operators aggregate into one role and
+// bind one group: a finding names the operator whose objects changed.
+func TestAggregatedRoleNamesTheOperator(t *testing.T) {
 	gives := func(operator, resource string) []Object {
 		name := strings.ReplaceAll(operator, "/", "-")
 		return parsed(t, operator, name+".yaml", doc(
@@ -168,23 +113,6 @@ func TestBudgetBooksWhoGrants(t *testing.T) {
 		Pins:      []lockfile.Pin{{Namespace: "a", Package: "one", Version: "1.0.0"}, {Namespace: "b", Package: "two", Version: "1.0.0"}},
 		Objects:   append(gives("a/one", "ones"), gives("b/two", "twos")...),
 		Resources: parsed(t, "", "mine.yaml", rbacHead+"kind: ClusterRoleBinding\nmetadata: {name: mine}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{kind: Group, name: 'system:authenticated'}]"),
-	}
-	got, err := Budget(state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Accepted{
-		{Operator: "a/one", Permissions: []string{"* ones.x.io", "get ones.y.io"}},
-		{Operator: "b/two", Permissions: []string{"* twos.x.io", "get twos.y.io"}},
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got\n%s", d)
-	}
-	want[0].Permissions = append(want[0].Permissions, "* twos.x.io")
-	want[1].Permissions = want[1].Permissions[1:]
-	questions, err := Outside(state, want)
-	if err != nil || len(questions) != 1 || questions[0].Text != "may b/two * twos.x.io?" {
-		t.Errorf("got %v, %v", questions, err)
 	}
 	before := state
 	before.Objects = gives("a/one", "ones")

@@ -24,8 +24,8 @@ func comparePermissions(c *comparison) {
 	if !touched {
 		return
 	}
-	old, _, errOld := permissions(c.before)
-	now, _, errNew := permissions(c.after)
+	old, errOld := permissions(c.before)
+	now, errNew := permissions(c.after)
 	for _, err := range []error{errOld, errNew} {
 		if err != nil {
 			c.note("permissions were not compared: %v", err)
@@ -57,14 +57,12 @@ func comparePermissions(c *comparison) {
 	}
 }
 
-// permissions returns the model of a state, and the objects of operators in it:
-// what [rbac.Gift] numbers is one of these, or beyond them the user's own.
-func permissions(v *view) (*rbac.Model, []*Object, error) {
+// permissions returns what the subjects of a state may do.
+func permissions(v *view) (*rbac.Model, error) {
 	var objects []map[string]any
-	var of []*Object
 	for _, o := range v.order {
 		if o.Ref().is(rbacKinds()...) {
-			objects, of = append(objects, o.Content), append(of, o)
+			objects = append(objects, o.Content)
 		}
 	}
 	for i := range v.Resources {
@@ -74,9 +72,9 @@ func permissions(v *view) (*rbac.Model, []*Object, error) {
 	}
 	m, err := rbac.New(objects)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", v.Name, err)
+		return nil, fmt.Errorf("%s: %w", v.Name, err)
 	}
-	return m, of, nil
+	return m, nil
 }
 
 // renamedAccounts maps new ServiceAccounts to those whose place they take: the

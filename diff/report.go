@@ -17,7 +17,6 @@ type Report struct {
 	Operators []Operator // those that something happened to, those with the worst findings first, then by clusters and name; one may have no name
 	Findings  []Finding  // worst first, then by operator, rule, object, field
 	Removals  []Removal  // what to do for each operator that goes
-	Questions []Question // what lies outside the accepted budget; see [Options]
 	Notes     []string   // what was not checked, and why
 	Verdict   *Verdict   // the policy's answer; nil before Judge
 	Reading   []Reading  // what there is to read, by operator; nil where nobody asked
@@ -68,8 +67,7 @@ func (c *comparison) report() *Report {
 		c.note("not looked into, because they do not parse as YAML: %s", strings.Join(skipped[:min(len(skipped), 5)], ", "))
 	}
 	r := &Report{
-		Questions: c.questions,
-		Before:    c.before.Name, After: c.after.Name,
+		Before: c.before.Name, After: c.after.Name,
 		Operators: c.operators(), Findings: c.found, Removals: planRemovals(c.before, c.after), Notes: c.notes,
 		scanned: c.opt.Scans != nil,
 	}

@@ -108,8 +108,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 					t.Errorf("%s: the definition is %+v", s.Name, o)
 				}
 			}
-			opt := Options{Accepted: []Accepted{}}
-			r, err := Compare(before, after, opt)
+			r, err := Compare(before, after, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +123,7 @@ func TestReadAgreesWithObjects(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			whole, err := Compare(before, after, opt)
+			whole, err := Compare(before, after, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -109,12 +109,6 @@ func (w *textWriter) removal(r Removal) {
 }
 
 func (w *textWriter) verdict(r *Report) {
-	for i, q := range r.Questions {
-		if i == 0 {
-			w.linef("\noutside the accepted budget")
-		}
-		w.linef("  %s", inert.Line(q.Text))
-	}
 	if r.Verdict == nil {
 		return
 	}
@@ -130,8 +124,5 @@ func (w *textWriter) verdict(r *Report) {
 			w.linef("\n%s", w.paint(High, "the policy says no"))
 		}
 		w.linef("  %s: %s [%s] %s: %s", inert.Line(f.Policy), inert.Line(f.Operator), f.Rule, inert.Line(f.Subject), inert.Line(f.Message))
-	}
-	if v.Fail && len(v.Faults) == 0 {
-		w.linef("\n%s", w.paint(High, "the policy says no: see the questions above"))
 	}
 }

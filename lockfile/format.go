@@ -28,9 +28,6 @@ func Format(f *File) []byte {
 	if len(f.Leaving) > 0 {
 		section(&b, "leaving", f.Leaving)
 	}
-	if len(f.Accepted) > 0 {
-		section(&b, "accepted", f.Accepted)
-	}
 	return b.Bytes()
 }
 

@@ -47,33 +47,22 @@ func (f *File) sorted() *File {
 	if f == nil {
 		return &File{}
 	}
-	out := &File{Catalogs: slices.Clone(f.Catalogs), Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving), Accepted: nonEmpty(f.Accepted)}
+	out := &File{Catalogs: slices.Clone(f.Catalogs), Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving)}
 	for i := range out.Pins {
 		out.Pins[i] = sorted(out.Pins[i])
 	}
 	for i := range out.Leaving {
 		out.Leaving[i].Pin = sorted(canonical(out.Leaving[i].Pin))
 	}
-	for i := range out.Accepted {
-		a := &out.Accepted[i]
-		for _, list := range []*[]string{&a.Clusters, &a.Permissions, &a.APIs, &a.Without} {
-			*list = sortedUnique(*list, strings.Compare)
-		}
-	}
 	slices.SortStableFunc(out.Catalogs, compareCatalogs)
 	slices.SortStableFunc(out.Namespaces, compareNamespaces)
 	slices.SortStableFunc(out.Pins, comparePins)
 	slices.SortStableFunc(out.Leaving, compareLeaving)
-	slices.SortStableFunc(out.Accepted, compareAccepted)
 	return out
 }
 
 func compareID(a, b catalog.ID) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-}
-
-func compareAccepted(a, b Accepted) int {
-	return cmp.Or(strings.Compare(a.Operator, b.Operator), slices.Compare(a.Clusters, b.Clusters))
 }
 
 func compareCatalogs(a, b Catalog) int { return compareID(a.ID, b.ID) }
@@ -200,26 +189,6 @@ func (f *File) Follower(l Leaving) string {
 	return ""
 }
 
-// AcceptedIn returns what is accepted in a cluster, one for each operator, none
-// of which has Clusters or Without; nil where no budget is kept. "" is a cluster
-// that no block names.
-func (f *File) AcceptedIn(cluster string) []Accepted {
-	var out []Accepted
-	for _, a := range f.Accepted { // the block without clusters comes first
-		if len(a.Clusters) > 0 && !slices.Contains(a.Clusters, cluster) {
-			continue
-		}
-		if i := len(out) - 1; i < 0 || out[i].Operator != a.Operator {
-			out = append(out, Accepted{Operator: a.Operator, Pos: a.Pos})
-		}
-		sum := &out[len(out)-1]
-		lacks := func(s string) bool { return slices.Contains(a.Without, s) }
-		sum.Permissions = slices.Concat(slices.DeleteFunc(sum.Permissions, lacks), a.Permissions)
-		sum.APIs = slices.Concat(slices.DeleteFunc(sum.APIs, lacks), a.APIs)
-	}
-	return out
-}
-
 // Catalog returns the catalog with this identity.
 func (f *File) Catalog(id catalog.ID) (Catalog, bool) {
 	i, ok := slices.BinarySearchFunc(f.Catalogs, id, func(c Catalog, id catalog.ID) int { return compareID(c.ID, id) })
@@ -234,7 +203,6 @@ func unique(f *File, errs *diag.List) {
 	const again = ", or take one side with git checkout --theirs or --ours, and run quayside resolve"
 	twice(errs, f.Catalogs, func(c Catalog) diag.Pos { return c.Pos }, again)
 	twice(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos }, again)
-	twice(errs, f.Accepted, func(a Accepted) diag.Pos { return a.Pos }, "")
 	twice(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos }, again)
 	twice(errs, f.Leaving, func(l Leaving) diag.Pos { return l.Pos }, again)
 	follows(errs, f)

@@ -60,13 +60,13 @@ func parse(p parser, data []byte) (*File, error) {
 	if err := version(file, docs[0]); err != nil {
 		return nil, err
 	}
-	var w document[*yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node]
+	var w document[*yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node]
 	if err := yamlnode.Decode(file, docs[0], &w); err != nil {
 		return nil, err
 	}
 	f := &File{
 		Catalogs: blocks[Catalog](&p, "catalog", w.Catalogs), Namespaces: blocks[Namespace](&p, "Namespace", w.Namespaces),
-		Pins: blocks[Pin](&p, "pin", w.Pins), Leaving: blocks[Leaving](&p, "leaving", w.Leaving), Accepted: blocks[Accepted](&p, "accepted", w.Accepted),
+		Pins: blocks[Pin](&p, "pin", w.Pins), Leaving: blocks[Leaving](&p, "leaving", w.Leaving),
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -197,8 +197,6 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 	}
 	remedy := "undo the edit, or delete the block and run quayside resolve"
 	switch b := b.(type) {
-	case Accepted:
-		remedy = "undo the edit, or run quayside resolve --accept=" + b.Operator
 	case Pin:
 		if _, ok := unedited(b, checksum); ok {
 			remedy = "undo the edit, or run quayside resolve --edited, which moves it to " + strconv.Quote(b.Version)

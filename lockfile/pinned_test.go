@@ -28,15 +28,6 @@ func TestNoNoise(t *testing.T) {
 	}
 }
 
-func TestAcceptedTwice(t *testing.T) {
-	f := sample()
-	f.Accepted = []lockfile.Accepted{{Operator: "a/b", APIs: []string{"x"}}, {Operator: "a/b", APIs: []string{"y"}}}
-	_, err := lockfile.Parse("quayside.lock", lockfile.Format(f))
-	if got := fmt.Sprint(err); !strings.HasSuffix(got, `what is accepted of "a/b" appears twice, first on line 83: delete one block`) {
-		t.Errorf("got %s", got)
-	}
-}
-
 // TestMoved calls a pin moved by its bundle or by its version alone.
 func TestMoved(t *testing.T) {
 	for what, change := range map[string]func(*lockfile.Pin){

@@ -19,7 +19,6 @@ type File struct {
 	Namespaces []Namespace // by name; nil where none is declared
 	Pins       []Pin       // by namespace, then package
 	Leaving    []Leaving   // by namespace, then package; nil where nothing is left over
-	Accepted   []Accepted  // by operator; nil where no budget is kept
 }
 
 // The tags of the blocks below say how the file has them: Format writes their
@@ -193,19 +192,6 @@ type Request struct {
 	Requirement  string `json:"requirement" doc:"What that pin requires."`
 }
 
-// Accepted is what reviewers have let one operator have, or how that differs in
-// some clusters. It says nothing about what is installed: it is the budget that a
-// diff is held against. Its lists are sorted: "create deployments.apps in ops", and
-// "etcdclusters.etcd.database.coreos.com/v1beta2".
-type Accepted struct {
-	Operator    string   `json:"operator" form:"required nonempty" doc:"namespace/package."`
-	Clusters    []string `json:"clusters" form:"nonempty" doc:"Where the block adds to, and takes from, the one without clusters. Absent: what holds wherever no other block says otherwise."`
-	Permissions []string `json:"permissions" form:"nonempty" doc:"What the operator may do, such as create deployments.apps in ops."`
-	APIs        []string `json:"apis" form:"nonempty" doc:"Kinds and versions that the operator brings."`
-	Without     []string `json:"without" form:"nonempty" doc:"With clusters: what of the permissions and kinds in the block without clusters it does not have there."`
-	Pos         diag.Pos `json:"-"`
-}
-
 // block is one that a lock is made of. Its title is what messages call it.
 type block interface{ title() string }
 
@@ -213,13 +199,6 @@ func (c Catalog) title() string   { return "catalog " + strconv.Quote(c.ID.Strin
 func (n Namespace) title() string { return "Namespace " + strconv.Quote(n.Name) }
 func (p Pin) title() string       { return "pin " + strconv.Quote(p.Key()) }
 func (l Leaving) title() string   { return "what is left of " + strconv.Quote(l.Key()) }
-func (a Accepted) title() string {
-	title := "what is accepted of " + strconv.Quote(a.Operator)
-	if len(a.Clusters) > 0 {
-		title += " in " + strings.Join(a.Clusters, ", ")
-	}
-	return title
-}
 
 // written is a block as it stands in the file.
 type written[T block] struct {
@@ -228,18 +207,17 @@ type written[T block] struct {
 }
 
 // document is the whole file, of blocks in any form.
-type document[C, N, P, L, A any] struct {
+type document[C, N, P, L any] struct {
 	APIVersion string `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string `json:"kind" form:"required const=Lock" doc:"Lock"`
 	Catalogs   []C    `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
 	Namespaces []N    `json:"namespaces" doc:"The Namespaces that are declared, by name. Absent where there are none."`
 	Pins       []P    `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
 	Leaving    []L    `json:"leaving" doc:"Operators that others follow, of which something is still rendered, by namespace and package. Absent where there are none."`
-	Accepted   []A    `json:"accepted" doc:"What reviewers have let each operator have. Absent where no budget is kept."`
 }
 
 // Schema returns the JSON schema of quayside.lock, as it is shipped.
 func Schema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/lock.schema.json", "quayside lock",
-		document[written[Catalog], written[Namespace], written[Pin], written[Leaving], written[Accepted]]{})
+		document[written[Catalog], written[Namespace], written[Pin], written[Leaving]]{})
 }

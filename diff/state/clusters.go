@@ -37,12 +37,10 @@ func (x share) key() string {
 // is reports whether two shares are equal, wherever they lie.
 func (x share) is(y share) bool { return x.key() == y.key() }
 
-// group is clusters that get the same, before and after, and of whose operators
-// the same is accepted.
+// group is clusters that get the same, before and after.
 type group struct {
 	names         []string
 	before, after share
-	budget        string
 }
 
 // groups returns the clusters of the side after.
@@ -53,7 +51,7 @@ func (c *Comparison) groups() ([]group, error) {
 		c.Before.files.Like(c.After.files)
 	}
 	for _, name := range c.After.clusters {
-		g := group{names: []string{name}, budget: c.After.budget(name)}
+		g := group{names: []string{name}}
 		var err error
 		if g.after, err = c.After.share(name); err != nil {
 			return nil, c.After.named(err)
@@ -63,7 +61,7 @@ func (c *Comparison) groups() ([]group, error) {
 			g.before = share{version: g.after.version}
 		}
 		key := g.after.key()
-		i := slices.IndexFunc(same[key], func(i int) bool { return out[i].budget == g.budget && out[i].before.is(g.before) })
+		i := slices.IndexFunc(same[key], func(i int) bool { return out[i].before.is(g.before) })
 		if i < 0 {
 			same[key], out = append(same[key], len(out)), append(out, g)
 		} else {
@@ -99,7 +97,7 @@ func (s *Side) share(name string) (share, error) {
 }
 
 // reports compares what the clusters get, each group once. A group for which
-// nothing differs is left out, unless a budget is held against all there is.
+// nothing differs is left out.
 func (c *Comparison) reports(opt diff.Options) ([]diff.Part, error) {
 	groups, err := c.groups()
 	if err != nil {
@@ -113,7 +111,7 @@ func (c *Comparison) reports(opt diff.Options) ([]diff.Part, error) {
 		report, err := diff.Compare(before, after, opt)
 		return []diff.Part{{Report: report}}, err
 	}
-	changed := opt.Accepted != nil || !c.alike(before, after)
+	changed := !c.alike(before, after)
 	grounds := [2]*ground{c.Before.ground(before), c.After.ground(after)}
 	var parts []diff.Part
 	for _, g := range groups {
@@ -124,7 +122,6 @@ func (c *Comparison) reports(opt diff.Options) ([]diff.Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		opt.Accepted = c.After.accepted(g.names[0])
 		report, err := diff.Compare(b, a, opt)
 		if err != nil {
 			return nil, err

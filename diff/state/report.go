@@ -68,7 +68,6 @@ func (c *Comparison) options() (diff.Options, error) {
 		}
 		opt.Severity[rule] = severity
 	}
-	opt.Accepted = c.After.accepted("")
 	mirrors, err := c.After.project.Mirrors()
 	if err != nil {
 		return opt, err
@@ -304,9 +303,6 @@ func carry(files []diff.File, version string) bool {
 // neither a namespace nor an API with one that is not: these render to the
 // same on both sides.
 func touched(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
-	if len(a.Accepted)+len(b.Accepted) > 0 {
-		return a, b // the budget is held against everything
-	}
 	changed := map[string]bool{}
 	for _, ch := range lockfile.Diff(a, b) {
 		if ch.Package != "" {

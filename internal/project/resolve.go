@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/catalog/cache"
@@ -187,15 +186,7 @@ func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	out := lock.With(lock.Catalogs, pins)
-	if in.Lock != nil { // what is accepted of the operators that stay
-		out.Accepted = slices.DeleteFunc(slices.Clone(in.Lock.Accepted), func(a lockfile.Accepted) bool {
-			namespace, pkg, pinned := strings.Cut(a.Operator, "/")
-			_, stays := out.Pin(namespace, pkg)
-			return pinned && !stays
-		})
-	}
-	return p.sign(ctx, out, in.Lock)
+	return p.sign(ctx, lock.With(lock.Catalogs, pins), in.Lock)
 }
 
 // blame returns err with the conflicts that only a catalog which cannot be

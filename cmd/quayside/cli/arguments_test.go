@@ -62,7 +62,6 @@ func TestArguments(t *testing.T) {
 		{"a namespace without it", "none/app", versions, 2, `nothing asks for none/app`, ""},
 		{"likewise", "none/app", []string{"resolve --reinstall=%s"}, 2, `nothing asks for none/app`, ""},
 		{"no such pin", "none/app", []string{"resolve --unpin=%s"}, 2, `none/app is not pinned`, ""},
-		{"no such pin", "none/app", []string{"resolve --accept=%s"}, 2, `no such operator`, ""},
 		{"several", "app", append(whichever, "resolve --unpin=%s"), 2, `is in several namespaces: name one of ops/app, other/app`, ""},
 		{"no such package", "nowhere", []string{"why-not %s", "add %s"}, 2, `no package "nowhere"`, ""},
 		{"no such version", "tool@9.9.9", []string{"add %s", "add --check %s"}, 2, `package "tool" has no version 9\.9\.9`, ""},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
@@ -35,7 +34,6 @@ type resolveOptions struct {
 	keepGoing      bool
 	edited         bool
 	render         bool
-	accept         operatorFlag
 	proposal       proposal
 
 	// agree, which may be nil, is asked before anything is written, once what is
@@ -46,7 +44,7 @@ type resolveOptions struct {
 func newResolve(a *app) *cobra.Command {
 	o := &resolveOptions{
 		app: a, upgrade: operatorFlag{name: "upgrade", versions: true}, reinstall: operatorFlag{name: "reinstall"},
-		unpin: operatorFlag{name: "unpin"}, accept: operatorFlag{name: "accept"},
+		unpin: operatorFlag{name: "unpin"},
 	}
 	cmd := &cobra.Command{
 		Use:   "resolve",
@@ -142,8 +140,6 @@ func newResolve(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&o.accept, "accept", "record as accepted what operators may do in each cluster and which APIs they bring, of all or one: `[NAMESPACE/]PACKAGE`")
-	f.Lookup("accept").NoOptDefVal = allOperators
 	o.proposal.flags(cmd, a)
 	f.BoolVar(&o.proposal.split, "split", false, "with --branch, a branch for each operator, or for those that move together: NAME/ENVIRONMENT/NAMESPACE/PACKAGE")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
@@ -174,10 +170,10 @@ func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case o.all && o.proposal.branch != "" && !o.proposal.split:
 		return usagef(cmd, "--all and --branch do not go together: add --split, which has a name for every branch")
-	case o.proposal.split && (!o.upgrade.any() || o.accept.any() || o.prune || o.edited || o.from != "" || o.unpin.any() || o.reinstall.any()):
-		return usagef(cmd, "--split is for --upgrade alone: leave out --accept, --edited, --from, --prune, --reinstall and --unpin")
-	case o.check && (o.proposal.branch != "" || o.accept.any()):
-		return usagef(cmd, "--check writes nothing: leave out --branch and --accept")
+	case o.proposal.split && (!o.upgrade.any() || o.prune || o.edited || o.from != "" || o.unpin.any() || o.reinstall.any()):
+		return usagef(cmd, "--split is for --upgrade alone: leave out --edited, --from, --prune, --reinstall and --unpin")
+	case o.check && o.proposal.branch != "":
+		return usagef(cmd, "--check writes nothing: leave out --branch")
 	case o.check && (o.from != "" || len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any()):
 		return usagef(cmd, "--check moves nothing: leave out --from, --observed, --prune, --unpin and --reinstall")
 	case o.edited && (o.check || o.from != "" || o.upgrade.any() || o.reinstall.any()):
@@ -327,11 +323,6 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	}
 	if res.Lock != nil {
 		report.Followed = newFollowed(o.from, in.Options.From, res.Lock)
-		if o.accept.any() {
-			if err := state.Accept(ctx, p, res.Lock, o.accept.all, o.accept.named); err != nil {
-				return err
-			}
-		}
 		if o.proposal.branch != "" {
 			report.Proposed, err = o.propose(ctx, p, in, res)
 		} else {
