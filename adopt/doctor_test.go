@@ -46,7 +46,7 @@ func inTree(objects ...kobj.Object) adopt.Dependence {
 	for i, o := range objects {
 		rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a/x/%d.yaml", i)})
 	}
-	lock := (&lockfile.File{}).With(nil, []lockfile.Pin{pin("a")})
+	lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
 	return adopt.DiagnoseTree(lock, rendered).Operators[0]
 }
 
@@ -168,7 +168,7 @@ func TestDiagnosesAgree(t *testing.T) {
 		for i, o := range bound("a", some...) {
 			rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a/x/%d.yaml", i)})
 		}
-		lock := (&lockfile.File{}).With(nil, []lockfile.Pin{pin("a")})
+		lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
 		refused := false
 		for _, r := range adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock, Rendered: rendered}).Operators[0].Reasons {
 			refused = refused || r.Code == "drives-olm"

@@ -21,7 +21,7 @@ func Finish(lock *lockfile.File, names []string) *lockfile.File {
 			pins[i].Adopted = nil
 		}
 	}
-	return lock.With(lock.Catalogs, pins)
+	return lock.With(pins)
 }
 
 // Finished is what changes of one operator once nothing of OLM's is kept for it.

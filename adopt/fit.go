@@ -26,7 +26,7 @@ func Begin(s *snapshot.Snapshot, lock *lockfile.File) *lockfile.File {
 			pins[i].Adopted = &lockfile.Adopted{Condition: p.Bundle, Certificates: c.authorities(op)}
 		}
 	}
-	return lock.With(lock.Catalogs, pins)
+	return lock.With(pins)
 }
 
 // fromOLM reports whether what runs of an operator's pin is what OLM made of it.
@@ -110,7 +110,7 @@ func Record(s *snapshot.Snapshot, before, begun *lockfile.File, rendered []rende
 			pins[i].Adopted = &kept
 		}
 	}
-	return begun.With(begun.Catalogs, pins), out
+	return begun.With(pins), out
 }
 
 // pinOf returns the adopted pin that a rendered object is of.

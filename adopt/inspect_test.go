@@ -113,7 +113,7 @@ func TestPartition(t *testing.T) {
 		for _, o := range tree {
 			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/" + o.Namespace() + "/x/" + o.Name() + ".yaml"})
 		}
-		rep := adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock.With(nil, lock.Pins), Rendered: rendered, Made: func(lockfile.Pin) ([]kobj.Object, error) { return nil, nil }})
+		rep := adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock.With(lock.Pins), Rendered: rendered, Made: func(lockfile.Pin) ([]kobj.Object, error) { return nil, nil }})
 		told, all := map[kobj.Key]adopt.Class{}, rep.Shared
 		for _, op := range rep.Operators {
 			all = append(all, op.Objects...)
@@ -197,7 +197,7 @@ func TestState(t *testing.T) {
 			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/ns/x/o.yaml"})
 		}
 		rep := adopt.Inspect(adopt.Input{
-			Snapshot: cluster(t, c.live...), Lock: lockfile.New(nil, c.pins), Rendered: rendered,
+			Snapshot: cluster(t, c.live...), Lock: lockfile.New(c.pins), Rendered: rendered,
 			Made: func(lockfile.Pin) ([]kobj.Object, error) { return []kobj.Object{c.made}, nil },
 		})
 		if len(rep.Operators) != 1 {

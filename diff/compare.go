@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/scan"
+	"github.com/quayside/quayside/lockfile"
 )
 
 // Options tune a comparison. The zero value reports everything with the
@@ -17,7 +19,11 @@ type Options struct {
 	Mirrors  []string            // image prefixes that the mirror serves: "quay.io/org"; nil leaves the check out
 	Today    string              // "2027-01-31": what is supported on that day; empty leaves the check out
 	Scans    *scan.Results       // what scanners found in images; nil leaves the check out
-	Stored   map[string][]string // by name of a definition: the versions that clusters store its objects in; one that is absent is not known
+	// Lifecycle returns what the catalog of a pin states about the support of its version;
+	// nil where it states nothing, or is not known. A nil Lifecycle leaves the check out.
+	Lifecycle func(lockfile.Pin) *lifecycle.Version
+
+	Stored map[string][]string // by name of a definition: the versions that clusters store its objects in; one that is absent is not known
 }
 
 // comparison is one run of Compare.

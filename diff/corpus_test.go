@@ -29,7 +29,7 @@ func rendered(t testing.TB, pkg, version, replaces string) State {
 		Namespace: "ops", Package: pkg, Version: version, Bundle: b.CSV.Name, Image: "quay.io/demo/" + pkg + "@sha256:" + version,
 		InstallMode: mode, WatchNamespaces: watch, Replaces: replaces,
 	}
-	got, err := render.All(lockfile.New(nil, []lockfile.Pin{pin}), render.Options{}, func(lockfile.Pin) (fs.FS, error) { return dir, nil })
+	got, err := render.All(lockfile.New([]lockfile.Pin{pin}), render.Options{}, func(lockfile.Pin) (fs.FS, error) { return dir, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

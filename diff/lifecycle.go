@@ -20,28 +20,38 @@ func lifecycleRules() []Rule {
 	}
 }
 
-// compareLifecycles compares what the catalogs say of how long the pinned versions
-// are supported, and where: of what moves, and of what is now said otherwise. That
-// time passes changes nothing between two states. Of a version that nothing is
-// said of, nothing is found.
+// compareLifecycles compares what the catalogs state about the support of versions, and
+// of the platforms that they are for: of operators that are new or have another version,
+// and of all where the version of OpenShift is another. That time passes changes nothing
+// between two states. A version without a lifecycle has no finding.
 func compareLifecycles(c *comparison) {
+	if c.opt.Lifecycle == nil {
+		return
+	}
 	unchecked := 0
 	for _, p := range sortedPins(c.after.Pins) {
-		if p.Lifecycle == nil {
-			continue
-		}
 		old, had := c.before.pin(p.Key())
 		if !had && len(c.before.Pins) == 0 && len(c.before.order) > 0 {
 			continue // a tree without a lock
 		}
-		d := pinDiff{c, old, p}
+		moved := !had || old.Version != p.Version
+		if !moved && c.before.OpenShiftVersion == c.after.OpenShiftVersion {
+			continue
+		}
+		d := lifecycleDiff{pinDiff: pinDiff{c, old, p}, now: c.opt.Lifecycle(p)}
+		if d.now == nil {
+			continue
+		}
+		if had {
+			d.old = c.opt.Lifecycle(old)
+		}
 		d.support()
-		if said, _ := p.Lifecycle.Fits(lifecycle.OpenShift, ""); len(said) == 0 {
+		if versions, _ := d.now.Fits(lifecycle.OpenShift, ""); len(versions) == 0 {
 			continue
 		}
 		if c.after.OpenShiftVersion != "" {
 			d.platform()
-		} else if old.Lifecycle == nil || old.Version != p.Version {
+		} else if moved {
 			unchecked++
 		}
 	}
@@ -50,42 +60,49 @@ func compareLifecycles(c *comparison) {
 	}
 }
 
+// lifecycleDiff is one operator on both sides with its lifecycles; old is nil where
+// nothing is known of it.
+type lifecycleDiff struct {
+	pinDiff
+	old, now *lifecycle.Version
+}
+
 // support says that support has ended, that it soon will, or that it has begun
 // again. To go from one version without it to another is milder: an upgrade of
 // many steps leads through some.
-func (d pinDiff) support() {
-	was, is := d.old.Lifecycle.On(d.c.opt.Today), d.now.Lifecycle.On(d.c.opt.Today)
-	if is == nil || d.old.Version == d.now.Version && was != nil && *was == *is {
+func (d lifecycleDiff) support() {
+	was, is := d.old.On(d.c.opt.Today), d.now.On(d.c.opt.Today)
+	if is == nil || d.pinDiff.old.Version == d.pinDiff.now.Version && was != nil && *was == *is {
 		return
 	}
 	f := Finding{Field: "support", Before: was.String(), After: is.String()}
 	ended := was != nil && was.State == lifecycle.Ended
-	of := d.now.Package + " " + d.now.Lifecycle.Name
+	of := d.pinDiff.now.Package + " " + d.now.Name
 	switch {
 	case is.State == lifecycle.Ended:
 		f.Message = fmt.Sprintf("support of %s ended on %s", of, is.Until)
 		worst := High
 		if ended {
 			worst = Medium
-			f.Message += fmt.Sprintf("; that of %s had ended, too", d.old.Lifecycle.Name)
+			f.Message += fmt.Sprintf("; that of %s had ended, too", d.old.Name)
 		}
 		d.add("lifecycle.end-of-life", f, worst)
-	case d.now.Lifecycle.EndsWithin(d.c.opt.Today, soon):
+	case d.now.EndsWithin(d.c.opt.Today, soon):
 		f.Message = fmt.Sprintf("support of %s ends on %s", of, is.Until)
 		d.add("lifecycle.ends-soon", f)
 	case ended && is.State == lifecycle.Supported:
-		f.Message = fmt.Sprintf("%s is supported until %s; support of %s has ended", of, is.Until, d.old.Lifecycle.Name)
+		f.Message = fmt.Sprintf("%s is supported until %s; support of %s has ended", of, is.Until, d.old.Name)
 		d.add("lifecycle.supported", f)
 	}
 }
 
 // platform says that a version is not for the version of OpenShift that there is.
 // It is milder where the version before was not for the one that there was.
-func (d pinDiff) platform() {
-	is, target := d.now.Lifecycle, d.c.after.OpenShiftVersion
+func (d lifecycleDiff) platform() {
+	is, target := d.now, d.c.after.OpenShiftVersion
 	said, fits := is.Fits(lifecycle.OpenShift, target)
-	before, fitted := d.old.Lifecycle.Fits(lifecycle.OpenShift, d.c.before.OpenShiftVersion)
-	if fits || d.old.Version == d.now.Version && !fitted {
+	before, fitted := d.old.Fits(lifecycle.OpenShift, d.c.before.OpenShiftVersion)
+	if fits || d.pinDiff.old.Version == d.pinDiff.now.Version && !fitted {
 		return
 	}
 	worst := High
@@ -94,6 +111,6 @@ func (d pinDiff) platform() {
 	}
 	d.add("lifecycle.platform", Finding{
 		Field: "openshift", Before: strings.Join(before, ", "), After: strings.Join(said, ", "),
-		Message: fmt.Sprintf("%s %s is for OpenShift %s: openshiftVersion is %s", d.now.Package, is.Name, some(said, 10), target),
+		Message: fmt.Sprintf("%s %s is for OpenShift %s: openshiftVersion is %s", d.pinDiff.now.Package, is.Name, some(said, 10), target),
 	}, worst)
 }

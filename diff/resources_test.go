@@ -158,7 +158,7 @@ func TestAPIs(t *testing.T) {
 func TestPins(t *testing.T) {
 	base := lockfile.Pin{
 		Namespace: "ops", Package: "demo", Version: "1.0.0", Bundle: "demo.v1.0.0", Image: "q/d@sha256:1", Channel: "stable", Approval: "Manual",
-		Catalog: catalog.ID{Namespace: "olm", Name: "community"}, InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"ops"},
+		Catalog: lockfile.Catalog{ID: catalog.ID{Namespace: "olm", Name: "community"}}, InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"ops"},
 	}
 	with := func(edit func(*lockfile.Pin)) lockfile.Pin {
 		p := base
@@ -182,7 +182,7 @@ func TestPins(t *testing.T) {
 		{"back", to("0.9.0", ""), []string{"high upgrade.downgrade: 1.0.0 → 0.9.0"}},
 		{"rebuilt", func(p *lockfile.Pin) { p.Image = "q/d@sha256:9" }, []string{"high upgrade.same-version-other-content: q/d@sha256:1 → q/d@sha256:9"}},
 		{"channel", func(p *lockfile.Pin) { p.Channel = "fast" }, []string{"low upgrade.channel channel: stable → fast"}},
-		{"catalog", func(p *lockfile.Pin) { p.Catalog.Name = "mine" }, []string{"medium upgrade.catalog catalog: olm/community → olm/mine"}},
+		{"catalog", func(p *lockfile.Pin) { p.Catalog.ID.Name = "mine" }, []string{"medium upgrade.catalog catalog: olm/community → olm/mine"}},
 		{
 			"watches all", func(p *lockfile.Pin) { p.InstallMode, p.WatchNamespaces = catalog.AllNamespaces, nil },
 			[]string{"medium upgrade.install-mode installMode: OwnNamespace → AllNamespaces", "medium upgrade.watch-widened watchNamespaces: ops → all namespaces"},

@@ -169,7 +169,7 @@ func workspace(b *testing.B, argocd string) Source {
 			continue
 		}
 		pin := lockfile.Pin{Namespace: "ops-" + p.Name(), Package: p.Name(), Version: version, Bundle: content.CSV.Name, InstallMode: catalog.OwnNamespace, WatchNamespaces: []string{"ops-" + p.Name()}}
-		got, err := render.All(lockfile.New(nil, []lockfile.Pin{pin}), render.Options{}, func(lockfile.Pin) (fs.FS, error) { return dir, nil })
+		got, err := render.All(lockfile.New([]lockfile.Pin{pin}), render.Options{}, func(lockfile.Pin) (fs.FS, error) { return dir, nil })
 		if err != nil {
 			continue
 		}

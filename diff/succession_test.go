@@ -25,7 +25,7 @@ func TestFollowed(t *testing.T) {
 	crd := parsed(t, "ops/old", "crds/old/x.yaml", widget("{type: string}"))[0]
 	before := State{Pins: []lockfile.Pin{old}, Objects: []Object{operated(both, "ops/old"), operated(own, "ops/old"), crd}}
 	beside := State{
-		Pins: []lockfile.Pin{now}, Leaving: []lockfile.Leaving{{FollowedBy: "ops/new", Pin: old}},
+		Pins: []lockfile.Pin{now}, Leaving: []lockfile.Leaving{{ReplacedBy: "ops/new", Pin: old}},
 		Objects: []Object{operated(both, "ops/new"), operated(own, "ops/old"), operated(crd, "ops/new")},
 	}
 	after := State{Pins: []lockfile.Pin{now}, Objects: []Object{operated(both, "ops/new"), operated(crd, "ops/new")}}

@@ -41,7 +41,7 @@ func compareUpgrades(c *comparison) {
 		d := pinDiff{c, old, p}
 		if !ok {
 			if len(c.before.Pins) > 0 || len(c.before.order) == 0 {
-				d.add("upgrade.installed", Finding{After: p.VersionText(), Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.VersionText(), becauseOf(p))})
+				d.add("upgrade.installed", Finding{After: p.VersionText(), Message: fmt.Sprintf("%s %s is installed%s", p.Package, p.VersionText(), becauseOf(p, sortedPins(c.after.Pins)))})
 			}
 			continue
 		}
@@ -51,7 +51,7 @@ func compareUpgrades(c *comparison) {
 	for _, p := range sortedPins(c.before.Pins) {
 		l, leaves := c.after.leaves(p.Key())
 		if leaves {
-			c.followed(p, l.FollowedBy)
+			c.followed(p, l.ReplacedBy)
 		} else if slices.Contains(c.after.Dropped, p.Key()) {
 			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s goes from here, and stays pinned for others", p.Package, p.VersionText())})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
@@ -96,7 +96,7 @@ func compareLeftovers(c *comparison) {
 			}
 		}
 		pinDiff{c, l.Pin, l.Pin}.add("upgrade.leftovers-removed", Finding{
-			Before: l.VersionText(), Message: fmt.Sprintf("%s that %s had left: %s follows it", plural(n, "object goes", "objects go"), l.Key(), l.FollowedBy),
+			Before: l.VersionText(), Message: fmt.Sprintf("%s that %s had left: %s follows it", plural(n, "object goes", "objects go"), l.Key(), l.ReplacedBy),
 		})
 	}
 }
@@ -107,11 +107,14 @@ func sortedPins(pins []lockfile.Pin) []lockfile.Pin {
 	return out
 }
 
-func becauseOf(p lockfile.Pin) string {
-	for _, r := range p.RequestedBy {
-		if r.Pin != "" {
-			return ", because " + r.Pin + " needs " + r.Requirement
-		}
+// becauseOf returns why a dependency among pins is installed; "" for what a declaration
+// asks for.
+func becauseOf(p lockfile.Pin, pins []lockfile.Pin) string {
+	if !p.Generated() {
+		return ""
+	}
+	for _, r := range (&lockfile.File{Pins: pins}).RequiredBy(p) {
+		return ", because " + r.Pin + " needs " + r.Requirement
 	}
 	return ""
 }
@@ -153,9 +156,6 @@ func (d pinDiff) moved() {
 		return
 	}
 	f.Message = fmt.Sprintf("%s moves from %s to %s", b.Package, a.VersionText(), b.VersionText())
-	if n := len(b.RemainingHops); n > 0 {
-		f.Message += fmt.Sprintf("; %s to the head of its channel: %s", plural(n, "more step", "more steps"), some(b.RemainingHops, 3))
-	}
 	d.add("upgrade.version", f)
 	switch {
 	case len(b.Skipped) > 0:
@@ -183,10 +183,10 @@ func (d pinDiff) settings() {
 		}
 	}
 	differs("upgrade.channel", "channel", a.Channel, b.Channel, fmt.Sprintf("channel is %q, was %q", b.Channel, a.Channel))
-	differs("upgrade.catalog", "catalog", a.Catalog.String(), b.Catalog.String(), fmt.Sprintf("comes from catalog %s, came from %s", b.Catalog, a.Catalog))
+	differs("upgrade.catalog", "catalog", a.Catalog.ID.String(), b.Catalog.ID.String(), fmt.Sprintf("comes from catalog %s, came from %s", b.Catalog, a.Catalog))
 	differs("upgrade.install-mode", "installMode", string(a.InstallMode), string(b.InstallMode), fmt.Sprintf("install mode is %s, was %s", b.InstallMode, a.InstallMode))
 	if a.Approval == "Manual" && b.Approval != "Manual" {
-		differs("upgrade.approval", "approval", a.Approval, b.Approval, "no longer moves only when it is named")
+		differs("upgrade.approval", "approval", a.Approval, "Automatic", "is no longer upgraded only when it is named")
 	}
 	if a.Hold != "" && b.Hold == "" {
 		differs("upgrade.hold-lifted", "hold", a.Hold, "", "is no longer held")

@@ -19,10 +19,8 @@ func TestAdopted(t *testing.T) {
 	}
 	text := string(lockfile.Format(f))
 	const want = `  adopted:
-    condition: etcdoperator.v0.9.4
-    certificates:
-    - YmFy
-    - Zm9v
+    operatorCondition: etcdoperator.v0.9.4
+    caCertificates: [YmFy, Zm9v]
     annotations:
     - {deployment: a, name: note, value: "", absent: true}
     - {deployment: b, name: olmcahash, value: "2"}
@@ -42,7 +40,7 @@ func TestAdopted(t *testing.T) {
 		t.Errorf("got %+v", changes)
 	}
 	f.Pins[1].Adopted = &lockfile.Adopted{Certificates: []string{"Zm9v"}}
-	if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), "adopted: no condition") {
+	if _, err := lockfile.Parse("quayside.lock", lockfile.Format(f)); err == nil || !strings.Contains(err.Error(), "adopted: no operatorCondition") {
 		t.Errorf("without the name of a condition: %v", err)
 	}
 }

@@ -5,12 +5,11 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// ChangeKind says what happened to a pin, a catalog or a declared Namespace.
+// ChangeKind tells what happened to a pin or a declared Namespace.
 type ChangeKind string
 
 // A Moved pin has another bundle; a Changed one has the same, and differs
@@ -22,29 +21,24 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one difference between two locks: of a pin; of an operator that is
-// leaving, where Leaving says which one follows it; of a catalog, where
-// Catalog says which; of a declared Namespace, where neither it nor Package is
-// set.
+// Change is one difference between two locks: of a pin; of an operator that is leaving,
+// where Leaving is set; of a declared Namespace, where Package is empty.
 type Change struct {
 	Kind      ChangeKind
 	Namespace string
-	Package   string      // of a pin, or of what is leaving
-	Catalog   *catalog.ID // of a catalog alone
-	Leaving   string      // of what is leaving alone: "namespace/package" of what follows it
-	From, To  string      // versions of a pin, with their releases, digests of a catalog; empty where there was none
+	Package   string      // of a pin, or of an operator that is leaving
+	Leaving   string      // "namespace/package" of the successor of an operator that is leaving
+	From, To  string      // versions of a pin, with their releases; empty where there was none
 	Fields    []string    // names, as in the file, of all that differs; sorted; nil when added or removed
 	Pos       diag.Pos    // of the block, where the old lock has it and was parsed
 	At        diag.Fields // likewise, of the names of its fields
 }
 
-// Diff returns what became of old: catalogs first, by namespace and name, then
-// declared Namespaces by name, then pins, then what is leaving, by namespace and
-// package. A nil lock is empty.
+// Diff returns the changes from old to new: declared Namespaces by name, then pins, then
+// operators that are leaving, by namespace and package. A nil lock is empty.
 func Diff(old, new *File) []Change {
 	a, b := old.sorted(), new.sorted()
 	var out []Change
-	each(&out, a.Catalogs, b.Catalogs, compareCatalogs)
 	each(&out, a.Namespaces, b.Namespaces, compareNamespaces)
 	each(&out, a.Pins, b.Pins, comparePins)
 	each(&out, a.Leaving, b.Leaving, compareLeaving)
@@ -57,10 +51,6 @@ type changing interface {
 	change() Change
 }
 
-func (c Catalog) change() Change {
-	return Change{Kind: Removed, Namespace: c.ID.Namespace, Catalog: &c.ID, From: string(c.Digest), Pos: c.Pos, At: c.Fields}
-}
-
 func (n Namespace) change() Change {
 	return Change{Kind: Removed, Namespace: n.Name, Pos: n.Pos, At: n.Fields}
 }
@@ -71,7 +61,7 @@ func (p Pin) change() Change {
 
 func (l Leaving) change() Change {
 	c := l.Pin.change()
-	c.Leaving = l.FollowedBy
+	c.Leaving = l.ReplacedBy
 	return c
 }
 
@@ -85,7 +75,7 @@ func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
 			a = a[1:]
 		case len(a) == 0 || compare(a[0], b[0]) > 0:
 			c := b[0].change()
-			*out = append(*out, Change{Kind: Added, Namespace: c.Namespace, Package: c.Package, Catalog: c.Catalog, Leaving: c.Leaving, To: c.From})
+			*out = append(*out, Change{Kind: Added, Namespace: c.Namespace, Package: c.Package, Leaving: c.Leaving, To: c.From})
 			b = b[1:]
 		default:
 			c := a[0].change()

@@ -18,7 +18,7 @@ func TestMoves(t *testing.T) {
 		"version": {lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.1"}, lockfile.Moved},
 		"image":   {lockfile.Pin{Namespace: "ops", Package: "a", Bundle: "a.v1", Version: "1.0.0", Image: "quay.io/a:1"}, lockfile.Changed},
 	} {
-		got := lockfile.Diff(lockfile.New(nil, []lockfile.Pin{was}), lockfile.New(nil, []lockfile.Pin{tt.now}))
+		got := lockfile.Diff(lockfile.New([]lockfile.Pin{was}), lockfile.New([]lockfile.Pin{tt.now}))
 		if len(got) != 1 || got[0].Kind != tt.want || got[0].From != "1.0.0" || got[0].To != tt.now.Version {
 			t.Errorf("%s: %+v, want one that is %s", name, got, tt.want)
 		}

@@ -31,25 +31,28 @@ func TestErrors(t *testing.T) {
 	}
 	const undo = ": undo the edit, or delete the block and run quayside resolve"
 	for name, c := range map[string]struct{ in, want string }{
-		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 79: undo the edit, or run quayside resolve --edited, which moves it to "0.9.5"`},
-		"edited catalog":      {edit("oci:catalogs/hub", "oci:catalogs/hut"), `quayside.lock:12:3: catalog "olm/hub" was edited by hand: it does not match its checksum on line 16` + undo},
-		"edited config":       {edit("fieldPath: x", "fieldPath: y"), `quayside.lock:34:3: pin "my-etcd/etcd" was edited by hand: it does not match its checksum on line 79` + undo},
-		"broken image digest": {edit("etcd@sha256:", "etcd@sha255:"), `quayside.lock:39:10: digest "sha255:c38cbd92fce41312f3fbdce60510013b7f0d4004a03b45c8e762f98f1ed4006c": want sha256: and 64 hexadecimal digits`},
-		"broken digest":       {edit("contentDigest: sha256:0", "contentDigest: sha256:x"), `quayside.lock:24:18: digest "sha256:x6298432e8066b29e2223bcc23aa9504b56ae508fabf3435508869b9c3190e22": want sha256: and 64 hexadecimal digits`},
-		"no checksum":         {text[:strings.LastIndex(text, "  checksum")], `quayside.lock:34:3: pin "my-etcd/etcd" has no checksum` + undo},
-		"unknown field":       {edit("approval:", "approvals:"), `quayside.lock:43:3: unknown field "approvals" (did you mean "approval"?)`},
-		"unknown section":     {edit("catalogs:", "catalog:"), `quayside.lock:4:1: unknown field "catalog" (did you mean "catalogs"?)`},
-		"missing field":       {edit("  bundle: \"no\"\n", ""), `quayside.lock:20:3: pin: no bundle`},
-		"install mode":        {edit("installMode: Own", "installMode: Some"), `quayside.lock:44:16: install mode "SomeNamespace": want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace`},
-		"newer schema":        {edit("v1alpha1", "v1beta1"), `quayside.lock:2:13: schema "quayside.dev/v1beta1" is newer than "quayside.dev/v1alpha1", which this quayside reads: use a newer quayside`},
-		"newer, other fields": {"apiVersion: quayside.dev/v2\nkind: Lock\nanchors: {}\n", `quayside.lock:1:13: schema "quayside.dev/v2" is newer than "quayside.dev/v1alpha1", which this quayside reads: use a newer quayside`},
+		"edited pin":          {edit("version: 0.9.4", "version: 0.9.5"), `quayside.lock:17:3: pin "my-etcd/etcd" does not match its checksum on line 54: undo the edit, or run quayside resolve --edited, which moves it to "0.9.5"`},
+		"edited catalog":      {edit("oci:catalogs/hub", "oci:catalogs/hut"), `quayside.lock:17:3: pin "my-etcd/etcd" does not match its checksum on line 54` + undo},
+		"edited config":       {edit("fieldPath: x", "fieldPath: y"), `quayside.lock:17:3: pin "my-etcd/etcd" does not match its checksum on line 54` + undo},
+		"broken image digest": {edit("etcd@sha256:", "etcd@sha255:"), `quayside.lock:22:10: digest "sha255:c38cbd92fce41312f3fbdce60510013b7f0d4004a03b45c8e762f98f1ed4006c": want sha256: and 64 hexadecimal digits`},
+		"broken digest":       {edit("contentDigest: sha256:0", "contentDigest: sha256:x"), `quayside.lock:11:18: digest "sha256:x6298432e8066b29e2223bcc23aa9504b56ae508fabf3435508869b9c3190e22": want sha256: and 64 hexadecimal digits`},
+		"no checksum":         {text[:strings.LastIndex(text, "  checksum")], `quayside.lock:17:3: pin "my-etcd/etcd" has no checksum` + undo},
+		"unknown field":       {edit("operatorGroup:", "operatorGroups:"), `quayside.lock:28:3: unknown field "operatorGroups" (did you mean "operatorGroup"?)`},
+		"unknown section":     {edit("pins:", "pin:"), `quayside.lock:5:1: unknown field "pin" (did you mean "pins"?)`},
+		"missing field":       {edit("  bundle: \"no\"\n", ""), `quayside.lock:7:3: pin: no bundle`},
+		"install mode":        {edit("installMode: Own", "installMode: Some"), `quayside.lock:26:16: install mode "SomeNamespace": want one of AllNamespaces, MultiNamespace, SingleNamespace, OwnNamespace`},
+		"newer schema":        {edit("v1alpha1", "v1beta1"), `quayside.lock:2:13: written by a newer quayside (quayside.dev/v1beta1; this program reads quayside.dev/v1alpha1)`},
+		"newer, other fields": {"apiVersion: quayside.dev/v2\nkind: Lock\nanchors: {}\n", `quayside.lock:1:13: written by a newer quayside (quayside.dev/v2; this program reads quayside.dev/v1alpha1)`},
+		"schema 2":            {edit("schema: 1", "schema: 2\nanchors: {}"), `quayside.lock:4:9: written by a newer quayside (schema 2; this program reads 1)`},
+		"schema 0":            {edit("schema: 1", "schema: 0"), `quayside.lock:4:9: there is no schema 0 (want 1)`},
+		"no schema":           {edit("schema: 1\n", ""), `quayside.lock:2:1: no schema (want 1): delete the lock and run quayside resolve`},
 		"other file":          {"apiVersion: v1\nkind: ConfigMap\n", `quayside.lock:1:13: apiVersion "v1" is not quayside.dev/v1alpha1: not a lock`},
 		"other kind":          {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n", `quayside.lock:2:7: kind "Workspace" is not Lock: not a lock`},
 		"no header":           {"pins: []\n", `quayside.lock:1:1: no apiVersion (want quayside.dev/v1alpha1)`},
 		"empty":               {"", `quayside.lock: want one document, got 0: restore the lock, or delete it and run quayside resolve`},
-		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:36:1: unfinished merge: take one side, with git checkout --theirs or --ours, and run quayside resolve: it brings that in step with the declarations`},
+		"conflict":            {edit("  version: 0.9.4\n", "<<<<<<< HEAD\n  version: 0.9.4\n=======\n  version: 0.9.5\n>>>>>>> other\n"), `quayside.lock:19:1: unfinished merge: take one side, with git checkout --theirs or --ours, and run quayside resolve: it brings that in step with the declarations`},
 		"syntax":              {edit("kind: Lock", "kind: [Lock"), `quayside.lock:3: malformed YAML: did not find expected ',' or ']'`},
-		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:81:3: pin "apps/cert" appears twice, first on line 20: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve`},
+		"twice":               {text + strings.TrimPrefix(text[strings.Index(text, "\n- namespace: apps"):strings.LastIndex(text, "- namespace: my-etcd")], "\n"), `quayside.lock:56:3: pin "apps/cert" appears twice, first on line 7: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve`},
 	} {
 		_, err := lockfile.Parse("quayside.lock", []byte(c.in))
 		if got := fmt.Sprint(err); got != c.want {
@@ -111,8 +114,8 @@ func TestEdited(t *testing.T) {
 	if _, edits, err := lockfile.ParseEdited("quayside.lock", lockfile.Format(want)); err != nil || edits != nil {
 		t.Errorf("not edited: %v, %v", edits, err)
 	}
-	other := strings.Replace(text, "approval: Automatic", "approval: Manual", 1)
-	if _, _, err := lockfile.ParseEdited("quayside.lock", []byte(other)); err == nil || !strings.Contains(err.Error(), "was edited by hand") {
+	other := strings.Replace(text, "operatorGroup: og", "operatorGroup: other", 1)
+	if _, _, err := lockfile.ParseEdited("quayside.lock", []byte(other)); err == nil || !strings.Contains(err.Error(), "does not match its checksum") {
 		t.Errorf("another edit beside: %v", err)
 	}
 }
@@ -136,14 +139,21 @@ func TestPin(t *testing.T) {
 	if _, ok := f.Pin("apps", "etcd"); ok {
 		t.Error("found a package in a namespace it is not pinned in")
 	}
-	if c, ok := f.Catalog(catalog.ID{Namespace: "olm", Name: "hub"}); !ok || c.Source != "oci:catalogs/hub" {
-		t.Errorf("got %v, %v", c, ok)
+	if cats := f.Catalogs(); len(cats) != 2 || cats[0].ID.Name != "cluster" || cats[1].Source != "oci:catalogs/hub" {
+		t.Errorf("got %v", cats)
+	}
+	cert, _ := f.Pin("apps", "cert")
+	if got := f.RequiredBy(cert); len(got) != 1 || got[0].Pin != "my-etcd/etcd" || got[0].Requirement != "olm.gvk.required cert/v1 Cert" {
+		t.Errorf("required by %v", got)
+	}
+	if p, _ := f.Pin("my-etcd", "etcd"); p.Subscription() != "etcd" || p.Generated() || cert.Subscription() != "cert--cluster" || !cert.Generated() {
+		t.Errorf("subscriptions %q and %q", p.Subscription(), cert.Subscription())
 	}
 }
 
 func TestNewLeavesItsArguments(t *testing.T) {
 	pins := []lockfile.Pin{{Namespace: "b", Package: "x", WatchNamespaces: []string{"z", "a"}, Properties: []catalog.Property{{Type: "t", Value: []byte(`{"b":1, "a":2}`)}}}, {Namespace: "a", Package: "y"}}
-	lockfile.New(nil, pins)
+	lockfile.New(pins)
 	if pins[0].Package != "x" || pins[0].WatchNamespaces[0] != "z" || string(pins[0].Properties[0].Value) != `{"b":1, "a":2}` {
 		t.Errorf("arguments were modified: %v", pins)
 	}
@@ -152,15 +162,12 @@ func TestNewLeavesItsArguments(t *testing.T) {
 func TestDiff(t *testing.T) {
 	old := sample()
 	next := sample()
-	next.Catalogs[1].Digest = catalog.DigestOf([]byte("later"))
 	next.Pins[0].Approval = "Manual"
 	next.Pins[0].Hold = ""
 	next.Pins[1].Version, next.Pins[1].Bundle = "0.9.5", "etcdoperator.v0.9.5"
 	next.Pins = append(next.Pins, lockfile.Pin{Namespace: "z", Package: "new", Version: "1.0.0", Bundle: "new.v1.0.0"})
 	old.Pins = append(old.Pins, lockfile.Pin{Namespace: "b", Package: "gone", Version: "2.0.0", Bundle: "gone.v2.0.0"})
-	hub := catalog.ID{Namespace: "olm", Name: "hub"}
 	want := []lockfile.Change{
-		{Kind: lockfile.Changed, Namespace: "olm", Catalog: &hub, From: string(catalog.DigestOf([]byte("hub"))), To: string(catalog.DigestOf([]byte("later"))), Fields: []string{"digest"}},
 		{Kind: lockfile.Changed, Namespace: "apps", Package: "cert", From: "1.0", To: "1.0", Fields: []string{"approval", "hold"}},
 		{Kind: lockfile.Removed, Namespace: "b", Package: "gone", From: "2.0.0"},
 		{Kind: lockfile.Moved, Namespace: "my-etcd", Package: "etcd", From: "0.9.4", To: "0.9.5", Fields: []string{"bundle", "version"}},
@@ -172,8 +179,8 @@ func TestDiff(t *testing.T) {
 	if got := lockfile.Diff(old, old); len(got) != 0 {
 		t.Errorf("a lock differs from itself: %v", got)
 	}
-	if got := lockfile.Diff(nil, sample()); len(got) != 4 {
-		t.Errorf("got %d changes from nothing, want 4", len(got))
+	if got := lockfile.Diff(nil, sample()); len(got) != 2 {
+		t.Errorf("got %d changes from nothing, want 2", len(got))
 	}
 }
 
@@ -184,18 +191,18 @@ func TestBranchesMerge(t *testing.T) {
 		t.Skip("git is not installed: nothing to merge with")
 	}
 	pin := func(ns, version string) lockfile.Pin {
-		return lockfile.Pin{Namespace: ns, Package: "p", Version: version, Bundle: "p.v" + version, Approval: "Automatic", RequestedBy: []lockfile.Request{{Subscription: ns + "/p"}}}
+		return lockfile.Pin{Namespace: ns, Package: "p", Version: version, Bundle: "p.v" + version, Approval: "Automatic", RequestedBy: []string{ns + "/p"}}
 	}
 	base := []lockfile.Pin{pin("b", "1.0.0"), pin("d", "1.0.0"), pin("f", "1.0.0")}
 	ours := []lockfile.Pin{pin("a", "1.0.0"), pin("b", "1.0.0"), pin("d", "2.0.0"), pin("f", "1.0.0")}
 	theirs := []lockfile.Pin{pin("b", "1.0.0"), pin("d", "1.0.0"), pin("e", "3.0.0"), pin("f", "2.0.0")}
-	want := lockfile.New(nil, []lockfile.Pin{pin("a", "1.0.0"), pin("b", "1.0.0"), pin("d", "2.0.0"), pin("e", "3.0.0"), pin("f", "2.0.0")})
+	want := lockfile.New([]lockfile.Pin{pin("a", "1.0.0"), pin("b", "1.0.0"), pin("d", "2.0.0"), pin("e", "3.0.0"), pin("f", "2.0.0")})
 
 	dir := t.TempDir()
 	var files []string
 	for i, pins := range [][]lockfile.Pin{ours, base, theirs} {
 		name := filepath.Join(dir, fmt.Sprint(i))
-		if err := os.WriteFile(name, lockfile.Format(lockfile.New(nil, pins)), 0o600); err != nil {
+		if err := os.WriteFile(name, lockfile.Format(lockfile.New(pins)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, name)
@@ -219,8 +226,8 @@ func TestBranchesMerge(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(lockfile.Format(sample()))
 	f.Add(lockfile.Format(declared()))
-	f.Add(lockfile.Format(lockfile.New(nil, nil)))
-	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Lock\npins: [{namespace: a, package: b, version: c, bundle: d, config: [1, {x: ~}]}]\n"))
+	f.Add(lockfile.Format(lockfile.New(nil)))
+	f.Add([]byte("apiVersion: quayside.dev/v1alpha1\nkind: Lock\nschema: 1\npins: [{namespace: a, package: b, version: c, bundle: d, config: [1, {x: ~}]}]\n"))
 	f.Add([]byte("<<<<<<< HEAD\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		got, err := lockfile.Parse("f", in)
@@ -260,7 +267,9 @@ func FuzzFormat(f *testing.F) {
 		if _, err := yamlnode.Canonical([]byte(raw)); err != nil {
 			return
 		}
-		want := lockfile.New([]lockfile.Catalog{{ID: catalog.ID{Name: "c"}, Source: "s" + s}}, []lockfile.Pin{{
+		want := lockfile.New([]lockfile.Pin{{
+			Catalog: lockfile.Catalog{ID: catalog.ID{Name: "c" + strings.ReplaceAll(s, "/", "")}, Source: "s" + s, Identity: s}, RequestedBy: []string{s, "x" + s},
+			Requires:  []lockfile.Requirement{{Requirement: "r" + s, Pin: "p" + s}},
 			Namespace: "n", Package: "p", Version: "1.0.0", Bundle: "b" + s, Hold: s, Skipped: []string{"x" + s}, Config: []byte(raw),
 			Properties: []catalog.Property{{Type: "t" + s, Value: json.RawMessage(raw)}}, RelatedImages: []catalog.RelatedImage{{Name: s, Image: "i"}},
 		}})

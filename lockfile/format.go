@@ -18,9 +18,8 @@ import (
 func Format(f *File) []byte {
 	f = f.sorted()
 	var b bytes.Buffer
-	b.WriteString("# Written by quayside resolve; do not edit. Each block carries a checksum of its own.\n")
-	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\n", APIVersion, Kind)
-	section(&b, "catalogs", f.Catalogs)
+	b.WriteString("# Written by quayside resolve; do not edit. Each block has a checksum of its own.\n")
+	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nschema: %d\n", APIVersion, Kind, Schema)
 	if len(f.Namespaces) > 0 {
 		section(&b, "namespaces", f.Namespaces)
 	}
@@ -43,7 +42,7 @@ func section[T block](b *bytes.Buffer, name string, items []T) {
 		text := lines(it)
 		b.WriteString("\n- ")
 		b.Write(bytes.TrimPrefix(text, []byte("  ")))
-		fmt.Fprintf(b, "  checksum: %s\n", catalog.DigestOf(text))
+		fmt.Fprintf(b, "  checksum: %s\n", checksum(it))
 	}
 	b.WriteByte('\n')
 }
@@ -61,11 +60,16 @@ func fields(b *bytes.Buffer, of reflect.Value, indent string) {
 	}
 }
 
+// isAbsent reports whether a field has a value that the file does not show.
+func isAbsent(v reflect.Value) bool {
+	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+}
+
 // field writes one field of a block, or of a part of one; nothing where it is
 // empty.
 func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent string) {
 	v := of.FieldByIndex(f.Index)
-	if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
+	if isAbsent(v) {
 		return
 	}
 	put := func(parts ...string) {
@@ -74,10 +78,6 @@ func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent stri
 		}
 	}
 	put(indent, f.Name, ":")
-	if v.Kind() == reflect.String {
-		put(" ", yamlnode.Quote(v.String()), "\n")
-		return
-	}
 	switch value := v.Interface().(type) {
 	case bool:
 		put(" true\n")
@@ -89,12 +89,23 @@ func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent stri
 			put(indent, "  ", yamlnode.Quote(key), ": ", yamlnode.Quote(value[key]), "\n")
 		}
 	case []string:
-		put("\n")
-		for _, s := range value {
-			put(indent, "- ", yamlnode.Quote(s), "\n")
+		put(" [")
+		for i, s := range value {
+			put([...]string{"", ", "}[min(i, 1)], yamlnode.Quote(s))
 		}
+		put("]\n")
+	case []catalog.Property: // on one line: reviewers read the images, resolving reads these
+		put(" [")
+		for i := range value {
+			put([...]string{"{", ", {"}[min(i, 1)])
+			members(b, v.Index(i))
+			put("}")
+		}
+		put("]\n")
 	default:
 		switch v.Kind() {
+		case reflect.String:
+			put(" ", yamlnode.Quote(v.String()), "\n")
 		case reflect.Pointer:
 			put("\n")
 			fields(b, v.Elem(), indent+"  ")
@@ -105,8 +116,10 @@ func field(b *bytes.Buffer, of reflect.Value, f reflect.StructField, indent stri
 				members(b, v.Index(i))
 				put("}\n")
 			}
-		default: // a catalog's identity
-			put(" ", yamlnode.Quote(fmt.Sprint(value)), "\n")
+		default:
+			put(" {")
+			members(b, v)
+			put("}\n")
 		}
 	}
 }
@@ -117,23 +130,27 @@ func members(b *bytes.Buffer, item reflect.Value) {
 	sep := ""
 	for _, f := range yamlnode.Fields(item.Type()) {
 		value := item.FieldByIndex(f.Index)
-		isJSON := value.Kind() == reflect.Slice
-		if !isJSON && value.IsZero() && !yamlnode.Required(f) {
+		if !isShown(f, value) {
 			continue
 		}
 		b.WriteString(sep)
 		b.WriteString(f.Name)
 		b.WriteString(": ")
 		switch {
-		case isJSON:
+		case value.Kind() == reflect.Slice:
 			must(yamlnode.FlowJSON(b, value.Bytes()))
 		case value.Kind() == reflect.Bool:
 			b.WriteString("true")
 		default:
-			b.WriteString(yamlnode.Quote(value.String()))
+			b.WriteString(yamlnode.Quote(fmt.Sprint(value.Interface())))
 		}
 		sep = ", "
 	}
+}
+
+// isShown reports whether an item shows a field.
+func isShown(f reflect.StructField, v reflect.Value) bool {
+	return v.Kind() == reflect.Slice || !v.IsZero() || yamlnode.Required(f)
 }
 
 // must panics where what is to be JSON is not.
@@ -143,8 +160,8 @@ func must(err error) {
 	}
 }
 
-// Checksum returns the checksum that the pin's block carries in a lock.
-func (p Pin) Checksum() catalog.Digest { return catalog.DigestOf(lines(sorted(p))) }
+// Checksum returns the checksum that the pin's block has in a lock.
+func (p Pin) Checksum() catalog.Digest { return checksum(sorted(canonical(p))) }
 
 // VersionText returns the version as people read it: with the release that the
 // catalog says of the bundle, where it says one.

@@ -9,21 +9,21 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// leaves returns the sample with an operator that one of its pins follows.
+// leaves returns the sample with an operator that one of its pins replaces.
 func leaves() *lockfile.File {
 	f := sample()
 	old := f.Pins[1]
 	old.Namespace, old.Package, old.Bundle = "old-etcd", "etcd-classic", "classic.v0.9.4"
-	f.Leaving = []lockfile.Leaving{{FollowedBy: f.Pins[1].Key(), Pin: old}}
+	f.Leaving = []lockfile.Leaving{{ReplacedBy: f.Pins[1].Key(), Pin: old}}
 	return f
 }
 
-// TestLeaving fixes how the lock tells what is left of an operator that another one
-// follows: as it was pinned, in a list of its own.
+// TestLeaving fixes the text of an operator that another one replaces: as it was pinned,
+// in a list of its own.
 func TestLeaving(t *testing.T) {
 	f := leaves()
 	text := string(lockfile.Format(f))
-	const want = "\nleaving:\n\n- followedBy: my-etcd/etcd\n  namespace: old-etcd\n  package: etcd-classic\n"
+	const want = "\nleaving:\n\n- replacedBy: my-etcd/etcd\n  namespace: old-etcd\n  package: etcd-classic\n"
 	if !strings.Contains(text, want) {
 		t.Fatalf("got %s", text)
 	}
@@ -34,7 +34,7 @@ func TestLeaving(t *testing.T) {
 	if d := cmp.Diff(f.Leaving[0].Pin, got.Leaving[0].Pin, ignorePos()); d != "" {
 		t.Errorf("not what was written\n%s", d)
 	}
-	if again := string(lockfile.Format(got.With(got.Catalogs, got.Pins))); again != text {
+	if again := string(lockfile.Format(got.With(got.Pins))); again != text {
 		t.Errorf("not canonical: %s", cmp.Diff(text, again))
 	}
 	for _, c := range []struct {
@@ -48,17 +48,17 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestLeavingFaults reads locks in which what is left does not fit the pins.
+// TestLeavingFaults reads locks whose leaving operators do not fit the pins.
 func TestLeavingFaults(t *testing.T) {
 	for _, c := range []struct {
 		says string
 		edit func(f *lockfile.File)
 	}{
-		{`what is left of "my-etcd/etcd": it is pinned`, func(f *lockfile.File) { f.Leaving[0].Namespace, f.Leaving[0].Package = "my-etcd", "etcd" }},
-		{`what is left of "old-etcd/etcd-classic": "a/b", which follows it, is not pinned`, func(f *lockfile.File) { f.Leaving[0].FollowedBy = "a/b" }},
-		{`which follows it, is not pinned`, func(f *lockfile.File) { f.Leaving[0].FollowedBy = "old-etcd/etcd-classic" }},
-		{`leaving: no followedBy`, func(f *lockfile.File) { f.Leaving[0].FollowedBy = "" }},
-		{`what is left of "old-etcd/etcd-classic" appears twice`, func(f *lockfile.File) { f.Leaving = append(f.Leaving, f.Leaving[0]) }},
+		{`leaving operator "my-etcd/etcd": it is pinned`, func(f *lockfile.File) { f.Leaving[0].Namespace, f.Leaving[0].Package = "my-etcd", "etcd" }},
+		{`leaving operator "old-etcd/etcd-classic": its successor "a/b" is not pinned`, func(f *lockfile.File) { f.Leaving[0].ReplacedBy = "a/b" }},
+		{`its successor "old-etcd/etcd-classic" is not pinned`, func(f *lockfile.File) { f.Leaving[0].ReplacedBy = "old-etcd/etcd-classic" }},
+		{`leaving: no replacedBy`, func(f *lockfile.File) { f.Leaving[0].ReplacedBy = "" }},
+		{`leaving operator "old-etcd/etcd-classic" appears twice`, func(f *lockfile.File) { f.Leaving = append(f.Leaving, f.Leaving[0]) }},
 	} {
 		f := leaves()
 		c.edit(f)
@@ -67,7 +67,7 @@ func TestLeavingFaults(t *testing.T) {
 		}
 	}
 	text := strings.Replace(string(lockfile.Format(leaves())), "package: etcd-classic", "package: etcd-other", 1)
-	if _, err := lockfile.Parse("quayside.lock", []byte(text)); err == nil || !strings.Contains(err.Error(), "was edited by hand") {
+	if _, err := lockfile.Parse("quayside.lock", []byte(text)); err == nil || !strings.Contains(err.Error(), "does not match its checksum") {
 		t.Errorf("edited: got %v", err)
 	}
 }

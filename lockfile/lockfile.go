@@ -1,10 +1,11 @@
-// Package lockfile is the file that quayside writes: quayside.lock.
+// Package lockfile reads and writes quayside.lock.
 //
-// The lock is the whole contract between resolving and rendering, so it holds
-// everything rendering needs and nothing that differs from machine to machine.
-// Its bytes are canonical and it is made of blocks, each with a checksum of its
-// own, so that pull requests read well, branches merge and a hand edit shows.
-// The package never resolves and never renders.
+// The lock is the contract between resolving and rendering. It holds decisions:
+// everything that rendering needs beside the content of bundles and quayside.yaml,
+// and nothing that can be derived from declarations, catalogs or content. Its bytes
+// are canonical and depend on no machine. Each block has a checksum of its own and
+// depends on one pin or on settings alone, so that branches of different operators
+// merge. The package never resolves and never renders.
 //
 // Start from [New], [Parse] and [Format].
 package lockfile
@@ -20,22 +21,26 @@ import (
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// APIVersion is the schema this package reads and writes.
+// APIVersion is the API version of a lock.
 const APIVersion = "quayside.dev/v1alpha1"
+
+// Schema is the number of the schema that Format writes. Parse reads it and every
+// older one.
+const Schema = 1
 
 // Kind is the kind of the only document in a lock.
 const Kind = "Lock"
 
-// New returns a lock of these catalogs and pins, sorted, in canonical form:
-// lists sorted where their order says nothing, empty ones nil, JSON with its
-// keys sorted. The arguments are not modified. JSON that does not parse panics.
-func New(cats []Catalog, pins []Pin) *File { return (&File{}).With(cats, pins) }
+// New returns a lock of these pins, sorted, in canonical form: lists sorted where
+// their order has no meaning, empty ones nil, JSON with its keys sorted. The argument
+// is not modified. JSON that does not parse panics.
+func New(pins []Pin) *File { return (&File{}).With(pins) }
 
-// With returns a lock of these catalogs and pins and of what else f holds, as
-// New does. A nil f is empty; it is not modified.
-func (f *File) With(cats []Catalog, pins []Pin) *File {
+// With returns a lock of these pins and of the other blocks of f, in the form of New.
+// A nil f is empty; it is not modified.
+func (f *File) With(pins []Pin) *File {
 	out := f.sorted()
-	out.Catalogs, out.Pins = slices.Clone(cats), slices.Clone(pins)
+	out.Pins = slices.Clone(pins)
 	for i := range out.Pins {
 		out.Pins[i] = canonical(out.Pins[i])
 	}
@@ -47,25 +52,22 @@ func (f *File) sorted() *File {
 	if f == nil {
 		return &File{}
 	}
-	out := &File{Catalogs: slices.Clone(f.Catalogs), Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving)}
+	out := &File{ReadSchema: f.ReadSchema, Namespaces: nonEmpty(f.Namespaces), Pins: slices.Clone(f.Pins), Leaving: nonEmpty(f.Leaving)}
 	for i := range out.Pins {
 		out.Pins[i] = sorted(out.Pins[i])
 	}
 	for i := range out.Leaving {
 		out.Leaving[i].Pin = sorted(canonical(out.Leaving[i].Pin))
 	}
-	slices.SortStableFunc(out.Catalogs, compareCatalogs)
 	slices.SortStableFunc(out.Namespaces, compareNamespaces)
 	slices.SortStableFunc(out.Pins, comparePins)
 	slices.SortStableFunc(out.Leaving, compareLeaving)
 	return out
 }
 
-func compareID(a, b catalog.ID) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+func compareCatalogs(a, b Catalog) int {
+	return cmp.Or(a.ID.Compare(b.ID), strings.Compare(a.Source, b.Source), strings.Compare(string(a.Digest), string(b.Digest)), strings.Compare(a.Identity, b.Identity))
 }
-
-func compareCatalogs(a, b Catalog) int { return compareID(a.ID, b.ID) }
 
 func compareNamespaces(a, b Namespace) int { return strings.Compare(a.Name, b.Name) }
 
@@ -78,7 +80,8 @@ func compareLeaving(a, b Leaving) int { return comparePins(a.Pin, b.Pin) }
 // sorted returns a pin with its lists in order.
 func sorted(p Pin) Pin {
 	p.WatchNamespaces = sortedUnique(p.WatchNamespaces, strings.Compare)
-	p.RequestedBy = sortedUnique(p.RequestedBy, compareRequests)
+	p.RequestedBy = sortedUnique(p.RequestedBy, strings.Compare)
+	p.Requires = sortedUnique(p.Requires, compareRequirements)
 	p.RelatedImages = sortedUnique(p.RelatedImages, compareImages)
 	if p.Adopted != nil {
 		p.Adopted = &Adopted{
@@ -95,7 +98,10 @@ func sorted(p Pin) Pin {
 
 // canonical returns a pin with empty lists nil, and JSON with its keys sorted.
 func canonical(p Pin) Pin {
-	p.Skipped, p.RemainingHops = nonEmpty(p.Skipped), nonEmpty(p.RemainingHops)
+	p.Skipped = nonEmpty(p.Skipped)
+	if p.Approval == automatic {
+		p.Approval = ""
+	}
 	if len(p.Config) > 0 {
 		p.Config = mustCanonical(p.Config)
 	} else {
@@ -107,6 +113,9 @@ func canonical(p Pin) Pin {
 	}
 	return p
 }
+
+// automatic is the approval that a pin without one has.
+const automatic = "Automatic"
 
 func mustCanonical(raw []byte) []byte {
 	out, err := yamlnode.Canonical(raw)
@@ -127,8 +136,8 @@ func sortedUnique[T comparable](in []T, compare func(a, b T) int) []T {
 	return slices.Compact(out)
 }
 
-func compareRequests(a, b Request) int {
-	return cmp.Or(strings.Compare(a.Subscription, b.Subscription), strings.Compare(a.Pin, b.Pin), strings.Compare(a.Requirement, b.Requirement))
+func compareRequirements(a, b Requirement) int {
+	return cmp.Or(strings.Compare(a.Requirement, b.Requirement), strings.Compare(a.Pin, b.Pin))
 }
 
 func compareAnnotations(a, b Annotation) int {
@@ -162,8 +171,39 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 	return f.Pins[i], true
 }
 
-// Leaves returns what the lock says of an operator that is leaving, by
-// "namespace/package".
+// Generated reports whether nobody declared the package: it is a dependency.
+func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }
+
+// Subscription returns the name of the declaration that the pin answers, or of the
+// Subscription that OLM would generate for a dependency.
+func (p Pin) Subscription() string {
+	if p.Generated() {
+		return GeneratedName(p.Package, p.Channel, p.Catalog.ID)
+	}
+	_, name, _ := strings.Cut(p.RequestedBy[0], "/")
+	return name
+}
+
+// GeneratedName returns the name that OLM gives a Subscription that it generates.
+func GeneratedName(pkg, channel string, id catalog.ID) string {
+	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
+}
+
+// RequiredBy returns which pins require the package of p, by namespace and package,
+// and what they require.
+func (f *File) RequiredBy(p Pin) []Requirement {
+	var out []Requirement
+	for _, by := range f.Pins {
+		for _, r := range by.Requires {
+			if r.Pin == p.Key() {
+				out = append(out, Requirement{Pin: by.Key(), Requirement: r.Requirement})
+			}
+		}
+	}
+	return out
+}
+
+// Leaves returns the block of an operator that is leaving, by "namespace/package".
 func (f *File) Leaves(operator string) (Leaving, bool) {
 	i := slices.IndexFunc(f.Leaving, func(l Leaving) bool { return l.Key() == operator })
 	if i < 0 {
@@ -172,15 +212,15 @@ func (f *File) Leaves(operator string) (Leaving, bool) {
 	return f.Leaving[i], true
 }
 
-// Follower returns the pin that follows what is leaving, or that follows what
-// follows it, by "namespace/package"; empty where none does.
-func (f *File) Follower(l Leaving) string {
+// Successor returns the pinned operator that replaces one that is leaving, directly or
+// over others that are leaving too, by "namespace/package"; empty where there is none.
+func (f *File) Successor(l Leaving) string {
 	for range len(f.Leaving) {
-		ns, pkg, _ := strings.Cut(l.FollowedBy, "/")
+		ns, pkg, _ := strings.Cut(l.ReplacedBy, "/")
 		if _, pinned := f.Pin(ns, pkg); pinned {
-			return l.FollowedBy
+			return l.ReplacedBy
 		}
-		next, leaves := f.Leaves(l.FollowedBy)
+		next, leaves := f.Leaves(l.ReplacedBy)
 		if !leaves {
 			return ""
 		}
@@ -189,42 +229,46 @@ func (f *File) Follower(l Leaving) string {
 	return ""
 }
 
-// Catalog returns the catalog with this identity.
-func (f *File) Catalog(id catalog.ID) (Catalog, bool) {
-	i, ok := slices.BinarySearchFunc(f.Catalogs, id, func(c Catalog, id catalog.ID) int { return compareID(c.ID, id) })
-	if !ok {
-		return Catalog{}, false
+// Catalogs returns the catalogs that pins, and operators that are leaving, were taken
+// from: by name, then source, then digest. One whose digest differs from pin to pin
+// stands there once for each.
+func (f *File) Catalogs() []Catalog {
+	var out []Catalog
+	for _, p := range f.Pins {
+		out = append(out, p.Catalog)
 	}
-	return f.Catalogs[i], true
+	for _, l := range f.Leaving {
+		out = append(out, l.Catalog)
+	}
+	out = slices.DeleteFunc(out, func(c Catalog) bool { return c.ID == catalog.ID{} })
+	return sortedUnique(out, compareCatalogs)
 }
 
 // unique adds a fault for each block that names what the one before it names.
 func unique(f *File, errs *diag.List) {
-	const again = ", or take one side with git checkout --theirs or --ours, and run quayside resolve"
-	twice(errs, f.Catalogs, func(c Catalog) diag.Pos { return c.Pos }, again)
-	twice(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos }, again)
-	twice(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos }, again)
-	twice(errs, f.Leaving, func(l Leaving) diag.Pos { return l.Pos }, again)
-	follows(errs, f)
+	twice(errs, f.Namespaces, func(n Namespace) diag.Pos { return n.Pos })
+	twice(errs, f.Pins, func(p Pin) diag.Pos { return p.Pos })
+	twice(errs, f.Leaving, func(l Leaving) diag.Pos { return l.Pos })
+	succeeded(errs, f)
 }
 
-func twice[T block](errs *diag.List, sorted []T, at func(T) diag.Pos, remedy string) {
+func twice[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) {
 	for i := 1; i < len(sorted); i++ {
 		if first, b := sorted[i-1], sorted[i]; b.title() == first.title() {
-			errs.Addf(at(b), "%s appears twice, first on line %d: delete one block%s", b.title(), at(first).Line, remedy)
+			errs.Addf(at(b), "%s appears twice, first on line %d: delete one block, or take one side with git checkout --theirs or --ours, and run quayside resolve", b.title(), at(first).Line)
 		}
 	}
 }
 
-// follows adds a fault for each operator that is leaving and pinned all the same,
-// or that no pin follows.
-func follows(errs *diag.List, f *File) {
+// succeeded adds a fault for each operator that is leaving and pinned all the same, or
+// that has no pinned successor.
+func succeeded(errs *diag.List, f *File) {
 	for _, l := range f.Leaving {
 		if _, pinned := f.Pin(l.Namespace, l.Package); pinned {
 			errs.Addf(l.Pos, "%s: it is pinned: delete one block and run quayside resolve", l.title())
 		}
-		if f.Follower(l) == "" {
-			errs.Addf(l.Pos, "%s: %q, which follows it, is not pinned: delete the block and run quayside resolve", l.title(), l.FollowedBy)
+		if f.Successor(l) == "" {
+			errs.Addf(l.Pos, "%s: its successor %q is not pinned: delete the block and run quayside resolve", l.title(), l.ReplacedBy)
 		}
 	}
 }

@@ -11,19 +11,18 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
-// Parse reads a lock. Every fault is found, with its place; the error is a
-// diag.List. A newer schema is refused, naming both versions, and so is a
-// block that does not match its checksum, or a file with the marks of an
-// unfinished merge.
+// Parse reads a lock of this schema or of an older one, which it migrates: ReadSchema
+// tells which. Every fault is found, with its position; the error is a diag.List. A
+// newer schema is refused, naming both numbers, and so is a block that does not match
+// its checksum, or a file with the marks of an unfinished merge.
 func Parse(file string, data []byte) (*File, error) {
-	return parse(parser{file: file}, data)
+	return parse(newParser(file), data)
 }
 
 // Edit is a version that was written over the one of a pin.
@@ -38,7 +37,9 @@ type Edit struct {
 // other edit is the fault that it is to Parse.
 func ParseEdited(file string, data []byte) (*File, []Edit, error) {
 	var edits []Edit
-	f, err := parse(parser{file: file, edits: &edits}, data)
+	p := newParser(file)
+	p.edits = &edits
+	f, err := parse(p, data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,21 +58,27 @@ func parse(p parser, data []byte) (*File, error) {
 	if len(docs) != 1 {
 		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: restore the lock, or delete it and run quayside resolve", len(docs))}
 	}
-	if err := version(file, docs[0]); err != nil {
+	schema, err := p.schemaOf(docs[0])
+	if err != nil {
 		return nil, err
 	}
-	var w document[*yaml.Node, *yaml.Node, *yaml.Node, *yaml.Node]
+	if schema < p.schema {
+		if err := p.migrate(docs[0], schema); err != nil {
+			return nil, err
+		}
+	}
+	var w document[*yaml.Node, *yaml.Node, *yaml.Node]
 	if err := yamlnode.Decode(file, docs[0], &w); err != nil {
 		return nil, err
 	}
 	f := &File{
-		Catalogs: blocks[Catalog](&p, "catalog", w.Catalogs), Namespaces: blocks[Namespace](&p, "Namespace", w.Namespaces),
+		ReadSchema: schema, Namespaces: blocks[Namespace](&p, "Namespace", w.Namespaces),
 		Pins: blocks[Pin](&p, "pin", w.Pins), Leaving: blocks[Leaving](&p, "leaving", w.Leaving),
 	}
 	if err := p.errs.Err(); err != nil {
 		return nil, err
 	}
-	f = f.With(f.Catalogs, f.Pins)
+	f = f.With(f.Pins)
 	unique(f, &p.errs)
 	if err := p.errs.Err(); err != nil {
 		return nil, err
@@ -89,29 +96,77 @@ func unmerged(file string, data []byte) error {
 	return diag.List{diag.Errorf(pos, "unfinished merge: take one side, with git checkout --theirs or --ours, and run quayside resolve: it brings that in step with the declarations")}
 }
 
-// version refuses what this package cannot read before looking any further.
-func version(file string, n *yaml.Node) error {
+// schemaOf returns the number of a document's schema. A document that is not a lock,
+// or whose schema this program does not read, is an error.
+func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	for _, want := range [][2]string{{"apiVersion", APIVersion}, {"kind", Kind}} {
 		key, v := yamlnode.Field(n, want[0])
 		if key == nil {
-			return diag.List{diag.Errorf(yamlnode.At(file, n), "no %s (want %s)", want[0], want[1])}
+			return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no %s (want %s)", want[0], want[1])}
 		}
 		got, _ := yamlnode.Text(v)
 		if got == want[1] {
 			continue
 		}
 		if want[0] == "apiVersion" && strings.HasPrefix(got, "quayside.dev/v") {
-			return diag.List{diag.Errorf(yamlnode.At(file, v), "schema %q is newer than %q, which this quayside reads: use a newer quayside", got, APIVersion)}
+			return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (%s; this program reads %s)", got, APIVersion)}
 		}
-		return diag.List{diag.Errorf(yamlnode.At(file, v), "%s %q is not %s: not a lock", want[0], got, want[1])}
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "%s %q is not %s: not a lock", want[0], got, want[1])}
 	}
-	return nil
+	key, v := yamlnode.Field(n, "schema")
+	if key == nil {
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (want %d): delete the lock and run quayside resolve", p.schema)}
+	}
+	var schema int
+	if err := yamlnode.Decode(p.file, v, &schema); err != nil {
+		return 0, err
+	}
+	switch {
+	case schema > p.schema:
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (schema %d; this program reads %d)", schema, p.schema)}
+	case schema < 1:
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "there is no schema %d (want %d)", schema, p.schema)}
+	}
+	return schema, nil
 }
 
+// A migration changes a document of one schema into one of the next.
+type migration func(doc *yaml.Node)
+
+// migrations returns how documents of older schemas are read: the first migrates
+// schema 1 to 2.
+func migrations() []migration { return nil }
+
 type parser struct {
-	file  string
-	errs  diag.List
-	edits *[]Edit // where versions that were written over are taken, these
+	file       string
+	schema     int                   // that is read into the types of this package
+	migrations []migration           // from schema 1 on
+	sums       map[*yaml.Node]string // of blocks that were migrated: the checksum of their canonical value before
+	errs       diag.List
+	edits      *[]Edit // where versions that were written over are taken, these
+}
+
+func newParser(file string) parser {
+	return parser{file: file, schema: Schema, migrations: migrations()}
+}
+
+// migrate changes a document of an older schema into one of the schema that is read.
+// Its checksums are of the values as they were.
+func (p *parser) migrate(doc *yaml.Node, from int) error {
+	p.sums = map[*yaml.Node]string{}
+	for i := 0; i+1 < len(doc.Content); i += 2 {
+		for _, block := range doc.Content[i+1].Content {
+			sum, err := checksumOf(block)
+			if err != nil {
+				return diag.List{diag.Errorf(yamlnode.At(p.file, block), "%w", err)}
+			}
+			p.sums[block] = sum
+		}
+	}
+	for _, step := range p.migrations[from-1 : p.schema-1] {
+		step(doc)
+	}
+	return nil
 }
 
 // blocks reads each block by itself, so that a fault in one hides none in
@@ -120,7 +175,7 @@ type parser struct {
 func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 	var out []T
 	for _, n := range nodes {
-		q := parser{file: p.file, edits: p.edits}
+		q := parser{file: p.file, sums: p.sums, edits: p.edits}
 		var w written[T]
 		q.errs.Add(yamlnode.At(p.file, n), yamlnode.Decode(p.file, n, &w))
 		v := reflect.ValueOf(&w.Block).Elem()
@@ -131,10 +186,11 @@ func blocks[T block](p *parser, what string, nodes []*yaml.Node) []T {
 		for _, f := range yamlnode.Fields(v.Type()) {
 			q.check(n, what, f, v.FieldByIndex(f.Index))
 		}
+		restored := false
 		if pin, ok := any(&w.Block).(*Pin); ok && q.errs == nil && p.edits != nil {
-			*pin = q.restored(n, *pin, w.Checksum)
+			restored = q.restore(n, pin, w.Checksum)
 		}
-		if q.errs == nil {
+		if q.errs == nil && !restored {
 			q.sum(n, w.Block, w.Checksum)
 		}
 		p.errs = append(p.errs, q.errs...)
@@ -172,15 +228,17 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 		_, err = catalog.ParseInstallMode(string(value))
 	case *Adopted:
 		if value.Condition == "" {
-			err = fmt.Errorf("%s: adopted: no condition", what)
+			err = fmt.Errorf("%s: adopted: no operatorCondition", what)
 		}
 	case *Storage:
 		if err = value.fault(); err != nil {
 			err = fmt.Errorf("%s: %w", what, err)
 		}
-	case *lifecycle.Version:
-		if err = value.Check(); err != nil {
-			err = fmt.Errorf("%s: lifecycle: %w", what, err)
+	case Catalog:
+		if value.ID == (catalog.ID{}) {
+			err = fmt.Errorf("%s: catalog: no name", what)
+		} else if value.Digest != "" {
+			_, err = catalog.ParseDigest(string(value.Digest))
 		}
 	case string:
 		if digest := imageref.Split(value).Digest; f.Name == "image" && digest != "" {
@@ -190,16 +248,24 @@ func (p *parser) check(n *yaml.Node, what string, f reflect.StructField, value r
 	p.errs.Add(at, err)
 }
 
-// sum compares a block with the checksum it carries.
+// sum compares the checksum of a block with the canonical values that the file has:
+// quoting, order of keys and line wrapping do not matter.
 func (p *parser) sum(n *yaml.Node, b block, checksum string) {
-	if checksum == string(catalog.DigestOf(lines(b))) {
+	got, migrated := p.sums[n]
+	if !migrated {
+		var err error
+		if got, err = checksumOf(n); err != nil {
+			p.errs.Add(yamlnode.At(p.file, n), err)
+			return
+		}
+	}
+	if checksum == got {
 		return
 	}
 	remedy := "undo the edit, or delete the block and run quayside resolve"
-	switch b := b.(type) {
-	case Pin:
-		if _, ok := unedited(b, checksum); ok {
-			remedy = "undo the edit, or run quayside resolve --edited, which moves it to " + strconv.Quote(b.Version)
+	if pin, ok := b.(Pin); ok {
+		if _, ok := unedited(pin, checksum); ok {
+			remedy = "undo the edit, or run quayside resolve --edited, which moves it to " + strconv.Quote(pin.Version)
 		}
 	}
 	if checksum == "" {
@@ -207,28 +273,29 @@ func (p *parser) sum(n *yaml.Node, b block, checksum string) {
 		return
 	}
 	_, said := yamlnode.Field(n, "checksum")
-	p.errs.Addf(yamlnode.At(p.file, n), "%s was edited by hand: it does not match its checksum on line %d: %s", b.title(), said.Line, remedy)
+	p.errs.Addf(yamlnode.At(p.file, n), "%s does not match its checksum on line %d: %s", b.title(), said.Line, remedy)
 }
 
-// restored returns a pin as it was before another version was written over its
-// own, and notes that one.
-func (p *parser) restored(n *yaml.Node, pin Pin, checksum string) Pin {
-	before, ok := unedited(pin, checksum)
+// restore takes back another version that was written over a pin's own, notes it, and
+// reports whether there was one.
+func (p *parser) restore(n *yaml.Node, pin *Pin, checksum string) bool {
+	before, ok := unedited(*pin, checksum)
 	if !ok {
-		return pin
+		return false
 	}
 	at := yamlnode.At(p.file, n)
 	if _, said := yamlnode.Field(n, "version"); said != nil {
 		at = yamlnode.At(p.file, said)
 	}
 	*p.edits = append(*p.edits, Edit{pin.Namespace, pin.Package, pin.Version, at})
-	return before
+	*pin = before
+	return true
 }
 
-// unedited returns what a pin with this checksum was if nothing but its version
-// was written over: its properties say that once more.
-func unedited(pin Pin, checksum string) (before Pin, ok bool) {
+// unedited returns a pin with this checksum as it was if nothing but its version was
+// written over: its properties have that once more.
+func unedited(pin Pin, sum string) (before Pin, ok bool) {
 	before = pin
 	before.Version = olm.Read(pin.Properties).Version
-	return before, before.Version != pin.Version && checksum == string(catalog.DigestOf(lines(before)))
+	return before, before.Version != pin.Version && sum == string(before.Checksum())
 }

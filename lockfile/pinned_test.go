@@ -13,7 +13,7 @@ import (
 func TestNoNoise(t *testing.T) {
 	text := string(lockfile.Format(declared()))
 	for what, edit := range map[string][2]string{
-		"catalog":   {"  source: oci:catalogs/hub\n", "  source: oci:catalogs/hub\n  sauce: x\n"},
+		"catalog":   {"source: oci:catalogs/hub,", "sauce: x,"},
 		"Namespace": {"  labels:\n    a: \"\"\n", "  lables:\n    a: \"\"\n"},
 		"pin":       {"  installMode: OwnNamespace\n", "  installMode: Nowhere\n"},
 	} {
@@ -22,7 +22,7 @@ func TestNoNoise(t *testing.T) {
 			t.Fatalf("%q is not in the lock", edit[0])
 		}
 		_, err := lockfile.Parse("quayside.lock", []byte(in))
-		if got := fmt.Sprint(err); err == nil || strings.Contains(got, "\n") || strings.Contains(got, "by hand") {
+		if got := fmt.Sprint(err); err == nil || strings.Contains(got, "\n") || strings.Contains(got, "checksum") {
 			t.Errorf("%s: got %s", what, got)
 		}
 	}

@@ -17,10 +17,10 @@ func TestStorage(t *testing.T) {
 	f.Pins[1].Storage = &lockfile.Storage{State: lockfile.StorageMigrate, Objects: []lockfile.StoredVersions{widgets, gadgets, widgets}}
 	text := string(lockfile.Format(f))
 	const want = `  storage:
-    state: migrate
+    stage: migrate
     objects:
-    - {definition: gadgets.example.com, from: v1beta1, to: v1}
-    - {definition: widgets.example.com, from: v1alpha1, to: v1}
+    - {crd: gadgets.example.com, from: v1beta1, to: v1}
+    - {crd: widgets.example.com, from: v1alpha1, to: v1}
   checksum:`
 	if !strings.Contains(text, want) {
 		t.Fatalf("got %s", text)
@@ -37,9 +37,9 @@ func TestStorage(t *testing.T) {
 		t.Errorf("got %+v", changes)
 	}
 	for want, s := range map[string]lockfile.Storage{
-		`state "wait" is none of store, migrate`: {State: "wait", Objects: []lockfile.StoredVersions{widgets}},
-		"no objects":                             {State: lockfile.StorageStore},
-		"want definition, from and to, which is another version": {State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.b", From: "v1", To: "v1"}}},
+		`stage "wait" is none of store, migrate`:          {State: "wait", Objects: []lockfile.StoredVersions{widgets}},
+		"no objects":                                      {State: lockfile.StorageStore},
+		"want crd, from and to, which is another version": {State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.b", From: "v1", To: "v1"}}},
 		"objects of a.b cannot be stored in both v2 and v3": {State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{
 			{Definition: "a.b", From: "v1", To: "v2"}, {Definition: "a.b", From: "v0", To: "v3"},
 		}},

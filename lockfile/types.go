@@ -8,38 +8,54 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/jsonschema"
 )
 
 // File is a whole lock. Build it with New, which sorts.
 type File struct {
-	Catalogs   []Catalog   // by namespace, then name
 	Namespaces []Namespace // by name; nil where none is declared
 	Pins       []Pin       // by namespace, then package
 	Leaving    []Leaving   // by namespace, then package; nil where nothing is left over
+
+	// ReadSchema is the schema that Parse read the file in; 0 for one that New made.
+	ReadSchema int
 }
 
-// The tags of the blocks below say how the file has them: Format writes their
-// fields in this order, Parse reads them, and Schema describes them.
+// The tags of the blocks below define the file: Format writes their fields in this
+// order, Parse reads them, and Schema describes them. docs/lock.md names the reader
+// of each field.
 
-// Catalog is one catalog that a pin came from. Its source is as in
-// "image:quay.io/operatorhubio/catalog:latest" or "oci:catalogs/operatorhubio",
-// its digest that of the image's manifest or of the directory's content. Pos and
-// Fields say where the block and the names of its fields stand in the file that
-// it was parsed from; so do those of the other blocks.
+// Catalog is the catalog that a pin was taken from, as it was then. A later pin of
+// the same catalog may have another digest: every byte of a pin depends on that pin
+// or on settings alone, so that upgrades of two operators merge.
 type Catalog struct {
-	ID       catalog.ID     `json:",inline"`
-	Source   string         `json:"source" form:"required nonempty" doc:"Canonical reference, never a mirror's."`
-	Digest   catalog.Digest `json:"digest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of what the source named."`
-	Identity string         `json:"identity" doc:"Who signed it, where a signature is demanded."`
-	Pos      diag.Pos       `json:"-"`
-	Fields   diag.Fields    `json:"-"`
+	ID       catalog.ID     `json:"name" form:"required" doc:"namespace/name, or name."`
+	Source   string         `json:"source" doc:"Canonical reference, never a mirror's, without the digest: image:quay.io/operatorhubio/catalog:latest, oci:catalogs/operatorhubio."`
+	Digest   catalog.Digest `json:"digest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the image's manifest, or of the directory's content, when the bundle was pinned."`
+	Identity string         `json:"identity" doc:"Signer, where a signature is demanded."`
 }
 
-// Namespace is a Namespace that stands among the declarations: nothing but what
-// is rendered would put it into a cluster.
+// NewCatalog returns the record of a catalog. A digest in the source is dropped: it
+// stands in the digest alone.
+func NewCatalog(id catalog.ID, source string, digest catalog.Digest) Catalog {
+	return Catalog{ID: id, Source: SourceName(source), Digest: digest}
+}
+
+// SourceName returns a source without the digest that it may end with.
+func SourceName(source string) string {
+	name, _, _ := strings.Cut(source, "@sha256:")
+	return name
+}
+
+// IsAt reports whether the record is of this state of a catalog: the same source, at
+// the same digest.
+func (c Catalog) IsAt(source string, digest catalog.Digest) bool {
+	return c.Digest != "" && c.Digest == digest && c.Source == SourceName(source)
+}
+
+// Namespace is a Namespace that stands among the declarations: only the rendered tree
+// creates it in a cluster.
 type Namespace struct {
 	Name        string            `json:"name" form:"required nonempty" doc:"Name of the Namespace."`
 	Labels      map[string]string `json:"labels" doc:"Labels, as declared."`
@@ -48,14 +64,15 @@ type Namespace struct {
 	Fields      diag.Fields       `json:"-"`
 }
 
-// Pin is one installed package. What says nothing is empty: the channel where the
-// declaration names none and the bundle is in several; the image where the
-// catalog embeds the content, and the digest of the content where the image pins
-// it; the watch namespaces where it is all of them; what was replaced on a fresh
-// install; the remaining hops at the head. The image is canonical and by digest,
-// as in "quay.io/x/y@sha256:…", the config canonical JSON. Watch namespaces and
-// requests are sorted. Properties are kept so that a pin outlives its entry in
-// the catalog.
+// Pin is one installed package. These are empty: the channel where the declaration
+// names none and the bundle is in several; the image where the catalog embeds the
+// content, and the digest of the content where the image pins it; the watch namespaces
+// where the operator watches all; the replaced bundle on a fresh install. The image is
+// canonical and by digest, as in "quay.io/x/y@sha256:…", the config canonical JSON.
+// Watch namespaces, requests and requirements are sorted. Properties are kept so that a
+// pin whose bundle was dropped from the catalog stays valid. Pos and Fields are the
+// positions of the block and of the names of its fields in the file that it was parsed
+// from; so are those of the other blocks.
 type Pin struct {
 	Namespace       string                 `json:"namespace" form:"required nonempty" doc:"Install namespace."`
 	Package         string                 `json:"package" form:"required nonempty" doc:"Name of the package."`
@@ -63,67 +80,71 @@ type Pin struct {
 	Channel         string                 `json:"channel" doc:"Channel that the bundle was taken from."`
 	Bundle          string                 `json:"bundle" form:"required nonempty" doc:"Name of the bundle."`
 	Image           string                 `json:"image" doc:"The bundle's image, by digest. Absent where the catalog embeds the content."`
-	Identity        string                 `json:"identity" doc:"Who signed the image, where a signature is demanded."`
-	ContentDigest   catalog.Digest         `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests."`
-	Catalog         catalog.ID             `json:"catalog" doc:"namespace/name, or name, of the catalog that the bundle came from."`
-	Subscription    string                 `json:"subscription" doc:"Name of the declaration that is answered, or of the one that OLM would generate."`
-	Generated       bool                   `json:"generated" doc:"Whether nobody declared it: a dependency."`
-	Approval        string                 `json:"approval" form:"enum=Automatic|Manual" doc:"Manual: moved only when named."`
-	Hold            string                 `json:"hold" doc:"Why the operator does not move."`
+	Identity        string                 `json:"identity" doc:"Signer of the image, where a signature is demanded."`
+	ContentDigest   catalog.Digest         `json:"contentDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the bundle's manifests. Absent where the image pins them."`
+	Catalog         Catalog                `json:"catalog" doc:"The catalog that the bundle was taken from, as it was then."`
+	RequestedBy     []string               `json:"requestedBy" form:"nonempty" doc:"The declarations that ask for the package, namespace/name. Absent: it is a dependency."`
+	Approval        string                 `json:"approval" form:"enum=Automatic|Manual" default:"\"Automatic\"" doc:"Manual: upgraded only when named."`
+	Hold            string                 `json:"hold" doc:"Reason why the operator is held at its version."`
 	InstallMode     catalog.InstallMode    `json:"installMode" form:"enum=AllNamespaces|MultiNamespace|SingleNamespace|OwnNamespace" doc:"Install mode."`
 	WatchNamespaces []string               `json:"watchNamespaces" form:"nonempty" doc:"Namespaces that the operator watches. Absent: all."`
 	OperatorGroup   string                 `json:"operatorGroup" doc:"Name of the OperatorGroup."`
-	Replaces        string                 `json:"replaces" doc:"The bundle that this one took the place of."`
-	Skipped         []string               `json:"skipped" form:"nonempty" doc:"Bundles passed over on the way here, oldest first."`
-	RemainingHops   []string               `json:"remainingHops" form:"nonempty" doc:"Bundles up to the head that can be reached, nearest first."`
-	HeldBack        HeldBack               `json:"heldBack" form:"enum=approval|hold|range|downgrade|stranded|dropped|installMode|clusterVersion|conflict" doc:"Why an upgrade of everything would leave it where it is. Absent where it would move, or need not."`
+	Replaces        string                 `json:"replaces" doc:"The bundle that this one was upgraded from."`
+	Skipped         []string               `json:"skipped" form:"nonempty" doc:"Bundles passed over in that upgrade, oldest first."`
 	Config          json.RawMessage        `json:"config" doc:"As spec.config of OLM's Subscription."`
-	RequestedBy     []Request              `json:"requestedBy" doc:"Why the package is pinned."`
+	Requires        []Requirement          `json:"requires" doc:"The pins that meet the requirements of the bundle."`
 	RelatedImages   []catalog.RelatedImage `json:"relatedImages" doc:"Every image that the bundle needs, by digest."`
-	Properties      []catalog.Property     `json:"properties" doc:"What the catalog says of the bundle."`
-	Lifecycle       *lifecycle.Version     `json:"lifecycle" doc:"How long the version is supported, and on what, as the catalog says. Absent where it says nothing."`
-	Declaration     catalog.Digest         `json:"declaration" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Hash of the declarations that this pin answers."`
-	Adopted         *Adopted               `json:"adopted" doc:"What is kept as OLM left it, until the pin moves to another bundle. Absent where OLM did not install it."`
-	Storage         *Storage               `json:"storage" doc:"In which state the operator waits for an upgrade that drops versions in which objects may be stored. Absent where it waits for none."`
+	Properties      []catalog.Property     `json:"properties" doc:"Properties of the bundle that constrain a resolution."`
+	Declaration     catalog.Digest         `json:"declarationDigest" form:"pattern=^sha256:[0-9a-f]{64}$" doc:"Digest of the declarations that this pin answers."`
+	Adopted         *Adopted               `json:"adopted" doc:"What is kept as OLM installed it, until the operator is upgraded. Absent where OLM did not install it."`
+	Storage         *Storage               `json:"storage" doc:"Migration step before an upgrade that drops versions in which objects may be stored. Absent where there is none."`
 	Pos             diag.Pos               `json:"-"`
 	Fields          diag.Fields            `json:"-"`
 }
 
-// Leaving is the pin of an operator that another one follows, as it was. It is
-// not installed any more: it says what is left of the operator until the one that
-// follows it was seen to run.
+// Requirement is a requirement of a bundle, such as "olm.gvk.required
+// etcd.database.coreos.com/v1beta2 EtcdCluster", and the pin, "namespace/package",
+// that meets it.
+type Requirement struct {
+	Requirement string `json:"requirement" form:"required nonempty" doc:"The requirement, as the bundle states it."`
+	Pin         string `json:"pin" form:"required nonempty" doc:"namespace/package of the pin that meets it."`
+}
+
+// Leaving is the last pin of an operator that another one replaces. It is no longer
+// installed: the block records its leftover objects until the successor is observed
+// to run.
 type Leaving struct {
-	FollowedBy string `json:"followedBy" form:"required nonempty" doc:"namespace/package of the pin that follows it, or of what is leaving too."`
+	ReplacedBy string `json:"replacedBy" form:"required nonempty" doc:"namespace/package of the successor, which is pinned or leaving too."`
 	Pin        `json:",inline"`
 }
 
-// Adopted is what rendering keeps of an operator as OLM installed it, so that to
-// take it over restarts no pod. What follows from the bundle is not in it.
+// Adopted is the part of an operator that is rendered as OLM installed it, so that its
+// adoption restarts no pod. What follows from the bundle is not in it.
 type Adopted struct {
-	Condition    string       `json:"condition" form:"required nonempty" doc:"Name of the OperatorCondition that the pods are told."`
-	Certificates []string     `json:"certificates" form:"nonempty" doc:"The CA of OLM's serving certificates, in DER and base64. Absent where the workspace's provider makes them."`
-	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not tell."`
+	Condition    string       `json:"operatorCondition" form:"required nonempty" doc:"Name of the OperatorCondition that the pods are given."`
+	Certificates []string     `json:"caCertificates" form:"nonempty" doc:"The CA of OLM's serving certificates, in DER and base64. Absent where the workspace's provider issues them."`
+	Annotations  []Annotation `json:"annotations" doc:"Annotations of pod templates that the bundle does not have."`
 }
 
-// Annotation is one that the pods of a Deployment have, or have not.
+// Annotation is one that the pods of a Deployment have, or lack.
 type Annotation struct {
 	Deployment string `json:"deployment" form:"required nonempty" doc:"Name of the Deployment."`
 	Name       string `json:"name" form:"required nonempty" doc:"Name of the annotation."`
 	Value      string `json:"value" form:"required" doc:"Value of the annotation."`
-	Absent     bool   `json:"absent" doc:"Whether the pods do not have it, though the bundle tells it."`
+	Absent     bool   `json:"absent" doc:"Whether the pods lack it although the bundle has it."`
 }
 
-// Storage is how far the objects of an operator are on their way out of versions
-// that its next bundle no longer has. The bundle that is pinned has both.
+// Storage is the migration step of an operator whose next bundle drops versions in
+// which objects may be stored. The pinned bundle has both versions.
 type Storage struct {
-	State   StorageState     `json:"state" form:"required enum=store|migrate" doc:"store: what is written from now on is stored in the other version. migrate: what was written before is rewritten, too."`
-	Objects []StoredVersions `json:"objects" form:"required" doc:"Which objects, by definition and version."`
+	State   StorageState     `json:"stage" form:"required enum=store|migrate" doc:"store: objects written from now on are stored in the other version. migrate: those written before are rewritten, too."`
+	Objects []StoredVersions `json:"objects" form:"required" doc:"The objects, by CustomResourceDefinition and version."`
 }
 
-// StoredVersions is a version that objects of a definition are to leave.
+// StoredVersions is a version out of which objects are migrated.
 type StoredVersions struct {
-	Definition string `json:"definition" form:"required nonempty" doc:"Name of the CustomResourceDefinition."`
-	From       string `json:"from" form:"required nonempty" doc:"Version that the next bundle no longer has."`
+	Definition string `json:"crd" form:"required nonempty" doc:"Name of the CustomResourceDefinition."`
+	From       string `json:"from" form:"required nonempty" doc:"Version that the next bundle drops."`
 	To         string `json:"to" form:"required nonempty" doc:"Version that the next bundle stores objects in."`
 }
 
@@ -149,14 +170,14 @@ func (s *Storage) String() string {
 func (s *Storage) fault() error {
 	switch {
 	case s.State != StorageStore && s.State != StorageMigrate:
-		return fmt.Errorf("storage: state %q is none of %s, %s", s.State, StorageStore, StorageMigrate)
+		return fmt.Errorf("storage: stage %q is none of %s, %s", s.State, StorageStore, StorageMigrate)
 	case len(s.Objects) == 0:
 		return errors.New("storage: no objects")
 	}
 	to := map[string]string{}
 	for _, o := range s.Objects {
 		if o.Definition == "" || o.From == "" || o.To == "" || o.From == o.To {
-			return errors.New("storage: want definition, from and to, which is another version")
+			return errors.New("storage: want crd, from and to, which is another version")
 		}
 		if other, ok := to[o.Definition]; ok && other != o.To {
 			return fmt.Errorf("storage: objects of %s cannot be stored in both %s and %s", o.Definition, other, o.To)
@@ -166,39 +187,12 @@ func (s *Storage) fault() error {
 	return nil
 }
 
-// HeldBack is what keeps a pin from its next hop, or from the head of its channel.
-type HeldBack string
-
-// What an operator waits for: the declaration, then the catalogs, then the cluster
-// and the other operators.
-const (
-	HeldByApproval    HeldBack = "approval"       // Manual: only an upgrade that names it moves it
-	HeldByHold        HeldBack = "hold"           // its declaration says so
-	HeldByRange       HeldBack = "range"          // its declaration asks for other versions than the next one
-	HeldByVersions    HeldBack = "downgrade"      // the only way on goes down
-	HeldByCatalog     HeldBack = "stranded"       // no edge leads on, or its channel or package is no longer there
-	HeldByDrop        HeldBack = "dropped"        // likewise, and its catalog no longer has the version
-	HeldByInstallMode HeldBack = "installMode"    // the next one does not support what its OperatorGroup wants
-	HeldByCluster     HeldBack = "clusterVersion" // the next one does not run on that version of the cluster
-	HeldByConflict    HeldBack = "conflict"       // the next one does not go together with something else
-)
-
-// Request is one reason why a package is pinned: a declaration such as
-// "my-etcd/etcd", or a pin and what it requires, as in "olm.gvk.required
-// etcd.database.coreos.com/v1beta2 EtcdCluster".
-type Request struct {
-	Subscription string `json:"subscription" doc:"namespace/name of a declaration."`
-	Pin          string `json:"pin" doc:"namespace/package of a pin that requires it."`
-	Requirement  string `json:"requirement" doc:"What that pin requires."`
-}
-
 // block is one that a lock is made of. Its title is what messages call it.
 type block interface{ title() string }
 
-func (c Catalog) title() string   { return "catalog " + strconv.Quote(c.ID.String()) }
 func (n Namespace) title() string { return "Namespace " + strconv.Quote(n.Name) }
 func (p Pin) title() string       { return "pin " + strconv.Quote(p.Key()) }
-func (l Leaving) title() string   { return "what is left of " + strconv.Quote(l.Key()) }
+func (l Leaving) title() string   { return "leaving operator " + strconv.Quote(l.Key()) }
 
 // written is a block as it stands in the file.
 type written[T block] struct {
@@ -207,17 +201,17 @@ type written[T block] struct {
 }
 
 // document is the whole file, of blocks in any form.
-type document[C, N, P, L any] struct {
+type document[N, P, L any] struct {
 	APIVersion string `json:"apiVersion" form:"required const=quayside.dev/v1alpha1" doc:"quayside.dev/v1alpha1"`
 	Kind       string `json:"kind" form:"required const=Lock" doc:"Lock"`
-	Catalogs   []C    `json:"catalogs" form:"required" doc:"The catalogs that the pins came from, by namespace and name."`
-	Namespaces []N    `json:"namespaces" doc:"The Namespaces that are declared, by name. Absent where there are none."`
+	Schema     int    `json:"schema" form:"required" doc:"Number of the schema: 1."`
+	Namespaces []N    `json:"namespaces" doc:"The declared Namespaces, by name. Absent where there are none."`
 	Pins       []P    `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
-	Leaving    []L    `json:"leaving" doc:"Operators that others follow, of which something is still rendered, by namespace and package. Absent where there are none."`
+	Leaving    []L    `json:"leaving" doc:"Operators that others replace and of which objects are still rendered, by namespace and package. Absent where there are none."`
 }
 
-// Schema returns the JSON schema of quayside.lock, as it is shipped.
-func Schema() []byte {
+// JSONSchema returns the JSON schema of quayside.lock, as it is shipped.
+func JSONSchema() []byte {
 	return jsonschema.Of("https://quayside.dev/schema/lock.schema.json", "quayside lock",
-		document[written[Catalog], written[Namespace], written[Pin], written[Leaving]]{})
+		document[written[Namespace], written[Pin], written[Leaving]]{})
 }

@@ -61,11 +61,10 @@ func renderSmall(bundles map[string]fstest.MapFS, watch map[string][]string, opt
 // renderNeeding renders bundles like renderSmall, of which some need others.
 func renderNeeding(bundles map[string]fstest.MapFS, needs map[string][]string, opt Options) (*Result, error) {
 	lock := smallLock(bundles, nil, nil)
-	for by, all := range needs {
-		for i := range lock.Pins {
-			if p := &lock.Pins[i]; slices.Contains(all, p.Namespace+"/"+p.Package) {
-				p.RequestedBy = append(p.RequestedBy, lockfile.Request{Pin: by, Requirement: "olm.package.required"})
-			}
+	for i := range lock.Pins {
+		p := &lock.Pins[i]
+		for _, other := range needs[p.Key()] {
+			p.Requires = append(p.Requires, lockfile.Requirement{Pin: other, Requirement: "olm.package.required"})
 		}
 	}
 	return All(lock, opt, openSmall(bundles))

@@ -55,7 +55,7 @@ func renderedOf(t *testing.T, versions map[string]string) *filetree.Tree {
 		pins = append(pins, pinOf(load(t, dir), pkg))
 	}
 	opt := Options{Profile: "argocd", Clusters: []Cluster{{Name: "c1", Destination: "c1"}, {Name: "c2", Destination: "c2"}}}
-	res, err := All(lockfile.New(nil, pins), opt, func(p lockfile.Pin) (fs.FS, error) { return dirs[p.Package], nil })
+	res, err := All(lockfile.New(pins), opt, func(p lockfile.Pin) (fs.FS, error) { return dirs[p.Package], nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,9 +76,9 @@ func (t *tree) arrange() {
 		}
 	}
 	for _, in := range t.installs {
-		for _, r := range in.pin.RequestedBy {
+		for _, r := range in.pin.Requires {
 			if _, there := needs[r.Pin]; there && !issues[r.Pin] && !issues[in.name()] {
-				needs[r.Pin] = append(needs[r.Pin], in.name())
+				needs[in.name()] = append(needs[in.name()], r.Pin)
 			}
 		}
 	}

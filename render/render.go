@@ -109,7 +109,7 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	}
 	for i := range leaving {
 		gone, _ := lock.Leaves(leaving[i].name())
-		leaving[i].follower = lock.Follower(gone)
+		leaving[i].follower = lock.Successor(gone)
 	}
 	warnings, err1 := renderAll(installs, opt)
 	_, err2 = renderAll(leaving, opt) // what is to be known of these was said while they were installed

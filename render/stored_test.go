@@ -41,7 +41,7 @@ func waiting(state lockfile.StorageState, objects ...lockfile.StoredVersions) *l
 	a, b := pin, pin
 	a.Namespace, b.Namespace = "a", "b"
 	b.Storage = &lockfile.Storage{State: state, Objects: objects} // one that says it is enough: a definition is the cluster's
-	return lockfile.New(nil, []lockfile.Pin{a, b})
+	return lockfile.New([]lockfile.Pin{a, b})
 }
 
 func stored(definition, from string) lockfile.StoredVersions {

@@ -31,20 +31,20 @@ func inherits(pkg string, files ...string) fstest.MapFS {
 // requires other/base.
 func following(bundles map[string]fstest.MapFS, old, follower string, needs ...string) [3]*lockfile.File {
 	all := smallLock(bundles, nil, nil)
-	pin := func(name, beside string) lockfile.Pin {
+	const base = "other/base"
+	pin := func(name string) lockfile.Pin {
 		ns, pkg, _ := strings.Cut(name, "/")
 		i := slices.IndexFunc(all.Pins, func(p lockfile.Pin) bool { return p.Namespace == ns && p.Package == pkg })
 		p := all.Pins[i]
-		if name == "other/base" && slices.Contains(needs, beside) {
-			p.RequestedBy = []lockfile.Request{{Pin: beside, Requirement: "olm.package.required"}}
+		if slices.Contains(needs, name) {
+			p.Requires = []lockfile.Requirement{{Pin: base, Requirement: "olm.package.required"}}
 		}
 		return p
 	}
-	base := "other/base"
-	before := lockfile.New(nil, []lockfile.Pin{pin(old, ""), pin(base, old)})
-	after := lockfile.New(nil, []lockfile.Pin{pin(follower, ""), pin(base, follower)})
-	beside := lockfile.New(nil, after.Pins)
-	beside.Leaving = []lockfile.Leaving{{FollowedBy: follower, Pin: pin(old, "")}}
+	before := lockfile.New([]lockfile.Pin{pin(old), pin(base)})
+	after := lockfile.New([]lockfile.Pin{pin(follower), pin(base)})
+	beside := lockfile.New(after.Pins)
+	beside.Leaving = []lockfile.Leaving{{ReplacedBy: follower, Pin: pin(old)}}
 	return [3]*lockfile.File{before, beside, after}
 }
 

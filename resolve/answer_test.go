@@ -89,8 +89,8 @@ func (p *problem) answer(ns string, decl *subscription.Set, res *resolve.Result)
 		}
 		a.pins = append(a.pins, pin)
 		a.Installed = append(a.Installed, spell(pin))
-		if pin.Generated {
-			a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", pin.Subscription, pin.Package, pin.Channel, pin.Catalog))
+		if pin.Generated() {
+			a.Generated = append(a.Generated, fmt.Sprintf("%s %s %s %s", pin.Subscription(), pin.Package, pin.Channel, pin.Catalog.ID))
 		}
 	}
 	for _, moves := range res.Rounds {
@@ -115,11 +115,9 @@ func (p *problem) answer(ns string, decl *subscription.Set, res *resolve.Result)
 
 // spell names a pin as brief does an expected install.
 func spell(p lockfile.Pin) string {
-	subs := []string{p.Subscription}
-	for _, r := range p.RequestedBy {
-		if r.Subscription != "" {
-			subs = append(subs, strings.TrimPrefix(r.Subscription, p.Namespace+"/"))
-		}
+	subs := []string{p.Subscription()}
+	for _, s := range p.RequestedBy {
+		subs = append(subs, strings.TrimPrefix(s, p.Namespace+"/"))
 	}
 	slices.Sort(subs)
 	return fmt.Sprintf("%s %s", p.Bundle, strings.Join(slices.Compact(subs), ","))

@@ -119,7 +119,7 @@ func elevenHops(b *testing.B, x *catalog.Index) (*subscription.Set, *lockfile.Fi
 					}},
 				}
 				res, err := resolve.Resolve(x, decl, nil, resolve.Options{Requirements: "warn"})
-				if err != nil || len(res.Lock.Pins) != 1 || len(res.Lock.Pins[0].RemainingHops) != 11 {
+				if err != nil || len(res.Lock.Pins) != 1 || len(resolve.Hops(x, decl, res.Lock, res.Lock.Pins[0], resolve.Options{Requirements: "warn"})) != 11 {
 					continue
 				}
 				return decl, res.Lock

@@ -29,7 +29,7 @@ func TestBruteForceAgrees(t *testing.T) {
 		}
 		var got []string
 		for _, p := range res.Lock.Pins {
-			got = append(got, p.Catalog.Name+"/"+p.Bundle)
+			got = append(got, p.Catalog.ID.Name+"/"+p.Bundle)
 		}
 		slices.Sort(got)
 		slices.Sort(want)

@@ -119,9 +119,9 @@ func (p *problem) keepsOrder(e expectation, got answer) bool {
 	for _, pin := range got.pins {
 		g, ok := theirs[pin.Package]
 		id := catalog.ID{Namespace: g.SourceNamespace, Name: g.Source}
-		if ok && pin.Generated && (id != pin.Catalog || g.Channel != pin.Channel) {
+		if ok && pin.Generated() && (id != pin.Catalog.ID || g.Channel != pin.Channel) {
 			other = true
-			first = first && slices.Compare(p.rank(got, pin, pin.Catalog, pin.Channel), p.rank(got, pin, id, g.Channel)) < 0
+			first = first && slices.Compare(p.rank(got, pin, pin.Catalog.ID, pin.Channel), p.rank(got, pin, id, g.Channel)) < 0
 		}
 	}
 	bare := func(a answer) []string { // without the names of generated subscriptions
@@ -143,16 +143,16 @@ func (p *problem) keepsOrder(e expectation, got answer) bool {
 // dependency, as the first that requires it sees it: the less, the earlier.
 func (p *problem) rank(got answer, pin lockfile.Pin, id catalog.ID, channel string) []string {
 	var by []lockfile.Pin
-	for _, r := range pin.RequestedBy {
+	for _, r := range lockfile.New(got.pins).RequiredBy(pin) {
 		at := slices.IndexFunc(got.pins, func(by lockfile.Pin) bool { return by.Key() == r.Pin })
 		if at >= 0 {
 			by = append(by, got.pins[at])
 		}
 	}
 	slices.SortFunc(by, func(a, b lockfile.Pin) int { // declared ones come first in the search
-		return strings.Compare(strconv.FormatBool(a.Generated)+a.Subscription, strconv.FormatBool(b.Generated)+b.Subscription)
+		return strings.Compare(strconv.FormatBool(a.Generated())+a.Subscription(), strconv.FormatBool(b.Generated())+b.Subscription())
 	})
-	own := len(by) > 0 && by[0].Catalog == id
+	own := len(by) > 0 && by[0].Catalog.ID == id
 	isDefault := slices.ContainsFunc(p.packages(id), func(has catalog.PackageData) bool {
 		return has.Name == pin.Package && has.DefaultChannel == channel
 	})

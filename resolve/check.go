@@ -84,14 +84,14 @@ func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Op
 	opt.Upgrade, opt.Named, opt.Hops, opt.From, opt.KeepGoing = false, nil, 1, nil, false
 	opt.fresh = true
 	if lock == nil {
-		lock = lockfile.New(nil, nil)
+		lock = lockfile.New(nil)
 	}
 	res, err := Resolve(x, decl, lock, opt)
 	var conflicts Conflicts
 	if err != nil && !errors.As(err, &conflicts) {
 		return &Verdict{}, err
 	}
-	c := checker{x: x, lock: lock, next: res.Partial, stands: standing(x, lock), Verdict: Verdict{Warnings: res.Warnings}}
+	c := checker{x: x, lock: lock, next: res.Partial, Verdict: Verdict{Warnings: res.Warnings}}
 	stays := map[string]bool{}
 	for _, p := range lock.Pins {
 		if now, ok := res.Partial.Pin(p.Namespace, p.Package); ok && now.Bundle == p.Bundle {
@@ -111,19 +111,15 @@ func Check(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt Op
 	return &c.Verdict, err
 }
 
-// toldByEntry returns the fields of a pin that the entry of its bundle tells, and
-// unheld those that are not known where no catalog holds the bundle; sorted.
-func toldByEntry() []string { return unheld()[1:] }
-
-func unheld() []string {
-	return []string{"bundle", "channel", "heldBack", "image", "lifecycle", "properties", "relatedImages", "remainingHops", "version"}
+// catalogFields returns the fields of a pin that its catalog confirms, sorted.
+func catalogFields() []string {
+	return []string{"bundle", "channel", "image", "properties", "relatedImages", "version"}
 }
 
 type checker struct {
-	x      *catalog.Index
-	lock   *lockfile.File
-	next   *lockfile.File // as it would be now
-	stands map[catalog.ID]bool
+	x    *catalog.Index
+	lock *lockfile.File
+	next *lockfile.File // as it would be now
 	Verdict
 }
 
@@ -132,29 +128,23 @@ type checker struct {
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
 	if l, leaves := c.next.Leaves(r.Namespace + "/" + r.Package); leaves && change.Leaving == "" && change.Kind == lockfile.Removed {
-		r.Text = "is pinned (" + change.From + "), and is followed by " + l.FollowedBy
+		r.Text = "is pinned (" + change.From + "), and is replaced by " + l.ReplacedBy
 	} else if change.Leaving != "" && change.Kind == lockfile.Added {
 		return // which its pin tells
 	}
 	pin, _ := c.lock.Pin(r.Namespace, r.Package)
-	id, doubtful := pin.Catalog, toldByEntry()
-	if change.Catalog != nil {
-		r.Namespace, r.Catalog = "", change.Catalog.String()
-		id, doubtful = *change.Catalog, []string{"digest", "identity"}
-	}
 	if change.Kind != lockfile.Changed {
 		r.Pos = change.Pos
 		c.Stale = append(c.Stale, r)
 		return
 	}
 	var sure, unsure []string
-	_, read := c.x.Catalog(id)
+	cat, read := c.x.Catalog(pin.Catalog.ID)
+	same := !read || pin.Catalog.IsAt(cat.Source(), cat.Digest())
 	for _, f := range change.Fields {
-		switch {
-		case f == "heldBack" && !read: // confirm says so
-		case !c.stands[id] && slices.Contains(doubtful, f), f == "heldBack" && !whole(c.x, c.lock):
+		if !same && f != "bundle" && slices.Contains(catalogFields(), f) {
 			unsure = append(unsure, f)
-		default:
+		} else {
 			sure = append(sure, f)
 		}
 	}
@@ -162,12 +152,7 @@ func (c *checker) compare(change lockfile.Change) {
 		c.Stale = append(c.Stale, r.About(sure, change.At, change.Pos))
 	}
 	if len(unsure) > 0 {
-		switch r.Text = "is not what its catalog says now, which has changed since"; {
-		case change.Catalog != nil:
-			r.Text = "has changed since"
-		case c.stands[id]:
-			r.Text = "is not what all catalogs together say now, of which the lock does not have each as it is"
-		}
+		r.Text = "differs from its catalog, which has changed since"
 		c.Unchecked = append(c.Unchecked, r.About(unsure, change.At, change.Pos))
 	}
 }
@@ -193,15 +178,12 @@ func (c *checker) confirm(p lockfile.Pin, decl *subscription.Set) {
 		if i := slices.Index(fields, "image"); i >= 0 && p.Image == "" {
 			fields[i] = "contentDigest"
 		}
-		if p.Lifecycle == nil {
-			fields = slices.DeleteFunc(fields, func(name string) bool { return name == "lifecycle" })
-		}
 		c.Unchecked = append(c.Unchecked, r.About(fields, p.Fields, p.Pos))
 	}
-	cat, read := c.x.Catalog(p.Catalog)
+	cat, read := c.x.Catalog(p.Catalog.ID)
 	if !read {
-		c.unread(p.Catalog)
-		doubt("comes from a catalog that was not read", unheld()...)
+		c.unread(p)
+		doubt("comes from a catalog that was not read", catalogFields()...)
 		return
 	}
 	pkg, held := cat.Package(p.Package)
@@ -209,7 +191,7 @@ func (c *checker) confirm(p lockfile.Pin, decl *subscription.Set) {
 		_, held = pkg.Bundle(p.Bundle)
 	}
 	if !held {
-		doubt("is pinned at "+p.Bundle+", which its catalog does not hold", unheld()...)
+		doubt("is pinned at "+p.Bundle+", which its catalog does not hold", catalogFields()...)
 		return
 	}
 	if slices.ContainsFunc(decl.Subscriptions, func(s subscription.Subscription) bool {
@@ -238,18 +220,17 @@ func leads(pkg *catalog.Package, from, to string) bool {
 	return ok && slices.ContainsFunc(b.Entries(), func(e *catalog.Entry) bool { return e.EdgeFrom(from, version) != catalog.NoEdge })
 }
 
-// unread says once that a catalog was not read.
-func (c *checker) unread(id catalog.ID) {
+// unread adds once that the catalog of a pin was not read.
+func (c *checker) unread(p lockfile.Pin) {
+	id := p.Catalog.ID
 	r := Reason{Catalog: id.String(), Text: "is not declared"}
 	if slices.ContainsFunc(c.Unchecked, func(o Reason) bool { return o.Catalog == r.Catalog }) {
 		return
 	}
-	fields := []string{"digest", "source"}
 	if err := c.x.Broken()[id]; err != nil {
-		r.Text, fields = "cannot be read: "+err.Error(), fields[:1]
+		r.Text = "cannot be read: " + err.Error()
 	}
-	cat, _ := c.lock.Catalog(id)
-	c.Unchecked = append(c.Unchecked, r.About(fields, cat.Fields, cat.Pos))
+	c.Unchecked = append(c.Unchecked, r.About([]string{"catalog"}, p.Fields, p.Pos))
 }
 
 func reasonFor(c lockfile.Change) string {
@@ -262,14 +243,8 @@ func reasonFor(c lockfile.Change) string {
 	switch {
 	case c.Leaving != "":
 		words = map[lockfile.ChangeKind]string{
-			lockfile.Removed: "is locked as leaving, and " + c.Leaving + " does not follow it any more",
+			lockfile.Removed: "is locked as leaving, and " + c.Leaving + " no longer replaces it",
 			lockfile.Changed: "is locked as leaving otherwise than it would be now",
-		}
-	case c.Catalog != nil:
-		words = map[lockfile.ChangeKind]string{
-			lockfile.Added:   "is not in the lock",
-			lockfile.Removed: "is in the lock and nothing comes from it",
-			lockfile.Changed: "is locked otherwise than it is declared and read now",
 		}
 	case c.Package == "":
 		words = map[lockfile.ChangeKind]string{

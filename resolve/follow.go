@@ -38,7 +38,7 @@ func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockf
 	w := r.b.w
 	by, why := r.notFollowed(s, pin, opts)
 	w.stays = append(w.stays, Stay{Namespace: s.ns, Package: s.pkg, By: by, Text: pin.Bundle + why})
-	if by == lockfile.HeldByVersions && w.downTakes(s, pin, lock) {
+	if by == HeldByVersions && w.downTakes(s, pin, lock) {
 		why += "; --allow-downgrade takes it"
 	}
 	w.warnFor(s, "not-followed", s.title()+" stays at "+s.current.bundle+": the lock to follow pins "+pin.Bundle+why)
@@ -46,20 +46,20 @@ func (r *round) reportStay(s *want, pin *lockfile.Pin, opts options, lock *lockf
 
 // notFollowed returns what keeps s from what the lock to follow pins, and the end
 // of a sentence.
-func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (lockfile.HeldBack, string) {
+func (r *round) notFollowed(s *want, pin *lockfile.Pin, opts options) (HeldBack, string) {
 	switch {
 	case s.hold != "":
-		return lockfile.HeldByHold, ", and its declaration holds it: " + s.hold
+		return HeldByHold, ", and its declaration holds it: " + s.hold
 	case opts.stay != "":
-		return lockfile.HeldByCatalog, ", and " + opts.stay
+		return HeldByCatalog, ", and " + opts.stay
 	case len(opts.down) > 0:
-		return lockfile.HeldByVersions, ", which is older"
+		return HeldByVersions, ", which is older"
 	case slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() == pin.Bundle }):
 		h := r.against(s)
 		if h.why != nil {
 			return h.by, ", but " + h.why()
 		}
-		return lockfile.HeldByConflict, ""
+		return HeldByConflict, ""
 	}
 	by, why := r.b.w.unoffered(s, pin.Bundle)
 	return by, ", " + why
@@ -74,7 +74,7 @@ func (w *world) downTakes(s *want, pin *lockfile.Pin, lock *lockfile.File) bool 
 }
 
 // unoffered returns why no entry of that bundle answers s.
-func (w *world) unoffered(s *want, bundle string) (lockfile.HeldBack, string) {
+func (w *world) unoffered(s *want, bundle string) (HeldBack, string) {
 	pkgs, _ := w.packages(s)
 	var in []string
 	for _, p := range pkgs {
@@ -84,15 +84,15 @@ func (w *world) unoffered(s *want, bundle string) (lockfile.HeldBack, string) {
 		}
 		for _, e := range b.Entries() {
 			if len(s.channels) == 0 || slices.Contains(s.channels, e.Channel().Name()) {
-				return lockfile.HeldByRange, "which is not " + s.allowed()
+				return HeldByRange, "which is not " + s.allowed()
 			}
 			in = append(in, e.Channel().Name())
 		}
 	}
 	if len(in) > 0 {
-		return lockfile.HeldByRange, fmt.Sprintf("which is not in channel %s but in %s", strings.Join(s.channels, ", "), strings.Join(slices.Compact(in), ", "))
+		return HeldByRange, fmt.Sprintf("which is not in channel %s but in %s", strings.Join(s.channels, ", "), strings.Join(slices.Compact(in), ", "))
 	}
-	return lockfile.HeldByCatalog, "which no catalog that it may come from has"
+	return HeldByCatalog, "which no catalog that it may come from has"
 }
 
 // followed returns the entries of a pin's bundle among those that answer s: where

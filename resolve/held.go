@@ -7,10 +7,28 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
+// HeldBack is the reason why an operator is not upgraded to the next bundle of its
+// channel, or to the head.
+type HeldBack string
+
+// The reasons: of the declaration, then of the catalogs, then of the cluster and of
+// other operators.
+const (
+	HeldByApproval    HeldBack = "approval"       // Manual: upgraded only when named
+	HeldByHold        HeldBack = "hold"           // its declaration holds it
+	HeldByRange       HeldBack = "range"          // its declaration does not allow the next version
+	HeldByVersions    HeldBack = "downgrade"      // the only edge leads to an older version
+	HeldByCatalog     HeldBack = "stranded"       // no edge leads on, or its channel or package was removed
+	HeldByDrop        HeldBack = "dropped"        // likewise, and its catalog dropped the version
+	HeldByInstallMode HeldBack = "installMode"    // the next one does not support what its OperatorGroup wants
+	HeldByCluster     HeldBack = "clusterVersion" // the next one does not run on that version of the cluster
+	HeldByConflict    HeldBack = "conflict"       // the next one conflicts with something else
+)
+
 // held is why something installed stays where it is. The zero value says that it
 // moves, or need not.
 type held struct {
-	by   lockfile.HeldBack
+	by   HeldBack
 	text string         // the end of a sentence: " although a.v2 is offered: "; empty: nothing is to be said
 	why  func() string  // the rest of it, where that has to be found out; nil: there is none
 	to   *catalog.Entry // what a flag may get it to; nil: nothing
@@ -54,41 +72,6 @@ func (w *world) holds(lock *lockfile.File) (*state, map[*want]held) {
 	return st, out
 }
 
-// holdBack writes down in lock, which follows prev, what holds each pin back.
-// What a cluster was seen to hold is no part of that. As long as nothing moves,
-// what catalogs offer now that are not those of lock says nothing. Rule 6.
-func (w *world) holdBack(lock, prev *lockfile.File) {
-	stays := func(p lockfile.Pin) bool {
-		old, ok := prev.Pin(p.Namespace, p.Package)
-		return ok && old.Bundle == p.Bundle
-	}
-	if prev != nil && !w.opt.fresh && !w.opt.Upgrade && !whole(w.x, lock) && !slices.ContainsFunc(lock.Pins, func(p lockfile.Pin) bool { return !stays(p) }) {
-		return
-	}
-	asked := *w
-	asked.opt = moving(w.opt)
-	asked.opt.Held = nil
-	all, _ := trial{w: &asked}.with(nil)
-	st, holds := all.holds(lock)
-	by := map[string]lockfile.HeldBack{}
-	for _, s := range st.wants {
-		if h := holds[s]; h.by != "" {
-			by[s.current.pin.Key()] = h.by
-		}
-	}
-	for i := range lock.Pins {
-		lock.Pins[i].HeldBack = by[lock.Pins[i].Key()]
-	}
-}
-
-// whole reports whether all catalogs are those of lock, as they were.
-func whole(x *catalog.Index, lock *lockfile.File) bool {
-	return len(x.Broken()) == 0 && !slices.ContainsFunc(x.Catalogs(), func(c *catalog.Catalog) bool {
-		old, ok := lock.Catalog(c.ID())
-		return !ok || old.Digest != c.Digest()
-	})
-}
-
 // reportHeld says why something stays that was to move, or that nothing leads on
 // from, whether or not it was to. lock is where the user goes on from. Rule 6.
 func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
@@ -102,9 +85,9 @@ func (w *world) reportHeld(r *round, root root, lock *lockfile.File) {
 	}
 	h, code := w.held(s, root.opts, func() *round { return r }), "held"
 	switch h.by {
-	case lockfile.HeldByVersions:
+	case HeldByVersions:
 		code = "downgrade"
-	case lockfile.HeldByCatalog, lockfile.HeldByDrop:
+	case HeldByCatalog, HeldByDrop:
 		code = "stranded"
 	default:
 	}
@@ -125,23 +108,23 @@ func (w *world) held(s *want, opts options, solved func() *round) held {
 	how, stay := w.manner(s)
 	switch {
 	case opts.stay != "" && opts.stay != stay:
-		return held{by: lockfile.HeldByCatalog, text: ": " + opts.stay}
+		return held{by: HeldByCatalog, text: ": " + opts.stay}
 	case how == moveIt && slices.ContainsFunc(opts.of, func(o option) bool { return o.entry != nil && o.entry.Name() != s.current.bundle }):
 		return solved().against(s)
 	}
 	next := w.remaining(s.current, s, 1)
 	switch {
 	case how == fixIt && len(next) > 0:
-		h := held{by: lockfile.HeldByApproval, text: " although " + next[0] + " is offered: " + stay}
+		h := held{by: HeldByApproval, text: " although " + next[0] + " is offered: " + stay}
 		if s.hold != "" {
-			h.by = lockfile.HeldByHold
+			h.by = HeldByHold
 		}
 		return h
 	case len(opts.down) > 0:
-		return held{by: lockfile.HeldByVersions, text: ": the only way on goes down to " + opts.down[0].Name(), to: opts.down[0]}
+		return held{by: HeldByVersions, text: ": the only way on goes down to " + opts.down[0].Name(), to: opts.down[0]}
 	case len(next) == 0:
 		if e := w.outside(s); e != nil {
-			return held{by: lockfile.HeldByRange, text: " although " + e.Name() + " is offered: that is not " + s.allowed()}
+			return held{by: HeldByRange, text: " although " + e.Name() + " is offered: that is not " + s.allowed()}
 		}
 		return w.stranded(s)
 	}
@@ -182,7 +165,7 @@ func (r *round) against(s *want) held {
 		return a.entry == nil || a.bundle() == s.current.bundle
 	})
 	if len(better) == 0 { // it was given up with what it takes part in
-		return held{by: lockfile.HeldByConflict}
+		return held{by: HeldByConflict}
 	}
 	h := held{by: r.b.bannedBy(better), text: " although " + r.b.atoms[better[0]].bundle() + " is offered: "}
 	h.why = func() string { return r.prevents(root, better) }
@@ -191,14 +174,14 @@ func (r *round) against(s *want) held {
 
 // bannedBy returns what none of the atoms can do where they are, else that they
 // conflict with something.
-func (b *builder) bannedBy(ids []int) lockfile.HeldBack {
-	words := map[banKind]lockfile.HeldBack{banInstallMode: lockfile.HeldByInstallMode, banCluster: lockfile.HeldByCluster}
-	by := lockfile.HeldByConflict
+func (b *builder) bannedBy(ids []int) HeldBack {
+	words := map[banKind]HeldBack{banInstallMode: HeldByInstallMode, banCluster: HeldByCluster}
+	by := HeldByConflict
 	for _, id := range ids {
 		why := b.bans(b.atoms[id])
 		i := slices.IndexFunc(why, func(w ban) bool { return words[w.kind] != "" })
 		if i < 0 {
-			return lockfile.HeldByConflict
+			return HeldByConflict
 		}
 		by = words[why[i].kind]
 	}
@@ -225,9 +208,9 @@ func (w *world) stranded(s *want) held {
 	if head == nil {
 		return held{}
 	}
-	h := held{by: lockfile.HeldByCatalog, text: ": no edge leads from it towards " + head.Name(), to: head}
+	h := held{by: HeldByCatalog, text: ": no edge leads from it towards " + head.Name(), to: head}
 	if w.dropped(s.current) != "" {
-		h.by = lockfile.HeldByDrop
+		h.by = HeldByDrop
 	}
 	return h
 }
@@ -242,7 +225,7 @@ func (w *world) exit(s *want, h held, lock *lockfile.File) string {
 	flags, takes := "--reinstall="+s.ns+"/"+s.pkg, " takes that without one"
 	down := s.current.facts.hasVersion && s.current.facts.isAbove(h.to.Bundle())
 	switch {
-	case h.by == lockfile.HeldByVersions:
+	case h.by == HeldByVersions:
 		flags, takes = "--allow-downgrade", " takes it"
 		at.Anew = w.named(s) != nil && w.named(s).Anew
 	case down:

@@ -57,7 +57,9 @@ func PinOf(lock *lockfile.File, s subscription.Subscription) (lockfile.Pin, bool
 	if lock == nil {
 		return lockfile.Pin{}, false
 	}
-	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool { return !p.Generated && p.Subscription == s.Name && p.Package == s.Package })
+	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool {
+		return !p.Generated() && p.Subscription() == s.Name && p.Package == s.Package
+	})
 	if i < 0 {
 		return lockfile.Pin{}, false
 	}

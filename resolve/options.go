@@ -66,12 +66,14 @@ type Move struct {
 	From      string `json:"from,omitempty"` // bundle; empty: newly installed
 	To        string `json:"to,omitempty"`   // bundle; empty: no longer pinned
 	Why       string `json:"why"`            // "subscription my-etcd/etcd", "required by my-app/app: the API …"
+
+	Remaining []string `json:"remaining,omitempty"` // bundles from To up to the head that upgrades can reach, nearest first
 }
 
 // Stay is an operator that does not follow Options.From.
 type Stay struct {
 	Namespace, Package string
-	By                 lockfile.HeldBack
+	By                 HeldBack
 	Text               string // what is followed, and why not: "kafka.v1.0.0, which is older"
 }
 

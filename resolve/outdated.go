@@ -13,24 +13,26 @@ import (
 // Age says how far one pin is behind its catalog. Versions have their release with
 // them where there is one: "1.2.0 release 2".
 type Age struct {
-	Namespace    string            `json:"namespace"`
-	Package      string            `json:"package"`
-	Subscription string            `json:"subscription"`
-	Channel      string            `json:"channel,omitempty"`
-	Pinned       string            `json:"pinned"`              // version
-	Next         string            `json:"next,omitempty"`      // version one hop away; empty: none
-	Reachable    string            `json:"reachable,omitempty"` // version at the end of the way; empty: none
-	Hops         int               `json:"hops"`                // to Reachable
-	Head         string            `json:"head,omitempty"`      // version at the head of the channel
-	Stays        string            `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval, a conflict, no edge
-	HeldBack     lockfile.HeldBack `json:"heldBack,omitempty"`  // the same in a word
-	Dropped      string            `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
-	Others       []ChannelHead     `json:"others"`              // the other channels, default first
-	Deprecated   []string          `json:"deprecated"`          // messages for the package, channel and bundle
+	Namespace    string        `json:"namespace"`
+	Package      string        `json:"package"`
+	Subscription string        `json:"subscription"`
+	Channel      string        `json:"channel,omitempty"`
+	Pinned       string        `json:"pinned"`              // version
+	Next         string        `json:"next,omitempty"`      // version one hop away; empty: none
+	Reachable    string        `json:"reachable,omitempty"` // version at the end of the way; empty: none
+	Hops         int           `json:"hops"`                // to Reachable
+	Head         string        `json:"head,omitempty"`      // version at the head of the channel
+	Stays        string        `json:"stays,omitempty"`     // why --upgrade would not move it: hold, approval, a conflict, no edge
+	HeldBack     HeldBack      `json:"heldBack,omitempty"`  // the same in a word
+	Dropped      string        `json:"dropped,omitempty"`   // the catalog that no longer has the pinned bundle
+	Others       []ChannelHead `json:"others"`              // the other channels, default first
+	Deprecated   []string      `json:"deprecated"`          // messages for the package, channel and bundle
 
-	Lifecycle *lifecycle.Version `json:"lifecycle,omitempty"` // what is said of the pinned version: by the catalogs, else by the lock; nil: nothing
+	Lifecycle *lifecycle.Version `json:"lifecycle,omitempty"` // what is said of the pinned version by the catalogs; nil: nothing
 	Support   *lifecycle.Support `json:"support,omitempty"`   // what that means on the day that was asked for; nil: nothing is said, or no day was given
 	Unclear   string             `json:"unclear,omitempty"`   // why nothing is said although a catalog tries to
+
+	version string // pinned, without its release
 }
 
 // ChannelHead is the newest version of a channel.
@@ -56,8 +58,8 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 	var out []Age
 	for _, p := range lock.Pins {
 		a := Age{
-			Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription, Channel: p.Channel, Pinned: p.VersionText(),
-			Others: []ChannelHead{}, Deprecated: []string{}, Lifecycle: p.Lifecycle,
+			Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription(), Channel: p.Channel, Pinned: p.VersionText(),
+			Others: []ChannelHead{}, Deprecated: []string{}, version: p.Version,
 		}
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
@@ -109,10 +111,10 @@ func (w *world) age(a *Age, s *want) {
 		a.deprecated(p.Deprecation())
 		if b, ok := p.Bundle(s.current.bundle); ok {
 			a.deprecated(b.Deprecation())
-			a.Lifecycle = b.Lifecycle()
-			if err := p.LifecycleFaults(); err != nil {
-				a.Unclear = oneLine(err)
-			}
+		}
+		a.Lifecycle = lifecycle.Find(p.Lifecycle(), a.version)
+		if err := p.LifecycleFaults(); err != nil {
+			a.Unclear = oneLine(err)
 		}
 	}
 }

@@ -13,12 +13,9 @@ import (
 	"github.com/quayside/quayside/subscription"
 )
 
-// lock writes the state down. What a catalog says is written as it says it now
-// where the lock names the catalog as it is now; else pins that did not move
-// keep what prev has.
+// lock returns the lock of a state. Pins that did not move keep what prev has of their
+// catalog, unless that is the catalog at hand.
 func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
-	asked := st.requests()
-	w.freshen(st)
 	var pins []lockfile.Pin
 	seen := map[string]bool{}
 	for _, i := range st.have {
@@ -26,7 +23,8 @@ func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 		if len(wants) == 0 {
 			continue
 		}
-		p := w.pin(i, wants, asked[i])
+		p := w.pin(i, wants)
+		p.Requires = st.requirementsOf(i)
 		if !seen[p.Key()] {
 			seen[p.Key()] = true
 			pins = append(pins, p)
@@ -34,37 +32,23 @@ func (w *world) lock(st *state, prev *lockfile.File) *lockfile.File {
 	}
 	pins, leaving := w.leaving(pins, prev)
 	declared := &lockfile.File{Namespaces: w.namespaces(), Leaving: leaving}
-	return declared.With(w.lockedCatalogs(pins, leaving, prev), pins)
+	return declared.With(pins)
 }
 
-// standing returns the catalogs that are what prev says, and those of which it
-// says nothing that could still be read.
-func standing(x *catalog.Index, prev *lockfile.File) map[catalog.ID]bool {
-	out := map[catalog.ID]bool{}
-	for _, c := range x.Catalogs() {
-		out[c.ID()] = true
-		if prev == nil {
-			continue
-		}
-		if old, ok := prev.Catalog(c.ID()); ok && old.Source == c.Source() && old.Digest != "" && imageref.DigestIn(c.Source()) == "" {
-			out[c.ID()] = old.Digest == c.Digest()
-		}
-	}
-	return out
+// isCurrent reports whether the catalog at hand is the one that p was taken from, at
+// the same digest, or has another source by now: that was declared since.
+func (w *world) isCurrent(p *lockfile.Pin) bool {
+	c, read := w.x.Catalog(p.Catalog.ID)
+	return read && (p.Catalog.IsAt(c.Source(), c.Digest()) || p.Catalog.Digest == "" || p.Catalog.Source != lockfile.SourceName(c.Source()))
 }
 
-// freshen adds the catalogs that a pin now comes from or that its way is looked
-// for in anew, with another result.
-func (w *world) freshen(st *state) {
-	for _, i := range st.have {
-		wants := st.wantsOf(i)
-		if stands, read := w.current[i.cat]; stands || !read || len(wants) == 0 {
-			continue
-		}
-		moved := w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog != i.cat
-		asks := !moved && (w.opt.Upgrade || w.named(wants[0]) != nil || w.declaration(i.ns, wants) != i.pin.Declaration)
-		w.current[i.cat] = moved || asks && !slices.Equal(i.pin.RemainingHops, w.remaining(i, wants[0], maxRounds))
+// isRead reports whether the fields of the pin of i that its catalog has are read
+// anew: it is pinned for the first time or moved, or its catalog is current.
+func (w *world) isRead(i *installed) bool {
+	if _, read := w.x.Catalog(i.cat); !read {
+		return false
 	}
+	return w.opt.fresh || i.pin == nil || i.pin.Bundle != i.bundle || i.pin.Catalog.ID != i.cat || w.isCurrent(i.pin)
 }
 
 // namespaces returns the declared Namespaces as they are to be in a cluster.
@@ -92,29 +76,23 @@ func (st *state) wantsOf(i *installed) []*want {
 	return out
 }
 
-func (w *world) pin(i *installed, wants []*want, asked []lockfile.Request) lockfile.Pin {
+func (w *world) pin(i *installed, wants []*want) lockfile.Pin {
 	s := wants[0]
 	p := lockfile.Pin{Version: i.versionText(), Bundle: i.bundle, Replaces: i.replaces, Skipped: i.skipped, Properties: i.facts.properties}
 	if i.pin != nil && i.pin.Bundle == i.bundle {
 		p = *i.pin
 	}
-	p.Namespace, p.Subscription, p.Generated = i.ns, s.name, s.generated
+	p.Namespace = i.ns
 	p.Package = cmp.Or(i.pkg(), s.pkg)
-	p.Catalog = cmp.Or(i.cat, p.Catalog)
-	if p.Catalog == (catalog.ID{}) && s.cat != nil {
-		p.Catalog = *s.cat
-	}
+	p.Catalog = w.catalogOf(i, s, p)
 	p.Channel = w.channelOf(i, s, p)
-	if s.generated {
-		p.Subscription = generatedName(p.Package, p.Channel, p.Catalog)
-	}
 	var b *catalog.Bundle
 	if i.entry != nil {
 		b = i.entry.Bundle()
 	}
-	if w.current[p.Catalog] {
-		p = told(p, b)
-		p.Properties, p.RemainingHops = i.facts.properties, w.remaining(i, s, maxRounds)
+	if w.isRead(i) {
+		p = withEntry(p, b)
+		p.Properties = i.facts.properties
 	}
 	if i.pin == nil || b != nil || w.space(i.ns).group != nil || s.decl != nil && (s.decl.WatchAll || s.decl.Watch != nil) {
 		p.WatchNamespaces = w.watchOf(i.ns, s, b)
@@ -128,24 +106,40 @@ func (w *world) pin(i *installed, wants []*want, asked []lockfile.Request) lockf
 	if s.decl != nil {
 		p.Hold, p.Config = s.decl.Hold, s.decl.Config
 	}
+	p.RequestedBy = nil
 	for _, s := range wants {
 		if !s.generated {
-			asked = append(asked, lockfile.Request{Subscription: s.key()})
+			p.RequestedBy = append(p.RequestedBy, s.key())
 		}
 	}
-	p.RequestedBy = asked
 	p.Declaration = w.declaration(i.ns, wants)
 	return p
 }
 
-// told returns p with what its catalog says of the bundle, where that holds it,
-// but for properties. The digest of an image that the catalog names by a tag
-// stays.
-func told(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
+// catalogOf returns the catalog to record for what is installed. A pin that did not
+// move keeps its record, whatever digest the catalog has by now.
+func (w *world) catalogOf(i *installed, s *want, p lockfile.Pin) lockfile.Catalog {
+	id := cmp.Or(i.cat, p.Catalog.ID)
+	if id == (catalog.ID{}) && s.cat != nil {
+		id = *s.cat
+	}
+	c, read := w.x.Catalog(id)
+	switch {
+	case p.Catalog.ID == id && (!read || p.Catalog.Source == lockfile.SourceName(c.Source()) && p.Catalog.Digest != ""):
+		return p.Catalog
+	case !read:
+		return lockfile.Catalog{ID: id}
+	}
+	return lockfile.NewCatalog(id, c.Source(), c.Digest())
+}
+
+// withEntry returns p with the version, images and image of the bundle in its catalog,
+// if that has it. The digest of an image that the catalog names by a tag stays.
+func withEntry(p lockfile.Pin, b *catalog.Bundle) lockfile.Pin {
 	if b == nil {
 		return p
 	}
-	p.Version, p.RelatedImages, p.Lifecycle = b.Version().String(), b.RelatedImages(), b.Lifecycle()
+	p.Version, p.RelatedImages = b.Version().String(), b.RelatedImages()
 	if now := imageref.Split(b.Image()); now.Digest != "" || now.Name() != imageref.Split(p.Image).Name() {
 		p.Image = b.Image()
 	}
@@ -162,7 +156,7 @@ func (w *world) channelOf(i *installed, s *want, p lockfile.Pin) string {
 	if len(s.channels) == 1 {
 		return s.channels[0]
 	}
-	keeps := i.entry == nil || !w.current[p.Catalog]
+	keeps := i.entry == nil || !w.isRead(i)
 	if keeps && p.Channel != "" && (len(s.channels) == 0 || slices.Contains(s.channels, p.Channel)) {
 		return p.Channel
 	}
@@ -223,44 +217,46 @@ func (w *world) remaining(i *installed, s *want, most int) []string {
 	return out
 }
 
-// lockedCatalogs returns the catalogs that the pins came from: the current ones
-// as they are, the rest as prev has them.
-func (w *world) lockedCatalogs(pins []lockfile.Pin, leaving []lockfile.Leaving, prev *lockfile.File) []lockfile.Catalog {
-	used := map[catalog.ID]bool{}
-	for _, p := range pins {
-		used[p.Catalog] = true
-	}
-	for _, l := range leaving {
-		used[l.Catalog] = true
-	}
-	var out []lockfile.Catalog
-	for id := range used {
-		c, read := w.x.Catalog(id)
-		old, known := lockfile.Catalog{}, false
-		if prev != nil {
-			old, known = prev.Catalog(id)
+// requirementsOf returns the pins that meet the requirements of i: of several the one
+// that is recorded, if it still does, else the first, so that a pin does not change
+// because others come or go.
+func (st *state) requirementsOf(i *installed) []lockfile.Requirement {
+	var out []lockfile.Requirement
+	for _, r := range i.facts.needs {
+		var keys []string
+		for _, by := range st.meeting(i, r) {
+			if by != i && len(st.wantsOf(by)) > 0 {
+				keys = append(keys, by.ns+"/"+cmp.Or(by.pkg(), by.bundle))
+			}
 		}
-		switch {
-		case w.current[id] && known && old.Source == c.Source() && old.Digest == c.Digest():
-			out = append(out, old) // with who signed it
-		case w.current[id] || read && !known:
-			out = append(out, lockfile.Catalog{ID: id, Source: c.Source(), Digest: c.Digest()})
-		case known:
-			out = append(out, old)
+		if len(keys) == 0 {
+			continue
 		}
+		best := slices.Min(keys)
+		if i.pin != nil {
+			for _, recorded := range i.pin.Requires {
+				if recorded.Requirement == r.label && slices.Contains(keys, recorded.Pin) {
+					best = recorded.Pin
+				}
+			}
+		}
+		out = append(out, lockfile.Requirement{Requirement: r.label, Pin: best})
 	}
 	return out
 }
 
+// A request is a requirement of one installed bundle that another one meets.
+type request struct{ by, requirement string } // by: "namespace/package"
+
 // requests returns, for each installed bundle, which others need it and why. What
 // is needed does not ask for what is left over.
-func (st *state) requests() map[*installed][]lockfile.Request {
-	out, needed := map[*installed][]lockfile.Request{}, st.needed()
+func (st *state) requests() map[*installed][]request {
+	out, needed := map[*installed][]request{}, st.needed()
 	for _, by := range st.have {
 		for _, r := range by.facts.needs {
 			for _, i := range st.meeting(by, r) {
 				if i != by && (needed[i] || !needed[by]) {
-					out[i] = append(out[i], lockfile.Request{Pin: by.ns + "/" + cmp.Or(by.pkg(), by.bundle), Requirement: r.label})
+					out[i] = append(out[i], request{by.ns + "/" + cmp.Or(by.pkg(), by.bundle), r.label})
 				}
 			}
 		}
@@ -306,7 +302,8 @@ func (w *world) moves(before, after *state) []Move {
 	asked := after.requests()
 	var out []Move
 	for p, i := range now {
-		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: why(after.wantsOf(i), asked[i])}
+		wants := after.wantsOf(i)
+		m := Move{Namespace: p.ns, Package: p.pkg, To: i.bundle, Why: why(wants, asked[i])}
 		if o := old[p]; o != nil {
 			if o.bundle == i.bundle {
 				continue
@@ -315,6 +312,7 @@ func (w *world) moves(before, after *state) []Move {
 		} else {
 			m.From = renamedFrom(i, before)
 		}
+		m.Remaining = w.remaining(i, wants[0], maxRounds)
 		out = append(out, m)
 	}
 	for p, o := range old {
@@ -347,7 +345,7 @@ func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 		if !still && !told {
 			why := "nothing asks for it any more"
 			if l, leaves := now.Leaves(p.Key()); leaves {
-				why = "followed by " + l.FollowedBy
+				why = "replaced by " + l.ReplacedBy
 			}
 			ms = append(ms, Move{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: why})
 		}
@@ -371,14 +369,14 @@ func renamedFrom(i *installed, before *state) string {
 	return ""
 }
 
-func why(wants []*want, asked []lockfile.Request) string {
+func why(wants []*want, asked []request) string {
 	for _, s := range wants {
 		if !s.generated {
 			return "subscription " + s.key()
 		}
 	}
 	if len(asked) > 0 {
-		return fmt.Sprintf("required by %s: %s", asked[0].Pin, asked[0].Requirement)
+		return fmt.Sprintf("required by %s: %s", asked[0].by, asked[0].requirement)
 	}
 	return "nothing requires it any more"
 }

@@ -33,18 +33,19 @@ func (p *problem) misplaced(a answer, decl *subscription.Set, ns string) string 
 		}
 	}
 	for _, pin := range a.pins {
-		if pin.Generated {
-			if name := strings.Join([]string{pin.Package, pin.Channel, pin.Catalog.Name, pin.Catalog.Namespace}, "-"); pin.Subscription != name {
-				return fmt.Sprintf("%s ought to be called %s", pin.Subscription, name)
+		from := pin.Catalog.ID
+		if pin.Generated() {
+			if name := strings.Join([]string{pin.Package, pin.Channel, from.Name, from.Namespace}, "-"); pin.Subscription() != name {
+				return fmt.Sprintf("%s ought to be called %s", pin.Subscription(), name)
 			}
-		} else if s := declared[pin.Subscription]; s.Package != pin.Package || s.Catalog != nil && *s.Catalog != pin.Catalog || len(s.Channels) > 0 && !slices.Contains(s.Channels, pin.Channel) {
-			return fmt.Sprintf("%s is from channel %s of %s, which %s does not ask for", pin.Bundle, pin.Channel, pin.Catalog, pin.Subscription)
+		} else if s := declared[pin.Subscription()]; s.Package != pin.Package || s.Catalog != nil && *s.Catalog != from || len(s.Channels) > 0 && !slices.Contains(s.Channels, pin.Channel) {
+			return fmt.Sprintf("%s is from channel %s of %s, which %s does not ask for", pin.Bundle, pin.Channel, from, pin.Subscription())
 		}
-		if pin.Catalog.Namespace != ns && pin.Catalog.Namespace != p.GlobalCatalogNamespace {
-			return fmt.Sprintf("%s cannot be seen from %s", pin.Catalog, ns)
+		if from.Namespace != ns && from.Namespace != p.GlobalCatalogNamespace {
+			return fmt.Sprintf("%s cannot be seen from %s", from, ns)
 		}
-		if !p.had(ns, pin.Bundle) && p.Catalogs[pin.Catalog.Name].Corpus == "" && !slices.Contains(p.entries(pin.Catalog, pin.Package, pin.Channel), pin.Bundle) {
-			return fmt.Sprintf("%s is not in channel %q of %s", pin.Bundle, pin.Channel, pin.Catalog)
+		if !p.had(ns, pin.Bundle) && p.Catalogs[from.Name].Corpus == "" && !slices.Contains(p.entries(from, pin.Package, pin.Channel), pin.Bundle) {
+			return fmt.Sprintf("%s is not in channel %q of %s", pin.Bundle, pin.Channel, from)
 		}
 	}
 	return ""
@@ -87,7 +88,7 @@ func (p *problem) entries(id catalog.ID, pkg, channel string) []string {
 func (p *problem) needless(pins []lockfile.Pin, decl *subscription.Set, ns string) string {
 	there := thereIn(pins, decl, ns)
 	for _, pin := range pins {
-		for _, has := range p.packages(pin.Catalog) {
+		for _, has := range p.packages(pin.Catalog.ID) {
 			for _, b := range has.Bundles {
 				if b.Name == pin.Bundle {
 					there = append(there, thing{b.Name, b.Properties})
@@ -100,7 +101,7 @@ func (p *problem) needless(pins []lockfile.Pin, decl *subscription.Set, ns strin
 			m := meets(p)
 			return m != nil && m(thing{pin.Bundle, pin.Properties})
 		}
-		if pin.Generated && !slices.ContainsFunc(there, func(b thing) bool { return slices.ContainsFunc(b.props, needed) }) {
+		if pin.Generated() && !slices.ContainsFunc(there, func(b thing) bool { return slices.ContainsFunc(b.props, needed) }) {
 			return "nothing needs " + pin.Bundle
 		}
 	}

@@ -20,7 +20,7 @@
 //	 3 chance becomes a rule            builder.inOrder, world.catalogs, world.providers
 //	 4 accidents do not spread          relaxed, banUnusable, banUnanswered, space, world.reportBadRanges
 //	 5 versions do not go down          world.upgrades, world.cannotSucceed
-//	 6 silence is broken                world.reportRound, world.reportHeld, world.holdBack, world.reportOrphans, world.reportEnd
+//	 6 silence is broken                world.reportRound, world.reportHeld, world.reportOrphans, world.reportEnd
 //	 7 install modes and versions       world.cannotRun, world.reportRun, world.reportUnchecked
 //	 8 the state                        world.stateBefore, world.fromLock, world.fromCluster
 //	 9 declarations of OLM v1           want.allows, world.rank, tied
@@ -101,7 +101,6 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 			w.warn(diag.Warning{Code: "cycle", Msg: fmt.Sprintf("the upgrades go round in a circle of %d; stopped", len(seen)-again)})
 			break
 		}
-		w.freshen(st)
 		seen, at = append(seen, st), func() *lockfile.File { return w.lock(st, prev) }
 	}
 	if opt.Prune {
@@ -110,7 +109,7 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	res.Partial = w.lock(st, prev)
 	losses := w.losses(prev, res.Partial)
 	if len(losses) > 0 { // nothing moves where something would be lost
-		st, res.Partial, res.Rounds = first, (&lockfile.File{}).With(nil, nil), nil
+		st, res.Partial, res.Rounds = first, lockfile.New(nil), nil
 		if prev != nil {
 			res.Partial = prev
 		}
@@ -118,7 +117,6 @@ func (w *world) resolve(prev *lockfile.File) (*Result, error) {
 	res.Conflicts = unique(append(res.Conflicts, losses...))
 	res.Moves = withDropped(w.moves(first, st), prev, res.Partial)
 	if !w.quiet {
-		w.holdBack(res.Partial, prev)
 		w.reportEnd(last, st, res)
 		w.reportSuccessions(prev, res.Partial)
 	}

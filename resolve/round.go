@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/lockfile"
@@ -229,9 +228,5 @@ func (n *nextState) generate(i *installed, e *catalog.Entry) {
 func (s *want) follow(e *catalog.Entry) {
 	id, channel := e.Channel().Package().Catalog().ID(), e.Channel().Name()
 	s.channels, s.cat = []string{channel}, &id
-	s.name = generatedName(s.pkg, channel, id)
-}
-
-func generatedName(pkg, channel string, id catalog.ID) string {
-	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
+	s.name = lockfile.GeneratedName(s.pkg, channel, id)
 }

@@ -418,11 +418,16 @@ func (s *scenario) recorded(pkg, field string) string {
 	case "skipped":
 		return words(p.Skipped...)
 	case "remaining":
-		return words(p.RemainingHops...)
+		return words(resolve.Hops(s.index(), &s.decl, s.lock, p, s.opt)...)
 	case "heldBack":
-		return string(p.HeldBack)
+		for _, a := range resolve.Outdated(s.index(), &s.decl, s.lock, s.opt, "") {
+			if a.Namespace == p.Namespace && a.Package == p.Package {
+				return string(a.HeldBack)
+			}
+		}
+		return ""
 	case "catalog":
-		return p.Catalog.String()
+		return p.Catalog.ID.String()
 	case "image":
 		return p.Image
 	case "version":

@@ -10,18 +10,13 @@ import (
 )
 
 func (s *scenario) merge(name string) {
-	pins, cats := slices.Clone(s.lock.Pins), slices.Clone(s.lock.Catalogs)
+	pins := slices.Clone(s.lock.Pins)
 	for _, p := range s.saved[name].Pins {
 		if _, ok := s.lock.Pin(p.Namespace, p.Package); !ok {
 			pins = append(pins, p)
 		}
 	}
-	for _, c := range s.saved[name].Catalogs {
-		if _, ok := s.lock.Catalog(c.ID); !ok {
-			cats = append(cats, c)
-		}
-	}
-	s.lock = lockfile.New(cats, pins)
+	s.lock = lockfile.New(pins)
 }
 
 func (s *scenario) show(args []string) {

@@ -145,7 +145,7 @@ func (s *scenario) line(n int, words []string, rest string) {
 	case "leaving":
 		var got []string
 		for _, l := range s.lock.Leaving {
-			got = append(got, short(l.Bundle)+">"+l.FollowedBy)
+			got = append(got, short(l.Bundle)+">"+l.ReplacedBy)
 		}
 		if !slices.Equal(got, args) {
 			fatal("got %s", strings.Join(got, " "))

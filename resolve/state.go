@@ -131,7 +131,6 @@ func (st *state) sort() {
 // and package the previous lock's pin, else what the declarations say of a cluster.
 func (w *world) stateBefore(prev *lockfile.File) *state {
 	st := &state{}
-	w.current = standing(w.x, prev)
 	for i := range w.decl.Subscriptions {
 		d := &w.decl.Subscriptions[i]
 		s := &want{
@@ -190,7 +189,7 @@ func (w *world) fromLock(st *state, prev *lockfile.File) map[string]*installed {
 				w.rehome(inst, s)
 			}
 		}
-		if !asked && p.Generated {
+		if !asked && p.Generated() {
 			st.wants = append(st.wants, generatedWant(p, inst))
 			asked = true
 		}
@@ -213,7 +212,7 @@ func (w *world) rehome(i *installed, s *want) {
 
 // renamed reports whether p was pinned for s when s asked for another package.
 func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
-	if s.name != p.Subscription || p.Generated {
+	if s.name != p.Subscription() || p.Generated() {
 		return false
 	}
 	_, has := prev.Pin(s.ns, s.pkg)
@@ -222,9 +221,9 @@ func renamed(s *want, p *lockfile.Pin, prev *lockfile.File) bool {
 
 // generatedWant is the subscription of a dependency that the lock records.
 func generatedWant(p *lockfile.Pin, inst *installed) *want {
-	id := p.Catalog
+	id := p.Catalog.ID
 	s := &want{
-		ns: p.Namespace, name: p.Subscription, pkg: p.Package, cat: &id, approval: subscription.Automatic,
+		ns: p.Namespace, name: p.Subscription(), pkg: p.Package, cat: &id, approval: subscription.Automatic,
 		current: inst, generated: true,
 	}
 	if p.Channel != "" {
@@ -237,10 +236,10 @@ func generatedWant(p *lockfile.Pin, inst *installed) *want {
 // what the lock names, but what was taken over from a cluster keeps what the
 // cluster says.
 func (w *world) fromPin(p *lockfile.Pin, wants []*want) *installed {
-	e := w.entryOf(p.Catalog, p.Package, p.Channel, p.Bundle)
-	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog, pin: p, replaces: p.Replaces, entry: e}
+	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
+	inst := &installed{ns: p.Namespace, bundle: p.Bundle, cat: p.Catalog.ID, pin: p, replaces: p.Replaces, entry: e}
 	properties, version := p.Properties, p.Version
-	if e != nil && w.current[p.Catalog] {
+	if e != nil && w.isCurrent(p) {
 		if seen := w.seen(p, wants); seen != nil && samePin(lockfile.Pin{Properties: seen.properties}, lockfile.Pin{Properties: properties}) {
 			inst.facts = seen
 			return inst

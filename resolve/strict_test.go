@@ -45,9 +45,9 @@ func TestConformanceIsStrict(t *testing.T) {
 	cat, more := catalog.ID{Namespace: "olm", Name: "cat"}, catalog.ID{Namespace: "olm", Name: "more"}
 	from := func(a *answer, id catalog.ID, channel string) { // b from elsewhere
 		b := &a.pins[slices.IndexFunc(a.pins, func(p lockfile.Pin) bool { return p.Package == "b" })]
-		b.Catalog, b.Channel, b.Subscription = id, channel, strings.Join([]string{"b", channel, id.Name, id.Namespace}, "-")
+		b.Catalog, b.Channel, b.RequestedBy = lockfile.Catalog{ID: id}, channel, nil
 		a.Installed[1] = spell(*b)
-		a.Generated = []string{strings.Join([]string{b.Subscription, "b", channel, id.String()}, " ")}
+		a.Generated = []string{strings.Join([]string{b.Subscription(), "b", channel, id.String()}, " ")}
 	}
 	olmFrom := func(e *expectation, id catalog.ID, channel string) {
 		name := strings.Join([]string{"b", channel, id.Name, id.Namespace}, "-")
@@ -131,9 +131,8 @@ func TestMisplaced(t *testing.T) {
 	for fault, spoil := range map[string]func(*answer){
 		"a has no pin":               func(a *answer) { a.Installed = a.Installed[1:] },
 		"does not ask for":           func(a *answer) { a.pins[0].Channel = "other" },
-		"ought to be called":         func(a *answer) { a.pins[1].Channel = "other" },
-		"cannot be seen":             func(a *answer) { a.pins[1].Catalog.Namespace, a.pins[1].Subscription = "dev", "b-stable-cat-dev" },
-		"is not in channel \"none\"": func(a *answer) { a.pins[1].Channel, a.pins[1].Subscription = "none", "b-none-cat-olm" },
+		"cannot be seen":             func(a *answer) { a.pins[1].Catalog.ID.Namespace = "dev" },
+		"is not in channel \"none\"": func(a *answer) { a.pins[1].Channel = "none" },
 	} {
 		a := p.solve(t, x)["ops"]
 		if a.fault != "" {

@@ -55,7 +55,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		switch {
 		case d == nil || now[p.Key()]:
 		case now[d.Operator()]:
-			out = append(out, lockfile.Leaving{FollowedBy: d.Operator(), Pin: bygone(p)})
+			out = append(out, lockfile.Leaving{ReplacedBy: d.Operator(), Pin: p})
 		default:
 			pins = append(pins, p)
 		}
@@ -64,7 +64,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		last := w.lastFollower(l, prev)
 		if !now[l.Key()] && now[last] && !w.settled(last) {
 			if d := w.followers[l.Key()]; d != nil {
-				l.FollowedBy = d.Operator()
+				l.ReplacedBy = d.Operator()
 			}
 			l.Pin = w.retold(l.Pin)
 			out = append(out, l)
@@ -76,16 +76,16 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 // lastFollower returns which operator is declared to follow what is leaving, or to
 // follow what follows it; "" where none is.
 func (w *world) lastFollower(l lockfile.Leaving, prev *lockfile.File) string {
-	key, next := l.Key(), l.FollowedBy
+	key, next := l.Key(), l.ReplacedBy
 	for range len(prev.Leaving) + 1 {
 		if d := w.followers[key]; d != nil {
 			return d.Operator()
 		}
 		between, leaves := prev.Leaves(next)
 		if !leaves {
-			between.FollowedBy = ""
+			between.ReplacedBy = ""
 		}
-		key, next = next, between.FollowedBy
+		key, next = next, between.ReplacedBy
 	}
 	return ""
 }
@@ -93,18 +93,12 @@ func (w *world) lastFollower(l lockfile.Leaving, prev *lockfile.File) string {
 // retold returns a pin with what its catalog says of the bundle, where that is what
 // the lock names.
 func (w *world) retold(p lockfile.Pin) lockfile.Pin {
-	e := w.entryOf(p.Catalog, p.Package, p.Channel, p.Bundle)
-	if e == nil || !w.current[p.Catalog] {
+	e := w.entryOf(p.Catalog.ID, p.Package, p.Channel, p.Bundle)
+	if e == nil || !w.isCurrent(&p) {
 		return p
 	}
-	p = told(p, e.Bundle())
+	p = withEntry(p, e.Bundle())
 	p.Properties = e.Bundle().Properties()
-	return p
-}
-
-// bygone returns a pin without what says where it is going.
-func bygone(p lockfile.Pin) lockfile.Pin {
-	p.RemainingHops, p.HeldBack = nil, ""
 	return p
 }
 
@@ -120,8 +114,8 @@ func (w *world) losses(prev, next *lockfile.File) []*Conflict {
 	for _, replaced := range slices.Sorted(maps.Keys(w.followers)) {
 		d := w.followers[replaced]
 		ns, pkg, _ := strings.Cut(replaced, "/")
-		if again, pinned := next.Pin(ns, pkg); pinned && again.Generated {
-			out = append(out, requiredStill(d, again))
+		if again, pinned := next.Pin(ns, pkg); pinned && again.Generated() {
+			out = append(out, requiredStill(d, again, next.RequiredBy(again)))
 		}
 		follower, pinned := next.Pin(d.Namespace, d.Package)
 		if prev == nil || !pinned {
@@ -157,10 +151,10 @@ func lost(d *subscription.Subscription, old, follower lockfile.Pin, apis []catal
 
 // requiredStill returns the conflict of an operator that is followed and that another one
 // requires all the same.
-func requiredStill(d *subscription.Subscription, again lockfile.Pin) *Conflict {
+func requiredStill(d *subscription.Subscription, again lockfile.Pin, by []lockfile.Requirement) *Conflict {
 	c := succession(d, fmt.Sprintf("%s is to follow %s, which is still required", d.Operator(), again.Key()),
 		"take spec.replaces out, and upgrade or remove what requires "+again.Key()+" first")
-	for _, r := range again.RequestedBy {
+	for _, r := range by {
 		c.Chain = append(c.Chain, Link{Depth: 1, Text: r.Pin + " requires " + r.Requirement})
 	}
 	return c
@@ -179,7 +173,7 @@ func succession(d *subscription.Subscription, text, instead string) *Conflict {
 // follow something that there is not.
 func (w *world) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
-		follower := next.Follower(l)
+		follower := next.Successor(l)
 		w.warn(diag.Warning{Code: "leftovers", Subject: l.Key(), Msg: fmt.Sprintf("%s is followed by %s: what is left of it is rendered, without a running program, until %s was seen to run: quayside status --save, then quayside resolve --observed",
 			l.Key(), follower, follower)})
 	}

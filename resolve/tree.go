@@ -41,17 +41,17 @@ func Tree(lock *lockfile.File) []Node {
 	}
 	roots := []Node{}
 	for _, p := range lock.Pins {
-		if !isRoot(p) {
+		if p.Generated() && len(lock.RequiredBy(p)) > 0 {
 			continue
 		}
 		n := node(p)
-		n.Subscription, n.Orphan = p.Subscription, len(p.RequestedBy) == 0
+		n.Subscription, n.Orphan = p.Subscription(), p.Generated()
 		roots = append(roots, n)
 	}
 	for _, p := range lock.Pins { // pins that only ask for each other
 		if !shown[p.Key()] {
 			n := node(p)
-			n.Subscription, n.Orphan = p.Subscription, true
+			n.Subscription, n.Orphan = p.Subscription(), true
 			roots = append(roots, n)
 		}
 	}
@@ -67,29 +67,18 @@ type needed struct {
 // childrenOf returns what each pin requires, by its key.
 func childrenOf(lock *lockfile.File) map[string][]needed {
 	out := map[string][]needed{}
-	for _, p := range lock.Pins {
-		for _, r := range p.RequestedBy {
-			if r.Pin == "" {
-				continue
+	for _, by := range lock.Pins {
+		why := map[string][]string{}
+		for _, r := range by.Requires {
+			why[r.Pin] = append(why[r.Pin], r.Requirement)
+		}
+		for _, p := range lock.Pins {
+			if requirements := why[p.Key()]; len(requirements) > 0 {
+				out[by.Key()] = append(out[by.Key()], needed{p, requirements})
 			}
-			of := out[r.Pin]
-			if n := len(of); n > 0 && of[n-1].pin.Key() == p.Key() {
-				of[n-1].why = append(of[n-1].why, r.Requirement)
-				continue
-			}
-			out[r.Pin] = append(of, needed{p, []string{r.Requirement}})
 		}
 	}
 	return out
-}
-
-func isRoot(p lockfile.Pin) bool {
-	for _, r := range p.RequestedBy {
-		if r.Subscription != "" {
-			return true
-		}
-	}
-	return len(p.RequestedBy) == 0
 }
 
 // TreeText prints trees, one pin a line, indented by tabs.

@@ -2,8 +2,10 @@ package resolve
 
 import (
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/subscription"
 )
 
 // Misfit is a pin that does not run on a version of a cluster.
@@ -39,7 +41,7 @@ func Unfit(x *catalog.Index, lock *lockfile.File, kubernetes, openshift string) 
 
 // bundleOf returns the bundle that a pin is of, or nil where its catalog does not have it.
 func bundleOf(x *catalog.Index, p lockfile.Pin) *catalog.Bundle {
-	cat, ok := x.Catalog(p.Catalog)
+	cat, ok := x.Catalog(p.Catalog.ID)
 	if !ok {
 		return nil
 	}
@@ -65,4 +67,30 @@ func unfit(least, most, kubernetes, openshift string) string {
 		return "runs on OpenShift up to " + most
 	}
 	return ""
+}
+
+// LifecycleOf returns what the catalog of a pin states about the support of its version;
+// nil where it states nothing. The catalog may have dropped the bundle.
+func LifecycleOf(x *catalog.Index, p lockfile.Pin) *lifecycle.Version {
+	c, read := x.Catalog(p.Catalog.ID)
+	if !read {
+		return nil
+	}
+	pkg, ok := c.Package(p.Package)
+	if !ok {
+		return nil
+	}
+	return lifecycle.Find(pkg.Lifecycle(), p.Version)
+}
+
+// Hops returns the bundles that upgrades of a pin of the lock can reach, nearest first,
+// dependencies aside; nil where nothing asks for it.
+func Hops(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, pin lockfile.Pin, opt Options) []string {
+	w := newWorld(x, decl, moving(opt))
+	for _, s := range w.stateBefore(lock).wants {
+		if s.current != nil && s.current.pin != nil && s.current.pin.Key() == pin.Key() {
+			return w.remaining(s.current, s, maxRounds)
+		}
+	}
+	return nil
 }

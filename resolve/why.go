@@ -59,15 +59,13 @@ func Why(lock *lockfile.File, decl *subscription.Set, ns, pkg string) (*Reasons,
 	for len(queue) > 0 && len(out.Chains) < maxChains {
 		here := queue[0]
 		queue = queue[1:]
-		for _, r := range here.pin.RequestedBy {
+		for _, s := range here.pin.RequestedBy {
+			chain := append(slices.Clone(here.steps), Asked{Pin: here.pin.Key(), Version: here.pin.VersionText(), Subscription: s, At: at[s]})
+			slices.Reverse(chain)
+			out.Chains = append(out.Chains, chain)
+		}
+		for _, r := range lock.RequiredBy(here.pin) {
 			step := Asked{Pin: here.pin.Key(), Version: here.pin.VersionText(), Requirement: r.Requirement}
-			if r.Subscription != "" {
-				step.Subscription, step.At = r.Subscription, at[r.Subscription]
-				chain := append(slices.Clone(here.steps), step)
-				slices.Reverse(chain)
-				out.Chains = append(out.Chains, chain)
-				continue
-			}
 			by, ok := byKey[r.Pin]
 			if !ok || here.seen[r.Pin] || len(queue) > maxChains {
 				continue

@@ -22,7 +22,6 @@ type world struct {
 	visible   map[string][]*catalog.Catalog
 	entries   map[entriesKey][]*catalog.Entry
 	followers map[string]*subscription.Subscription // of what others follow: the declaration that says so
-	current   map[catalog.ID]bool                   // catalogs that the next lock names as they are now
 	warnings  []diag.Warning
 	stays     []Stay
 	force     map[*want][]*catalog.Entry // what alone may answer a subscription, whatever its edges: for questions

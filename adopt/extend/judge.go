@@ -66,7 +66,7 @@ func pinOf(lock *lockfile.File, op *declare.Operator) (lockfile.Pin, bool) {
 		return lockfile.Pin{}, false
 	}
 	i := slices.IndexFunc(lock.Pins, func(p lockfile.Pin) bool {
-		return p.Namespace == op.Namespace && (p.Subscription == op.Name || p.Package == op.Package)
+		return p.Namespace == op.Namespace && (p.Subscription() == op.Name || p.Package == op.Package)
 	})
 	if i < 0 {
 		return lockfile.Pin{}, false
@@ -113,9 +113,9 @@ func (b *builder) expected(pin lockfile.Pin) bool {
 		}
 	}
 	return slices.ContainsFunc(b.found.Operators, func(op *declare.Operator) bool {
-		return op.Namespace == pin.Namespace && (op.Name == pin.Subscription || op.Package == pin.Package)
+		return op.Namespace == pin.Namespace && (op.Name == pin.Subscription() || op.Package == pin.Package)
 	}) || slices.ContainsFunc(b.existing.Subscriptions, func(s subscription.Subscription) bool {
-		return s.Namespace == pin.Namespace && s.Name == pin.Subscription
+		return s.Namespace == pin.Namespace && s.Name == pin.Subscription()
 	})
 }
 
@@ -124,7 +124,8 @@ func (b *builder) askers(lock *lockfile.File, pin lockfile.Pin) []*declare.Opera
 	var out []*declare.Operator
 	for _, op := range b.found.Operators {
 		own, _ := pinOf(lock, op)
-		if slices.ContainsFunc(pin.RequestedBy, func(r lockfile.Request) bool { return r.Pin == own.Key() || r.Subscription == op.Key() }) {
+		if slices.ContainsFunc(pin.RequestedBy, func(s string) bool { return s == op.Key() }) ||
+			slices.ContainsFunc(own.Requires, func(r lockfile.Requirement) bool { return r.Pin == pin.Key() }) {
 			out = append(out, op)
 		}
 	}

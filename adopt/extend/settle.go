@@ -247,7 +247,7 @@ func (b *builder) locked(op *declare.Operator) bool {
 		return false
 	}
 	pin, ok := b.before.Pin(op.Namespace, op.Package)
-	return ok && pin.Bundle == op.Bundle && pin.Subscription == op.Name
+	return ok && pin.Bundle == op.Bundle && pin.Subscription() == op.Name
 }
 
 // lacks returns why an operator cannot come from a catalog, "" where it can.

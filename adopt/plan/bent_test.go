@@ -155,8 +155,8 @@ func TestBentClusters(t *testing.T) {
 		if err != nil {
 			return // what is no object of a cluster is told
 		}
-		lock := adopt.Begin(seen, lockfile.New(nil, pins))
-		lock, tree = adopt.Record(seen, lockfile.New(nil, pins), lock, tree)
+		lock := adopt.Begin(seen, lockfile.New(pins))
+		lock, tree = adopt.Record(seen, lockfile.New(pins), lock, tree)
 		rep := adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock, Rendered: tree, Made: func(lockfile.Pin) ([]kobj.Object, error) { return nil, nil }})
 		for _, op := range rep.Operators {
 			states[op.State]++

@@ -121,9 +121,9 @@ type tie struct{ a, b, why string }
 func (m *maker) ties() []tie {
 	var out []tie
 	for _, p := range m.Lock.Pins {
-		for _, r := range p.RequestedBy {
-			if r.Pin != "" && namespaceOf(r.Pin) == p.Namespace {
-				out = append(out, tie{r.Pin, p.Key(), r.Pin + " requires " + p.Key() + " (" + r.Requirement + ")"})
+		for _, r := range p.Requires {
+			if namespaceOf(r.Pin) == p.Namespace {
+				out = append(out, tie{p.Key(), r.Pin, p.Key() + " requires " + r.Pin + " (" + r.Requirement + ")"})
 			}
 		}
 	}
@@ -148,8 +148,8 @@ func (m *maker) staysWithOLM(name string) bool {
 func (m *maker) dependentsFirst(ops []*adopt.Operator) []*adopt.Operator {
 	needs := map[string][]string{}
 	for _, p := range m.Lock.Pins {
-		for _, r := range p.RequestedBy {
-			needs[r.Pin] = append(needs[r.Pin], p.Key())
+		for _, r := range p.Requires {
+			needs[p.Key()] = append(needs[p.Key()], r.Pin)
 		}
 	}
 	var out []*adopt.Operator

@@ -32,7 +32,7 @@ func TestUninstallKeepsWhatIsWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock := (&lockfile.File{}).With(nil, []lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
+	lock := (&lockfile.File{}).With([]lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
 	uninstall := func(verb string) string {
 		role, binding := kobj.New(rbac, "ClusterRole", "", "r"), kobj.New(rbac, "ClusterRoleBinding", "", "r")
 		role["rules"] = []any{map[string]any{"apiGroups": kobj.Values(olm), "resources": kobj.Values("clusterserviceversions"), "verbs": kobj.Values(verb)}}
@@ -90,7 +90,7 @@ func TestGuardOutlivesTheTree(t *testing.T) {
 	csv["status"] = map[string]any{"phase": "Succeeded"}
 	sub := live("operators.coreos.com/v1alpha1", "Subscription", "a", "x")
 	sub["spec"], sub["status"] = map[string]any{"name": "x"}, map[string]any{"installedCSV": "x.v1"}
-	lock := (&lockfile.File{}).With(nil, []lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
+	lock := (&lockfile.File{}).With([]lockfile.Pin{{Namespace: "a", Package: "x", Bundle: "x.v1", Version: "1.0.0"}})
 	for _, c := range []struct{ mark, says, want string }{
 		{"declared:/Namespace:/a", "Prune=confirm,Delete=confirm", "Prune=false,Delete=confirm"},
 		{"", "Prune=confirm,Delete=confirm", ""},

@@ -40,14 +40,14 @@ type Contents struct {
 	lock     *lockfile.File
 	client   *registry.Client
 	cache    *cache.Cache
-	catalogs map[catalog.ID]func() (*cache.Contents, error) // opened so far
+	catalogs map[source.Ref]func() (*cache.Contents, error) // opened so far
 	closers  []func()
 }
 
 // New returns the content of what lock pins. Catalogs and images are opened
 // where cache has its place.
 func New(lock *lockfile.File, client *registry.Client, c *cache.Cache) *Contents {
-	return &Contents{lock: lock, client: client, cache: c, catalogs: map[catalog.ID]func() (*cache.Contents, error){}}
+	return &Contents{lock: lock, client: client, cache: c, catalogs: map[source.Ref]func() (*cache.Contents, error){}}
 }
 
 // Close releases what was opened.
@@ -77,7 +77,7 @@ func (c *Contents) Open(ctx context.Context, p lockfile.Pin) (fs.FS, error) {
 	}
 	if got := catalog.DigestOf(bundle.DigestList(ms)); got != p.ContentDigest {
 		return nil, fmt.Errorf("catalog %q has content %s, the lock has %s: restore the catalog, or take the block of %s out of quayside.lock and run 'quayside resolve'",
-			p.Catalog, got, p.ContentDigest, p.Key())
+			p.Catalog.ID, got, p.ContentDigest, p.Key())
 	}
 	c.keep(ctx, ms)
 	// The digest says nothing of the metadata, so nothing of it is passed on.
@@ -120,7 +120,7 @@ func tied(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 		return lockfile.Pin{}, false
 	}
 	old, ok := before.Pin(p.Namespace, p.Package)
-	if !ok || old.Bundle != p.Bundle || old.Catalog != p.Catalog {
+	if !ok || old.Bundle != p.Bundle || old.Catalog.ID != p.Catalog.ID {
 		return lockfile.Pin{}, false
 	}
 	if p.Image == "" {
@@ -130,7 +130,7 @@ func tied(before *lockfile.File, p lockfile.Pin) (lockfile.Pin, bool) {
 	return old, err == nil && strings.HasPrefix(old.Image, src.Name+"@")
 }
 
-// embedded takes a bundle's manifests out of the catalog that the lock names.
+// embedded takes a bundle's manifests out of the catalog that it was pinned from.
 func (c *Contents) embedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manifest, error) {
 	cat, err := c.catalog(ctx, p.Catalog)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Contents) embedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manif
 	}
 	fsys, err := cat.Bundle(ctx, p.Package, p.Bundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("catalog %q does not hold its content", p.Catalog)
+		return nil, fmt.Errorf("catalog %q does not hold its content", p.Catalog.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -147,25 +147,24 @@ func (c *Contents) embedded(ctx context.Context, p lockfile.Pin) ([]bundle.Manif
 }
 
 // catalog opens a locked catalog, once.
-func (c *Contents) catalog(ctx context.Context, id catalog.ID) (*cache.Contents, error) {
-	if opened, ok := c.catalogs[id]; ok {
-		return opened()
-	}
-	locked, ok := c.lock.Catalog(id)
-	if !ok {
-		return nil, fmt.Errorf("catalog %q is not in the lock", id)
+func (c *Contents) catalog(ctx context.Context, locked lockfile.Catalog) (*cache.Contents, error) {
+	if locked.Source == "" {
+		return nil, fmt.Errorf("catalog %q has no source in the lock: run 'quayside resolve'", locked.ID)
 	}
 	ref := source.Ref(locked.Source)
 	if locked.Digest != "" {
 		ref = ref.AtDigest(locked.Digest)
 	}
+	if opened, ok := c.catalogs[ref]; ok {
+		return opened()
+	}
 	cat, err := c.cache.Contents(ctx, ref)
 	if err != nil {
-		err = fmt.Errorf("catalog %q: %w", id, err)
+		err = fmt.Errorf("catalog %q: %w", locked.ID, err)
 	} else {
 		c.closers = append(c.closers, cat.Close)
 	}
-	c.catalogs[id] = func() (*cache.Contents, error) { return cat, err }
+	c.catalogs[ref] = func() (*cache.Contents, error) { return cat, err }
 	return cat, err
 }
 

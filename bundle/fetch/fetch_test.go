@@ -67,8 +67,8 @@ func contents(t testing.TB, lock *lockfile.File, files fs.FS, dir string) *fetch
 
 func locked(pin lockfile.Pin) (*lockfile.File, lockfile.Pin) {
 	pin.Namespace, pin.Package, pin.Bundle, pin.Version = "etcd", "etcd", "etcdoperator.v0.9.4", "0.9.4"
-	pin.Catalog = catalog.ID{Namespace: "olm", Name: "all"}
-	return lockfile.New([]lockfile.Catalog{{ID: pin.Catalog, Source: "bundles:src"}}, []lockfile.Pin{pin}), pin
+	pin.Catalog = lockfile.Catalog{ID: catalog.ID{Namespace: "olm", Name: "all"}, Source: "bundles:src"}
+	return lockfile.New([]lockfile.Pin{pin}), pin
 }
 
 // TestEmbedded ties a pin to what its catalog embeds, and finds that again: in
@@ -141,7 +141,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	elsewhere, none := tied, tied
-	elsewhere.Catalog.Name = "other"
+	elsewhere.Catalog.ID.Name, elsewhere.Catalog.Source = "other", ""
 	none.Bundle = "etcdoperator.v1"
 	for name, c := range map[string]struct {
 		files fs.FS
@@ -149,7 +149,7 @@ func TestRefused(t *testing.T) {
 		want  string
 	}{
 		"changed":      {changed, tied, "the lock has " + string(tied.ContentDigest) + ": restore the catalog, or take the block of etcd/etcd out of quayside.lock"},
-		"no catalog":   {etcd(t), elsewhere, `catalog "olm/other" is not in the lock`},
+		"no catalog":   {etcd(t), elsewhere, `catalog "olm/other" has no source in the lock`},
 		"no bundle":    {etcd(t), none, `catalog "olm/all" does not hold its content`},
 		"not signed":   {etcd(t), lockfile.Pin{Image: "quay.io/org/etcd@sha256:a"}, "image:quay.io/org/etcd@sha256:a is not signed"},
 		"catalog gone": {nil, tied, `catalog "olm/all": file does not exist`},

@@ -36,17 +36,18 @@ func TestCorpus(t *testing.T) {
 			}
 			apart(t, what, svg)
 		}
-		whole := graph.Of(p, nil)
+		whole := graph.Of(p, nil, nil)
 		draw("whole", whole, 1<<20)
 		draw("short", whole.Short(), tallest)
 		for _, ch := range p.Channels() {
 			walk := ch.Walk()
 			i := len(walk) / 2
 			pin := &lockfile.Pin{Bundle: walk[i].Name(), Channel: ch.Name()}
+			var hops []string
 			for _, e := range slices.Backward(walk[:i]) {
-				pin.RemainingHops = append(pin.RemainingHops, e.Name())
+				hops = append(hops, e.Name())
 			}
-			draw("from the middle of "+ch.Name(), graph.Of(p, pin).Short(), 500)
+			draw("from the middle of "+ch.Name(), graph.Of(p, pin, hops).Short(), 500)
 		}
 	}
 }

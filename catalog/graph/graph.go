@@ -63,21 +63,21 @@ type Edge struct {
 	OnPath bool         `json:"onPath,omitempty"`
 }
 
-// Of returns the graph of a package. A nil pin marks nothing; else the pin
-// and the hops that it says remain are marked.
-func Of(p *catalog.Package, pin *lockfile.Pin) Graph {
+// Of returns the graph of a package. A nil pin marks nothing; else the pin and its
+// remaining hops, bundles in the order of upgrades, are marked.
+func Of(p *catalog.Package, pin *lockfile.Pin, hops []string) Graph {
 	g := Graph{Catalog: p.Catalog().ID().String(), Package: p.Name(), Channels: []Channel{}}
 	for _, ch := range p.Channels() {
-		g.Channels = append(g.Channels, channel(ch, pin))
+		g.Channels = append(g.Channels, channel(ch, pin, hops))
 	}
 	return g
 }
 
-func channel(ch *catalog.Channel, pin *lockfile.Pin) Channel {
+func channel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
 	out := Channel{Name: ch.Name(), Default: ch.IsDefault(), Deprecated: ch.Deprecation() != "", Nodes: []Node{}, Edges: []Edge{}}
 	var path []string
 	if pin != nil && (pin.Channel == "" || pin.Channel == ch.Name()) {
-		path = append([]string{pin.Bundle}, pin.RemainingHops...)
+		path = append([]string{pin.Bundle}, hops...)
 	}
 	mark := func(n Node) Node {
 		i := slices.Index(path, n.Bundle)

@@ -112,14 +112,21 @@ func built(t *testing.T, p catalog.PackageData) *catalog.Package {
 	return pkg
 }
 
-// pinned returns a pin and the hops that remain.
-func pinned(ch, version string, hops ...string) *lockfile.Pin {
-	p := &lockfile.Pin{Bundle: bundleName(version), Channel: ch}
-	for _, h := range hops {
-		p.RemainingHops = append(p.RemainingHops, bundleName(h))
-	}
-	return p
+// marks are what a graph marks: a pin and its remaining hops.
+type marks struct {
+	pin  *lockfile.Pin
+	hops []string
 }
+
+func pinned(ch, version string, hops ...string) marks {
+	m := marks{pin: &lockfile.Pin{Bundle: bundleName(version), Channel: ch}}
+	for _, h := range hops {
+		m.hops = append(m.hops, bundleName(h))
+	}
+	return m
+}
+
+func marked(p *catalog.Package, m marks) graph.Graph { return graph.Of(p, m.pin, m.hops) }
 
 // chain returns so many versions of a minor, each of which replaces the one before.
 func chain(minor string, n int) string {
@@ -150,12 +157,12 @@ func picked(t *testing.T) map[string]graph.Graph {
 		dense += fmt.Sprintf(" 1.%d.0~>=1.0.0_<1.%d.0", i+1, i+1)
 	}
 	return map[string]graph.Graph{
-		"graph-pin":     graph.Of(lantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")).Short(),
-		"graph-hops":    graph.Of(lantern(t, channel(t, "stable", chain("1.0", 30))), pinned("stable", "1.0.3", hops("1.0", 4, 29)...)).Short(),
-		"graph-no-pin":  graph.Of(lantern(t, several...), nil).Short(),
-		"graph-whole":   graph.Of(lantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")),
-		"graph-dense":   graph.Of(lantern(t, channel(t, "stable", dense)), nil),
-		"graph-at-head": graph.Of(lantern(t, channel(t, "stable", chain("1.0", 4))), pinned("stable", "1.0.3")).Short(),
+		"graph-pin":     marked(lantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")).Short(),
+		"graph-hops":    marked(lantern(t, channel(t, "stable", chain("1.0", 30))), pinned("stable", "1.0.3", hops("1.0", 4, 29)...)).Short(),
+		"graph-no-pin":  graph.Of(lantern(t, several...), nil, nil).Short(),
+		"graph-whole":   marked(lantern(t, several...), pinned("stable", "1.0.2", "1.1.0", "1.1.1", "1.1.9", "2.0.1")),
+		"graph-dense":   graph.Of(lantern(t, channel(t, "stable", dense)), nil, nil),
+		"graph-at-head": marked(lantern(t, channel(t, "stable", chain("1.0", 4))), pinned("stable", "1.0.3")).Short(),
 	}
 }
 
@@ -174,22 +181,22 @@ func TestGolden(t *testing.T) {
 func TestShort(t *testing.T) {
 	for _, c := range []struct {
 		name, channel string
-		pin           *lockfile.Pin
+		marks         marks
 		want          string // names of nodes, newest first, and the edges between them
 	}{
-		{"a chain", chain("1.0", 6), nil, "1.0.5 <replaces 5 versions, 1.0.0 to 1.0.4; 5 versions, 1.0.0 to 1.0.4"},
-		{"too few to be one", chain("1.0", 3), nil, "1.0.2 <replaces 1.0.1; 1.0.1 <replaces 1.0.0; 1.0.0"},
+		{"a chain", chain("1.0", 6), marks{}, "1.0.5 <replaces 5 versions, 1.0.0 to 1.0.4; 5 versions, 1.0.0 to 1.0.4"},
+		{"too few to be one", chain("1.0", 3), marks{}, "1.0.2 <replaces 1.0.1; 1.0.1 <replaces 1.0.0; 1.0.0"},
 		{"from the pin", chain("1.0", 9), pinned("c", "1.0.2", hops("1.0", 3, 8)...), "1.0.8 <replaces 5 versions, 1.0.3 to 1.0.7; 5 versions, 1.0.3 to 1.0.7 <replaces 1.0.2; 1.0.2; 2 versions below"},
 		{"at the head", chain("1.0", 3), pinned("c", "1.0.2"), "1.0.2; 2 versions below"},
-		{"skipped ones", "1.0.0 1.0.1 1.0.2 1.0.3 1.1.0<1.0.0!1.0.1,1.0.2,1.0.3", nil, "1.1.0 <replaces 1.0.0 <skips 3 versions, 1.0.1 to 1.0.3; 3 versions, 1.0.1 to 1.0.3 <replaces 1.0.0; 1.0.0"},
-		{"deprecated ones", "1.0.0 1.0.1 1.0.2 1.0.9 1.1.0", nil, "1.1.0 <replaces 1.0.9; 1.0.9 <replaces 3 versions, 1.0.0 to 1.0.2; 3 versions, 1.0.0 to 1.0.2"},
-		{"a branch", "1.0.0 1.0.1 1.0.2 1.0.3 1.0.4<1.0.1!1.0.2,1.0.3", nil, "1.0.4 <replaces 1.0.1 <skips 1.0.2 <skips 1.0.3; 1.0.3 <replaces 1.0.2; 1.0.2 <replaces 1.0.1; 1.0.1 <replaces 1.0.0; 1.0.0"},
-		{"each from all before", "1.0.0 1.0.1~<1.0.1 1.0.2~<1.0.2 1.0.3~<1.0.3 1.0.4~<1.0.4", nil, "1.0.4 <replaces 4 versions, 1.0.0 to 1.0.3 <skipRange 4 versions, 1.0.0 to 1.0.3; 4 versions, 1.0.0 to 1.0.3"},
-		{"two ranges", "1.0.0 1.0.1 1.0.2 1.1.0 1.1.1 1.1.2 1.2.0~>=1.1.0_<1.2.0", nil, "1.2.0 <replaces 3 versions, 1.1.0 to 1.1.2 <skipRange 3 versions, 1.1.0 to 1.1.2; 3 versions, 1.1.0 to 1.1.2 <replaces 3 versions, 1.0.0 to 1.0.2; 3 versions, 1.0.0 to 1.0.2"},
-		{"from elsewhere", "1.0.0<0.9.0!0.8.0,0.8.1,0.8.2 1.0.1", nil, "1.0.1 <replaces 1.0.0; 1.0.0 <replaces v0.9.0 <skips 3 versions, v0.8.0 to v0.8.2; v0.9.0; 3 versions, v0.8.0 to v0.8.2"},
+		{"skipped ones", "1.0.0 1.0.1 1.0.2 1.0.3 1.1.0<1.0.0!1.0.1,1.0.2,1.0.3", marks{}, "1.1.0 <replaces 1.0.0 <skips 3 versions, 1.0.1 to 1.0.3; 3 versions, 1.0.1 to 1.0.3 <replaces 1.0.0; 1.0.0"},
+		{"deprecated ones", "1.0.0 1.0.1 1.0.2 1.0.9 1.1.0", marks{}, "1.1.0 <replaces 1.0.9; 1.0.9 <replaces 3 versions, 1.0.0 to 1.0.2; 3 versions, 1.0.0 to 1.0.2"},
+		{"a branch", "1.0.0 1.0.1 1.0.2 1.0.3 1.0.4<1.0.1!1.0.2,1.0.3", marks{}, "1.0.4 <replaces 1.0.1 <skips 1.0.2 <skips 1.0.3; 1.0.3 <replaces 1.0.2; 1.0.2 <replaces 1.0.1; 1.0.1 <replaces 1.0.0; 1.0.0"},
+		{"each from all before", "1.0.0 1.0.1~<1.0.1 1.0.2~<1.0.2 1.0.3~<1.0.3 1.0.4~<1.0.4", marks{}, "1.0.4 <replaces 4 versions, 1.0.0 to 1.0.3 <skipRange 4 versions, 1.0.0 to 1.0.3; 4 versions, 1.0.0 to 1.0.3"},
+		{"two ranges", "1.0.0 1.0.1 1.0.2 1.1.0 1.1.1 1.1.2 1.2.0~>=1.1.0_<1.2.0", marks{}, "1.2.0 <replaces 3 versions, 1.1.0 to 1.1.2 <skipRange 3 versions, 1.1.0 to 1.1.2; 3 versions, 1.1.0 to 1.1.2 <replaces 3 versions, 1.0.0 to 1.0.2; 3 versions, 1.0.0 to 1.0.2"},
+		{"from elsewhere", "1.0.0<0.9.0!0.8.0,0.8.1,0.8.2 1.0.1", marks{}, "1.0.1 <replaces 1.0.0; 1.0.0 <replaces v0.9.0 <skips 3 versions, v0.8.0 to v0.8.2; v0.9.0; 3 versions, v0.8.0 to v0.8.2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			whole := graph.Of(lantern(t, channel(t, "c", c.channel)), c.pin)
+			whole := marked(lantern(t, channel(t, "c", c.channel)), c.marks)
 			before, _ := json.Marshal(whole)
 			short := whole.Short()
 			if after, _ := json.Marshal(whole); !bytes.Equal(before, after) {
@@ -233,7 +240,7 @@ func TestShort(t *testing.T) {
 // head stands in its place, and an edge between nodes is one between their versions.
 func TestFolds(t *testing.T) {
 	for seed := range uint64(300) {
-		whole := graph.Of(built(t, random(rand.New(rand.NewPCG(seed, 0)))), nil)
+		whole := graph.Of(built(t, random(rand.New(rand.NewPCG(seed, 0)))), nil, nil)
 		short := whole.Short()
 		for i, ch := range whole.Channels {
 			versions := 0
@@ -303,7 +310,7 @@ func TestOrder(t *testing.T) {
 
 func printed(t *testing.T, p catalog.PackageData) string {
 	t.Helper()
-	g := []graph.Graph{graph.Of(built(t, p), nil)}
+	g := []graph.Graph{graph.Of(built(t, p), nil, nil)}
 	var out strings.Builder
 	for _, format := range []string{"text", "dot", "mermaid", "svg", "html"} {
 		text, err := graph.Print(format, g, false)
@@ -326,7 +333,7 @@ func TestBounds(t *testing.T) {
 		large.Entries = append(large.Entries, e)
 	}
 	large.Entries[4999].SkipRange = "<1.0.4999"
-	whole := []graph.Graph{graph.Of(lantern(t, large), nil)}
+	whole := []graph.Graph{graph.Of(lantern(t, large), nil, nil)}
 	many := graph.Graph{Package: "many", Channels: make([]graph.Channel, 10000)}
 	for i := range many.Channels {
 		many.Channels[i] = graph.Channel{Name: fmt.Sprint(i), Nodes: []graph.Node{{Bundle: "a", Head: true}}}

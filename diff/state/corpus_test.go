@@ -82,7 +82,7 @@ func renderBundle(t *testing.T, content fs.FS, dir string) {
 	if !slices.Contains(b.CSV.Modes, catalog.AllNamespaces) {
 		pin.InstallMode, pin.WatchNamespaces = catalog.OwnNamespace, []string{pin.Namespace}
 	}
-	res, err := render.All(lockfile.New(nil, []lockfile.Pin{pin}), render.Options{Clusters: []render.Cluster{{Name: "one"}}}, func(lockfile.Pin) (fs.FS, error) { return content, nil })
+	res, err := render.All(lockfile.New([]lockfile.Pin{pin}), render.Options{Clusters: []render.Cluster{{Name: "one"}}}, func(lockfile.Pin) (fs.FS, error) { return content, nil })
 	if err != nil {
 		t.Skipf("not rendered: %v", err)
 	}

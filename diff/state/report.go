@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/diff/lines"
@@ -32,7 +34,7 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	if err != nil {
 		return nil, err
 	}
-	opt.Today, opt.Scans = day, c.Scans
+	opt.Today, opt.Scans, opt.Lifecycle = day, c.Scans, c.lifecycles(ctx)
 	parts, err := c.reports(opt)
 	if err != nil {
 		return nil, err
@@ -55,6 +57,28 @@ func (c *Comparison) Report(ctx context.Context, now time.Time) (*diff.Report, e
 	}
 	report, err = diff.Judge(report, policy, day)
 	return report, c.After.named(err)
+}
+
+// lifecycles returns a function that looks up the lifecycles of the pins that the
+// comparison is about: those that are new or have another version, as they are and as
+// they were, and all where the version of OpenShift is another.
+func (c *Comparison) lifecycles(ctx context.Context) func(lockfile.Pin) *lifecycle.Version {
+	if c.Before.lock == nil || c.After.lock == nil {
+		return nil
+	}
+	known := map[catalog.Digest]*lifecycle.Version{}
+	of := c.project.Lifecycles(ctx, func(failure string) { c.notes = append(c.notes, failure) })
+	target := c.Before.project.Settings.OpenShiftVersion != c.After.project.Settings.OpenShiftVersion
+	for _, p := range c.After.lock.Pins {
+		old, had := c.Before.lock.Pin(p.Namespace, p.Package)
+		if !had || old.Version != p.Version || target {
+			known[p.Checksum()] = of(p)
+		}
+		if had && old.Version != p.Version {
+			known[old.Checksum()] = of(old)
+		}
+	}
+	return func(p lockfile.Pin) *lifecycle.Version { return known[p.Checksum()] }
 }
 
 // options returns what the settings of the side after say about comparing.
@@ -330,7 +354,7 @@ func touched(a, b *lockfile.File) (*lockfile.File, *lockfile.File) {
 		}
 	}
 	only := func(f *lockfile.File) *lockfile.File {
-		out := f.With(f.Catalogs, slices.DeleteFunc(slices.Clone(f.Pins), func(p lockfile.Pin) bool { return !changed[p.Key()] }))
+		out := f.With(slices.DeleteFunc(slices.Clone(f.Pins), func(p lockfile.Pin) bool { return !changed[p.Key()] }))
 		out.Leaving = slices.DeleteFunc(out.Leaving, func(l lockfile.Leaving) bool { return !changed[l.Key()] })
 		return out
 	}

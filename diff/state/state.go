@@ -476,7 +476,7 @@ func upgrade(ctx context.Context, p *project.Project, from From, in *project.Inp
 // called.
 func Moved(p *project.Project, from From, names [2]string, before, after *lockfile.File) (*Comparison, error) {
 	if before == nil {
-		before = lockfile.New(nil, nil)
+		before = lockfile.New(nil)
 	}
 	return compare(p, from, Side{Name: names[0], lock: before}, Side{Name: names[1], lock: after})
 }

@@ -66,7 +66,7 @@ func repository(t testing.TB) (dir string) {
 	check(t, err)
 	whole, err := lockfile.Parse(name, lock)
 	check(t, err)
-	less := whole.With(whole.Catalogs, slices.DeleteFunc(slices.Clone(whole.Pins), func(p lockfile.Pin) bool { return p.Package == "vault" }))
+	less := whole.With(slices.DeleteFunc(slices.Clone(whole.Pins), func(p lockfile.Pin) bool { return p.Package == "vault" }))
 	if len(less.Pins) != len(whole.Pins)-1 {
 		t.Fatalf("the lock has no pin of vault:\n%s", lock)
 	}

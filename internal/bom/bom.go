@@ -68,10 +68,6 @@ const (
 	PredicateType = "https://cyclonedx.org/bom"
 )
 
-// endOfSupport is what CycloneDX calls the day after which a manufacturer does
-// nothing more for a component (cyclonedx-property-taxonomy, cdx/lifecycle.md).
-const endOfSupport = "cdx:lifecycle:milestone:endOfSupport"
-
 // Types of components.
 const (
 	Operator = "application"
@@ -89,14 +85,12 @@ func Make(environment string, lock *lockfile.File, images []mirror.Image) (*Docu
 		ref := operatorRef(p.Key())
 		d.Components = append(d.Components, operator(p))
 		uses["environment"] = append(uses["environment"], ref)
-		uses[ref] = append(uses[ref], catalogRef(p.Catalog.String()))
-		for _, r := range p.RequestedBy {
-			if r.Pin != "" {
-				uses[operatorRef(r.Pin)] = append(uses[operatorRef(r.Pin)], ref)
-			}
+		uses[ref] = append(uses[ref], catalogRef(p.Catalog))
+		for _, r := range p.Requires {
+			uses[ref] = append(uses[ref], operatorRef(r.Pin))
 		}
 	}
-	for _, c := range lock.Catalogs {
+	for _, c := range lock.Catalogs() {
 		d.Components = append(d.Components, catalogOf(c))
 	}
 	for _, im := range images {
@@ -154,25 +148,27 @@ func (d *Document) Text() ([]byte, error) {
 }
 
 func operatorRef(key string) string { return "operator:" + key }
-func catalogRef(id string) string   { return "catalog:" + id }
-func imageRef(image string) string  { return "image:" + image }
+
+// catalogRef names a catalog at its digest: a lock may have several of one.
+func catalogRef(c lockfile.Catalog) string {
+	return strings.TrimSuffix("catalog:"+c.ID.String()+"@"+string(c.Digest), "@")
+}
+
+func imageRef(image string) string { return "image:" + image }
 
 func operator(p lockfile.Pin) Component {
 	c := Component{Type: Operator, Ref: operatorRef(p.Key()), Group: p.Namespace, Name: p.Package, Version: p.Version, Purl: PackageURL(p.Image)}
 	c.hash(imageref.DigestIn(p.Image))
 	c.note("bundle", p.Bundle)
 	c.note("channel", p.Channel)
-	c.note("catalog", p.Catalog.String())
+	c.note("catalog", p.Catalog.ID.String())
 	c.note("contentDigest", string(p.ContentDigest))
 	c.note("identity", p.Identity)
-	if end := p.Lifecycle.Ends(); end != "" {
-		c.Properties = append(c.Properties, property{endOfSupport, end})
-	}
 	return c
 }
 
 func catalogOf(from lockfile.Catalog) Component {
-	c := Component{Type: Catalog, Ref: catalogRef(from.ID.String()), Group: from.ID.Namespace, Name: from.ID.Name, Version: string(from.Digest)}
+	c := Component{Type: Catalog, Ref: catalogRef(from), Group: from.ID.Namespace, Name: from.ID.Name, Version: string(from.Digest)}
 	if image, ok := strings.CutPrefix(from.Source, "image:"); ok {
 		c.Purl = PackageURL(imageref.Split(image).Name() + "@" + string(from.Digest))
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/bom"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry/mirror"
@@ -20,12 +19,11 @@ import (
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func example() (*lockfile.File, []mirror.Image) {
-	id := catalog.ID{Namespace: "olm", Name: "all"}
+	id := lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "all"}, "image:quay.io/org/catalog:v1", digest)
 	lock := lockfile.New(
-		[]lockfile.Catalog{{ID: id, Source: "image:quay.io/org/catalog:v1", Digest: digest}},
 		[]lockfile.Pin{
-			{Namespace: "a", Package: "one", Version: "1.0.0", Bundle: "one.v1.0.0", Catalog: id, Image: "quay.io/org/one@" + digest},
-			{Namespace: "b", Package: "two", Version: "2.0.0+x", Bundle: "two.v2", Catalog: id, RequestedBy: []lockfile.Request{{Pin: "a/one"}}},
+			{Namespace: "a", Package: "one", Version: "1.0.0", Bundle: "one.v1.0.0", Catalog: id, Image: "quay.io/org/one@" + digest, RequestedBy: []string{"a/one"}, Requires: []lockfile.Requirement{{Pin: "b/two", Requirement: "package two"}}},
+			{Namespace: "b", Package: "two", Version: "2.0.0+x", Bundle: "two.v2", Catalog: id},
 		})
 	return lock, []mirror.Image{
 		{Image: "busybox:1", Roles: []string{mirror.Running}, Clusters: []string{"prod"}},
@@ -46,39 +44,6 @@ func text(t *testing.T, lock *lockfile.File, images []mirror.Image) []byte {
 		t.Fatal(err)
 	}
 	return data
-}
-
-// TestEndOfSupport wants the day after which nothing is done for an operator, in
-// CycloneDX's own word, and nothing where the catalog says none.
-func TestEndOfSupport(t *testing.T) {
-	const name = "cdx:lifecycle:milestone:endOfSupport"
-	lock, images := example()
-	if data := text(t, lock, images); bytes.Contains(data, []byte(name)) {
-		t.Errorf("nothing is said, got %s", data)
-	}
-	lock.Pins[1].Lifecycle = &lifecycle.Version{Name: "2.0", Phases: []lifecycle.Phase{
-		{Name: "Full", Start: "2026-01-01", End: "2026-06-30"}, {Name: "Maintenance", Start: "2026-07-01", End: "2027-12-31"},
-	}}
-	var got struct {
-		Components []struct {
-			Ref        string `json:"bom-ref"`
-			Properties []struct{ Name, Value string }
-		}
-	}
-	if err := json.Unmarshal(text(t, lock, images), &got); err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]string{}
-	for _, c := range got.Components {
-		for _, p := range c.Properties {
-			if p.Name == name {
-				found[c.Ref] = p.Value
-			}
-		}
-	}
-	if len(found) != 1 || found["operator:b/two"] != "2027-12-31" {
-		t.Errorf("got %v", found)
-	}
 }
 
 func TestMake(t *testing.T) {

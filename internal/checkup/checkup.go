@@ -82,18 +82,18 @@ type Seen struct {
 
 // Judge says of every pin, which are in the order of a lock, whether it can live
 // on the target, from what does not fit by its own word, and from what is wrong
-// with the objects that clusters get. What is said by a pin's lifecycle of OpenShift
-// counts as in the way, too: nobody supports it elsewhere.
-func Judge(pins []lockfile.Pin, target Target, misfits []resolve.Misfit, seen []Seen) Judgement {
+// with the objects that clusters get. A version of OpenShift that the lifecycle of a pin
+// does not list blocks, too: nobody supports it there.
+func Judge(pins []lockfile.Pin, lifecycles func(lockfile.Pin) *lifecycle.Version, target Target, misfits []resolve.Misfit, seen []Seen) Judgement {
 	var all []Problem
 	for _, m := range misfits {
 		all = append(all, Problem{Rule: m.Rule, Blocks: true, Operator: m.Pin.Key(), Message: m.Text, Place: at(m.Pin)})
 	}
 	for _, p := range pins {
-		if said, fits := p.Lifecycle.Fits(lifecycle.OpenShift, target.OpenShift); !fits {
+		if said, fits := lifecycles(p).Fits(lifecycle.OpenShift, target.OpenShift); !fits {
 			all = append(all, Problem{
 				Rule: "lifecycle.platform", Blocks: true, Operator: p.Key(), Place: at(p),
-				Message: fmt.Sprintf("version %s is supported on OpenShift %s", p.Lifecycle.Name, strings.Join(said, ", ")),
+				Message: fmt.Sprintf("version %s is supported on OpenShift %s", lifecycles(p).Name, strings.Join(said, ", ")),
 			})
 		}
 	}

@@ -20,13 +20,21 @@ import (
 
 func pinOf(name string, openshift ...string) lockfile.Pin {
 	p := lockfile.Pin{Namespace: "ops", Package: name, Version: "1.2.3", Bundle: name + ".v1.2.3", Pos: diag.Pos{File: "quayside.lock", Line: 7, Col: 3}}
-	for _, o := range openshift {
-		if p.Lifecycle == nil {
-			p.Lifecycle = &lifecycle.Version{Name: "1.2"}
-		}
-		p.Lifecycle.Platforms = append(p.Lifecycle.Platforms, lifecycle.Platform{Name: lifecycle.OpenShift, Version: o})
-	}
+	p.Channel = strings.Join(openshift, " ")
 	return p
+}
+
+// lifecycleOf returns the lifecycle of a pin of pinOf: its channel lists versions of
+// OpenShift.
+func lifecycleOf(p lockfile.Pin) *lifecycle.Version {
+	if p.Channel == "" {
+		return nil
+	}
+	v := &lifecycle.Version{Name: "1.2"}
+	for _, o := range strings.Fields(p.Channel) {
+		v.Platforms = append(v.Platforms, lifecycle.Platform{Name: lifecycle.OpenShift, Version: o})
+	}
+	return v
 }
 
 func finding(rule string, severity diff.Severity, operator, name string) diff.Finding {
@@ -162,7 +170,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := checkup.Judge(c.pins, c.target, c.misfits, c.seen)
+			got := checkup.Judge(c.pins, lifecycleOf, c.target, c.misfits, c.seen)
 			if d := cmp.Diff(c.want, told(got)); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
@@ -194,7 +202,7 @@ func TestJudgeIsInOrder(t *testing.T) {
 			}
 			seen = append(seen, s)
 		}
-		first := checkup.Judge(pins, target, nil, seen)
+		first := checkup.Judge(pins, lifecycleOf, target, nil, seen)
 		blocked := map[string]bool{}
 		for _, p := range first.Problems {
 			blocked[p.Operator] = blocked[p.Operator] || p.Blocks
@@ -211,7 +219,7 @@ func TestJudgeIsInOrder(t *testing.T) {
 		for _, s := range seen {
 			r.Shuffle(len(s.Found), func(i, j int) { s.Found[i], s.Found[j] = s.Found[j], s.Found[i] })
 		}
-		if d := cmp.Diff(first, checkup.Judge(pins, target, nil, seen)); d != "" {
+		if d := cmp.Diff(first, checkup.Judge(pins, lifecycleOf, target, nil, seen)); d != "" {
 			t.Fatalf("in another order: %s", d)
 		}
 	}

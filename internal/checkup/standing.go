@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/diff/state"
 	"github.com/quayside/quayside/internal/project"
@@ -39,9 +40,9 @@ func (c *checker) judge(ctx context.Context, lock *lockfile.File, j *Judgement) 
 		return nil, err
 	}
 	c.converted(ctx, lock, seen)
-	here := lock.With(lock.Catalogs, slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !there[p.Key()] }))
+	here := lock.With(slices.DeleteFunc(slices.Clone(lock.Pins), func(p lockfile.Pin) bool { return !there[p.Key()] }))
 	misfits, unknown := resolve.Unfit(c.in.Index, here, c.target.Kubernetes, c.target.OpenShift)
-	*j = Judge(here.Pins, c.target, misfits, seen)
+	*j = Judge(here.Pins, func(p lockfile.Pin) *lifecycle.Version { return resolve.LifecycleOf(c.in.Index, p) }, c.target, misfits, seen)
 	return unknown, nil
 }
 
@@ -79,7 +80,7 @@ func (c *checker) afterwards(ctx context.Context, lock *lockfile.File, operator 
 	there, settings := *c.p, *c.p.Settings
 	settings.KubernetesVersion, settings.Clusters = c.target.Kubernetes, nil
 	there.Settings = &settings
-	s, err := state.Plain(ctx, &there, lock.With(lock.Catalogs, []lockfile.Pin{pin}))
+	s, err := state.Plain(ctx, &there, lock.With([]lockfile.Pin{pin}))
 	if err != nil {
 		return nil
 	}

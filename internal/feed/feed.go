@@ -14,7 +14,6 @@ import (
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
-	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -63,7 +62,7 @@ func Of(x *catalog.Index, ages []resolve.Age) (*filetree.Tree, error) {
 // as the operator itself goes.
 func offered(a resolve.Age) bool {
 	switch a.HeldBack {
-	case lockfile.HeldByHold, lockfile.HeldByRange, lockfile.HeldByInstallMode, lockfile.HeldByCluster:
+	case resolve.HeldByHold, resolve.HeldByRange, resolve.HeldByInstallMode, resolve.HeldByCluster:
 		return false
 	default:
 		return true

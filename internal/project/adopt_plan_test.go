@@ -301,7 +301,7 @@ func orderHolds(t *testing.T, name string, d dumped, p *plan.Plan, taken map[str
 		}
 	}
 	for _, pin := range d.found.Lock.Pins {
-		for _, r := range pin.RequestedBy {
+		for _, r := range d.found.Lock.RequiredBy(pin) {
 			other, _ := d.found.Lock.Pin(strings.Split(r.Pin+"/", "/")[0], strings.Split(r.Pin+"/", "/")[1])
 			if other.Namespace != pin.Namespace || !taken[pin.Key()] || !taken[r.Pin] {
 				continue

@@ -56,15 +56,27 @@ func declaredCatalog(c subscription.CatalogSource) cache.Catalog {
 	return cat
 }
 
-// lockedAt returns the reference to read a catalog by: by the digest in the
-// lock where the lock holds the same reference by tag, else as it stands.
+// lockedAt returns the reference to read a catalog by. Where all pins that were taken
+// from it have the same digest and the source is a tag, that is this digest; where they
+// differ, the catalog is read as it is now.
 func lockedAt(locked *lockfile.File, cat cache.Catalog) source.Ref {
-	if locked != nil {
-		if c, ok := locked.Catalog(cat.ID); ok && c.Source == string(cat.Source) && c.Digest != "" {
-			return cat.Source.AtDigest(c.Digest)
+	if locked == nil {
+		return cat.Source
+	}
+	var digest catalog.Digest
+	for _, c := range locked.Catalogs() {
+		switch {
+		case c.ID != cat.ID:
+		case c.Source != lockfile.SourceName(string(cat.Source)) || digest != "" && c.Digest != digest:
+			return cat.Source
+		default:
+			digest = c.Digest
 		}
 	}
-	return cat.Source
+	if digest == "" {
+		return cat.Source
+	}
+	return cat.Source.AtDigest(digest)
 }
 
 // Place returns where the catalogs of the workspace are.

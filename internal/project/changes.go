@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
@@ -15,31 +14,24 @@ import (
 type Change struct {
 	Change        lockfile.ChangeKind `json:"change"`
 	Operator      string              `json:"operator,omitempty"`
-	Catalog       string              `json:"catalog,omitempty"`   // instead of Operator
-	Namespace     string              `json:"namespace,omitempty"` // likewise: one that is declared
+	Namespace     string              `json:"namespace,omitempty"` // a declared one, instead of Operator
 	From          string              `json:"from,omitempty"`
 	To            string              `json:"to,omitempty"`
 	Fields        []string            `json:"fields,omitempty"`
 	Why           string              `json:"why,omitempty"`
 	RemainingHops []string            `json:"remainingHops,omitempty"`
-	HeldBack      lockfile.HeldBack   `json:"heldBack,omitempty"`
 	Storage       *lockfile.Storage   `json:"storage,omitempty" doc:"the state in which it waits for an upgrade that drops versions in which objects may be stored"`
 }
 
 // changes returns how after differs from before, which may be nil, and why.
 func changes(before, after *lockfile.File, moves []resolve.Move) []Change {
-	why := map[string]string{}
+	why := map[string]resolve.Move{}
 	for _, m := range moves {
-		why[m.Namespace+"/"+m.Package] = m.Why
+		why[m.Namespace+"/"+m.Package] = m
 	}
 	var out []Change
 	for _, c := range lockfile.Diff(before, after) {
 		v := Change{Change: c.Kind, From: c.From, To: c.To, Fields: c.Fields}
-		if c.Catalog != nil {
-			v.Catalog = c.Catalog.String()
-			out = append(out, v)
-			continue
-		}
 		if c.Package == "" {
 			v.Namespace = c.Namespace
 			out = append(out, v)
@@ -56,10 +48,10 @@ func changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 			v.Fields = nil // a moved pin differs in nearly all of them
 		}
 		if c.Kind != lockfile.Changed {
-			v.Why = why[v.Operator]
+			v.Why, v.RemainingHops = why[v.Operator].Why, why[v.Operator].Remaining
 		}
 		if pin, ok := after.Pin(c.Namespace, c.Package); ok {
-			v.RemainingHops, v.HeldBack, v.Storage = pin.RemainingHops, pin.HeldBack, pin.Storage
+			v.Storage = pin.Storage
 		}
 		out = append(out, v)
 	}
@@ -74,9 +66,9 @@ func leftover(c lockfile.Change, after *lockfile.File) string {
 	case c.Kind == lockfile.Added, again:
 		return ""
 	case c.Kind == lockfile.Removed:
-		return "what was left of it; " + c.Leaving + " follows it"
+		return "leftover objects of it; " + c.Leaving + " replaces it"
 	default:
-		return "what is left of it"
+		return "leftover objects of it"
 	}
 }
 
@@ -96,16 +88,12 @@ func (c Change) Sign() string {
 func (c Change) String() string {
 	var b strings.Builder
 	switch {
-	case c.Catalog != "":
-		b.WriteString("catalog " + c.Catalog)
 	case c.Namespace != "":
 		b.WriteString("Namespace " + c.Namespace)
 	default:
 		b.WriteString(c.Operator)
 	}
 	switch {
-	case c.Catalog != "" && c.From != c.To:
-		b.WriteString(" " + strings.Trim(catalog.Digest(c.From).Short()+" → "+catalog.Digest(c.To).Short(), " →"))
 	case c.From != "" && c.To != "" && c.From != c.To:
 		b.WriteString(" " + c.From + " → " + c.To)
 	case c.To != "":
@@ -121,9 +109,6 @@ func (c Change) String() string {
 	}
 	if n := len(c.RemainingHops); n > 0 {
 		fmt.Fprintf(&b, "; %s to go: %s", diag.Count(n, "hop"), strings.Join(c.RemainingHops, ", "))
-	}
-	if c.HeldBack != "" {
-		fmt.Fprintf(&b, "; held back: %s", c.HeldBack)
 	}
 	if c.Storage != nil {
 		fmt.Fprintf(&b, "; storage: %s", c.Storage)

@@ -85,15 +85,16 @@ func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) e
 	return err
 }
 
-// elsewhere returns the catalogs that could not be read, and that the lock
-// names otherwise than they are declared.
+// elsewhere returns the pins of catalogs that could not be read, and whose source is
+// declared otherwise by now.
 func (in *Inputs) elsewhere() []resolve.Reason {
 	var out []resolve.Reason
-	for _, c := range in.Lock.Catalogs {
+	for _, p := range in.Lock.Pins {
+		c := p.Catalog
 		i := slices.IndexFunc(in.catalogs, func(d cache.Catalog) bool { return d.ID == c.ID })
-		if i >= 0 && in.Index.Broken()[c.ID] != nil && string(in.catalogs[i].Source) != c.Source {
-			r := resolve.Reason{Catalog: c.ID.String(), Text: fmt.Sprintf("is declared as %q", in.catalogs[i].Source)}
-			out = append(out, r.About([]string{"source"}, c.Fields, c.Pos))
+		if i >= 0 && in.Index.Broken()[c.ID] != nil && lockfile.SourceName(string(in.catalogs[i].Source)) != c.Source {
+			r := resolve.Reason{Namespace: p.Namespace, Package: p.Package, Text: fmt.Sprintf("comes from %s, which is declared as %q", c.ID, in.catalogs[i].Source)}
+			out = append(out, r.About([]string{"catalog"}, p.Fields, p.Pos))
 		}
 	}
 	return out
@@ -179,7 +180,7 @@ func read(fsys fs.FS) (p lockfile.Pin, err error) {
 			p = lockfile.Pin{Bundle: b.Name, Version: olm.Read(b.Properties).Version, Properties: b.Properties, RelatedImages: b.RelatedImages}
 		}
 	}
-	return lockfile.New(nil, []lockfile.Pin{p}).Pins[0], nil
+	return lockfile.New([]lockfile.Pin{p}).Pins[0], nil
 }
 
 // texts returns what each property is in the lock.
@@ -199,9 +200,8 @@ func missing[T comparable](of, in []T) bool {
 // embedded compares the digest of a bundle that a file of the workspace embeds
 // with what is there: rendering takes the content from the store, by its digest.
 func (in *Inputs) embedded(ctx context.Context, c *fetch.Contents, pin lockfile.Pin, v *resolve.Verdict) {
-	locked, _ := in.Lock.Catalog(pin.Catalog)
-	cat, ok := in.Index.Catalog(pin.Catalog)
-	if _, remote := source.Ref(locked.Source).Remote(); pin.Image != "" || remote || !ok || cat.Digest() != locked.Digest {
+	cat, ok := in.Index.Catalog(pin.Catalog.ID)
+	if _, remote := source.Ref(pin.Catalog.Source).Remote(); pin.Image != "" || remote || !ok || cat.Digest() != pin.Catalog.Digest {
 		return
 	}
 	loose := pin

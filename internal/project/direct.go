@@ -84,8 +84,7 @@ func directPin(lock *lockfile.File, sub subscription.Subscription) (lockfile.Pin
 		return lockfile.Pin{}, false
 	}
 	for _, p := range lock.Pins {
-		cat, ok := lock.Catalog(p.Catalog)
-		if ok && p.Catalog == directID(p.Namespace, sub) && (sub.Namespace == "" || sub.Namespace == p.Namespace) && source.Ref(cat.Source) == source.OfBundle(sub.Bundle) {
+		if p.Catalog.ID == directID(p.Namespace, sub) && (sub.Namespace == "" || sub.Namespace == p.Namespace) && p.Catalog.Source == lockfile.SourceName(string(source.OfBundle(sub.Bundle))) {
 			return p, true
 		}
 	}
@@ -215,7 +214,7 @@ func FromLock(set *subscription.Set, lock *lockfile.File) (*subscription.Set, er
 	var ds []direct
 	for _, sub := range set.Subscriptions {
 		if p, ok := directPin(lock, sub); ok && sub.Bundle != "" {
-			d := direct{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog}}
+			d := direct{key: sub.Key(), target: sub, pkg: p.Package, source: cache.Catalog{ID: p.Catalog.ID}}
 			d.target.Namespace = p.Namespace
 			ds = append(ds, d)
 		}
@@ -253,7 +252,7 @@ func refreshed(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile
 	if lock == nil {
 		return nil, nil
 	}
-	pins, cats := slices.Clone(lock.Pins), slices.Clone(lock.Catalogs)
+	pins := slices.Clone(lock.Pins)
 	var changed []resolve.Reason
 	for _, d := range ds {
 		i := slices.IndexFunc(pins, func(p lockfile.Pin) bool { return p.Namespace == d.target.Namespace && p.Package == d.pkg })
@@ -265,14 +264,12 @@ func refreshed(lock *lockfile.File, ds []direct, opt resolve.Options) (*lockfile
 			continue
 		}
 		pins[i] = fresh
-		cats = slices.DeleteFunc(cats, func(c lockfile.Catalog) bool { return c.ID == d.source.ID })
-		cats = append(cats, lockfile.Catalog{ID: d.source.ID, Source: string(d.source.Source), Digest: d.content.Digest})
 		changed = append(changed, resolve.Reason{Namespace: fresh.Namespace, Package: fresh.Package, Pos: fresh.Pos, Text: "is pinned with other content than " + d.target.Bundle + " has now"})
 	}
 	if len(changed) == 0 {
 		return lock, nil
 	}
-	return lock.With(cats, pins), changed
+	return lock.With(pins), changed
 }
 
 // names returns the target that names p; nil where none does.
@@ -300,7 +297,8 @@ func (d direct) repinned(p lockfile.Pin) lockfile.Pin {
 	if len(b.Entries()) != 1 || b.Entries()[0].Channel().Name() != p.Channel {
 		p.Channel = ""
 	}
-	p.Bundle, p.Version, p.Catalog = data.Name, b.Version().String(), d.source.ID
+	p.Bundle, p.Version = data.Name, b.Version().String()
+	p.Catalog = lockfile.NewCatalog(d.source.ID, string(d.source.Source), d.content.Digest)
 	p.Image, p.ContentDigest = b.Image(), d.digest
 	p.Properties, p.RelatedImages = b.Properties(), b.RelatedImages()
 	return p

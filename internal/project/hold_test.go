@@ -48,7 +48,7 @@ func TestSeveralObserved(t *testing.T) {
 		{"none names it", []*report.ObservedFile{empty, other}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := &project.Inputs{Read: lockfile.New(nil, []lockfile.Pin{pin})}
+			in := &project.Inputs{Read: lockfile.New([]lockfile.Pin{pin})}
 			in.Settle(c.files, false)
 			var settled []string
 			if c.settled {

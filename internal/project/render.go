@@ -235,7 +235,7 @@ func (p *Project) Expected(ctx context.Context, cluster string, names []string) 
 	if len(pins) < len(names) {
 		return nil, fmt.Errorf("cluster %q does not get all of %s: see spec.clusters of %s", want.Cluster, strings.Join(names, ", "), workspace.FileName)
 	}
-	want.Lock = lock.With(lock.Catalogs, pins)
+	want.Lock = lock.With(pins)
 	return want, nil
 }
 
@@ -270,5 +270,5 @@ func chosen(lock *lockfile.File, names []string) (*lockfile.File, error) {
 			errs = append(errs, fmt.Errorf("no operator %q in %s%s", name, LockFile, diag.DidYouMean(name, have)))
 		}
 	}
-	return lock.With(lock.Catalogs, pins), errors.Join(errs...)
+	return lock.With(pins), errors.Join(errs...)
 }

@@ -115,6 +115,11 @@ func (in *Inputs) Outdated(day string) []resolve.Age {
 	return resolve.Outdated(in.Index, in.Declared, in.Read, in.Options, day)
 }
 
+// Hops returns the bundles that upgrades of a pin can reach, nearest first.
+func (in *Inputs) Hops(pin lockfile.Pin) []string {
+	return resolve.Hops(in.Index, in.Declared, in.Read, pin, in.Options)
+}
+
 // Resolution is what resolving came to.
 type Resolution struct {
 	Lock      *lockfile.File // with every pin tied to its content; nil where there is no solution
@@ -186,7 +191,7 @@ func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
-	return p.sign(ctx, lock.With(lock.Catalogs, pins), in.Lock)
+	return p.sign(ctx, lock.With(pins), in.Lock)
 }
 
 // blame returns err with the conflicts that only a catalog which cannot be

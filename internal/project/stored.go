@@ -313,5 +313,5 @@ func (in *Inputs) staged(lock *lockfile.File, operators ...string) *lockfile.Fil
 			pins[i].Storage = s
 		}
 	}
-	return lock.With(lock.Catalogs, pins)
+	return lock.With(pins)
 }

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 )
@@ -156,9 +156,6 @@ type tampering struct {
 }
 
 func tamperings() []tampering {
-	cat := func(field, want string, edit func(c *lockfile.Catalog)) tampering {
-		return tampering{"catalogs." + field, want, func(f *lockfile.File) { edit(&f.Catalogs[0]) }}
-	}
 	ns := func(field, want string, edit func(n *lockfile.Namespace)) tampering {
 		return tampering{"namespaces." + field, want, func(f *lockfile.File) { edit(&f.Namespaces[0]) }}
 	}
@@ -175,12 +172,11 @@ func tamperings() []tampering {
 		return of("apps/app", field, want, edit)
 	}
 	return []tampering{
-		cat("namespace", "block", func(c *lockfile.Catalog) { c.ID.Namespace = "x" }),
-		cat("name", "block", func(c *lockfile.Catalog) { c.ID.Name = "x" }),
-		cat("source", "stale", func(c *lockfile.Catalog) { c.Source = "dir:elsewhere" }),
-		cat("digest", "unchecked", func(c *lockfile.Catalog) { c.Digest = otherDigest }),
-		cat("digest", "stale", func(c *lockfile.Catalog) { c.Digest = "" }),
-		cat("identity", "signer", func(c *lockfile.Catalog) { c.Identity = "somebody" }),
+		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.ID.Name = "x" }),
+		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.Source = "dir:elsewhere" }),
+		pin("catalog", "nothing", func(p *lockfile.Pin) { p.Catalog.Digest = otherDigest }),
+		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.Digest = "" }),
+		pin("catalog", "signer", func(p *lockfile.Pin) { p.Catalog.Identity = "somebody" }),
 		ns("name", "block", func(n *lockfile.Namespace) { n.Name = "x" }),
 		ns("labels", "stale", func(n *lockfile.Namespace) { n.Labels = map[string]string{"team": "b"} }),
 		ns("labels", "stale", func(n *lockfile.Namespace) { n.Labels = nil }),
@@ -190,8 +186,8 @@ func tamperings() []tampering {
 		pin("version", "stale", func(p *lockfile.Pin) { p.Version = "3.0.1" }),
 		pin("channel", "stale", func(p *lockfile.Pin) { p.Channel = "old" }),
 		pin("channel", "stale", func(p *lockfile.Pin) { p.Channel = "" }),
-		of("apps/dep", "subscription", "stale", func(p *lockfile.Pin) { p.Channel = "slow" }),
-		pin("bundle", "unchecked", func(p *lockfile.Pin) { p.Bundle, p.RemainingHops, p.HeldBack = "app.v3.0.1", nil, lockfile.HeldByDrop }),
+		of("apps/dep", "channel", "nothing", func(p *lockfile.Pin) { p.Channel = "slow" }),
+		pin("bundle", "unchecked", func(p *lockfile.Pin) { p.Bundle = "app.v3.0.1" }),
 		of("vault/vault", "bundle", "stale", func(p *lockfile.Pin) { p.Bundle = "vault-operator.v0.2.0" }),
 		pin("image", "stale", func(p *lockfile.Pin) { p.Image = "registry.example.com/app@" + otherDigest }),
 		pin("image", "stale", func(p *lockfile.Pin) { p.Image, p.ContentDigest = "", otherDigest }),
@@ -199,11 +195,7 @@ func tamperings() []tampering {
 		pin("identity", "signer", func(p *lockfile.Pin) { p.Identity = "somebody" }),
 		pin("contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
 		of("vault/vault", "contentDigest", "stale", func(p *lockfile.Pin) { p.ContentDigest = otherDigest }),
-		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog = catalog.ID{Namespace: "olm", Name: "quickstart"} }),
-		pin("subscription", "stale", func(p *lockfile.Pin) { p.Subscription = "other" }),
-		of("apps/dep", "subscription", "stale", func(p *lockfile.Pin) { p.Subscription = "other" }),
-		pin("generated", "stale", func(p *lockfile.Pin) { p.Generated = true }),
-		of("apps/dep", "generated", "stale", func(p *lockfile.Pin) { p.Generated = false }),
+		pin("catalog", "stale", func(p *lockfile.Pin) { p.Catalog.ID = catalog.ID{Namespace: "olm", Name: "quickstart"} }),
 		pin("approval", "stale", func(p *lockfile.Pin) { p.Approval = "Automatic" }),
 		pin("hold", "stale", func(p *lockfile.Pin) { p.Hold = "" }),
 		pin("installMode", "stale", func(p *lockfile.Pin) { p.InstallMode = catalog.AllNamespaces }),
@@ -213,15 +205,13 @@ func tamperings() []tampering {
 		pin("replaces", "unchecked", func(p *lockfile.Pin) { p.Replaces = "app.v0.9.0" }),
 		pin("replaces", "nothing", func(p *lockfile.Pin) { p.Replaces, p.Skipped = "", nil }),
 		pin("skipped", "unchecked", func(p *lockfile.Pin) { p.Skipped = nil }),
-		pin("remainingHops", "stale", func(p *lockfile.Pin) { p.RemainingHops = nil }),
-		pin("remainingHops", "stale", func(p *lockfile.Pin) { p.RemainingHops = []string{"app.v4.0.0", "app.v5.0.0"} }),
-		pin("heldBack", "stale", func(p *lockfile.Pin) { p.HeldBack = "" }),
-		pin("heldBack", "stale", func(p *lockfile.Pin) { p.HeldBack = lockfile.HeldByConflict }),
-		of("apps/dep", "heldBack", "stale", func(p *lockfile.Pin) { p.HeldBack = lockfile.HeldByHold }),
 		pin("config", "stale", func(p *lockfile.Pin) { p.Config = []byte(`{"env":[{"name":"A","value":"c"}]}`) }),
 		pin("config", "stale", func(p *lockfile.Pin) { p.Config = nil }),
 		pin("requestedBy", "stale", func(p *lockfile.Pin) { p.RequestedBy = nil }),
-		of("apps/dep", "requestedBy", "stale", func(p *lockfile.Pin) { p.RequestedBy[0].Requirement = "x" }),
+		of("apps/dep", "requestedBy", "stale", func(p *lockfile.Pin) { p.RequestedBy = []string{"apps/dep"} }),
+		pin("requires", "stale", func(p *lockfile.Pin) { p.Requires = nil }),
+		pin("requires", "stale", func(p *lockfile.Pin) { p.Requires[0].Requirement = "x" }),
+		pin("requires", "stale", func(p *lockfile.Pin) { p.Requires[0].Pin = "vault/vault" }),
 		pin("relatedImages", "stale", func(p *lockfile.Pin) { p.RelatedImages[0].Image = "registry.example.com/evil@" + otherDigest }),
 		pin("relatedImages", "stale", func(p *lockfile.Pin) { p.RelatedImages = p.RelatedImages[1:] }),
 		of("vault/vault", "relatedImages", "stale", func(p *lockfile.Pin) { p.RelatedImages = nil }),
@@ -229,14 +219,11 @@ func tamperings() []tampering {
 		pin("properties", "stale", func(p *lockfile.Pin) {
 			p.Properties = append(p.Properties, catalog.Property{Type: "olm.package.required", Value: []byte(`{"packageName":"nowhere","versionRange":">=1.0.0"}`)})
 		}),
-		pin("lifecycle", "stale", func(p *lockfile.Pin) {
-			p.Lifecycle = &lifecycle.Version{Name: "3.0", Phases: []lifecycle.Phase{{Name: "For ever", Start: "2025-01-01", End: "2999-12-31"}}}
-		}),
 		pin("adopted", "nothing", func(p *lockfile.Pin) { p.Adopted = &lockfile.Adopted{Condition: "app.v3.0.0"} }),
 		pin("storage", "nothing", func(p *lockfile.Pin) {
 			p.Storage = &lockfile.Storage{State: lockfile.StorageStore, Objects: []lockfile.StoredVersions{{Definition: "a.example.com", From: "v1", To: "v2"}}}
 		}),
-		pin("declaration", "stale", func(p *lockfile.Pin) { p.Declaration = otherDigest }),
+		pin("declarationDigest", "stale", func(p *lockfile.Pin) { p.Declaration = otherDigest }),
 	}
 }
 
@@ -286,22 +273,20 @@ func TestTamperedWithoutCatalog(t *testing.T) {
 		{"pins.properties", "unchecked", func(f *lockfile.File) {
 			vault(f).Properties = append(vault(f).Properties, catalog.Property{Type: "x", Value: []byte(`1`)})
 		}},
-		{"pins.lifecycle", "unchecked", func(f *lockfile.File) {
-			vault(f).Lifecycle = &lifecycle.Version{Name: "0.1", Phases: []lifecycle.Phase{{Name: "For ever", Start: "2025-01-01", End: "2999-12-31"}}}
-		}},
-		{"catalogs.digest", "unchecked", func(f *lockfile.File) { f.Catalogs[1].Digest = otherDigest }},
-		{"catalogs.source", "stale", func(f *lockfile.File) { f.Catalogs[1].Source = "bundles:elsewhere" }},
+		{"pins.catalog", "stale", func(f *lockfile.File) { vault(f).Catalog.Source = "bundles:elsewhere" }},
 	} {
 		t.Run(c.field, func(t *testing.T) {
 			f, err := lockfile.Parse("quayside.lock", []byte(good))
 			check(t, err)
-			f.Catalogs[1].Source = away(f.Catalogs[1].Source)
+			for i := range f.Pins {
+				f.Pins[i].Catalog.Source = away(f.Pins[i].Catalog.Source)
+			}
 			c.edit(f)
 			text := string(lockfile.Format(f))
 			v, err := verdict(t, e, map[string]string{"quayside.lock": text, "quayside.yaml": away(tamperedWith(t, nil)["quayside.yaml"])})
 			if c.want == "" {
 				left := v.Unchecked[len(v.Unchecked)-1]
-				if want := []resolve.Field{{Name: "channel", Line: 191}, {Name: "heldBack"}, {Name: "contentDigest", Line: 193}, {Name: "remainingHops"}}; err != nil || !slices.Equal(left.Fields, want) {
+				if want := []resolve.Field{{Name: "channel", Line: 132}, {Name: "contentDigest", Line: 134}}; err != nil || !slices.Equal(left.Fields, want) {
 					t.Errorf("%v, of %s/%s not checked %v", err, left.Namespace, left.Package, left.Fields)
 				}
 				return
@@ -384,15 +369,9 @@ func TestEveryFieldIsAccountedFor(t *testing.T) {
 	for _, c := range tamperings() {
 		tampered = append(tampered, c.field)
 	}
-	for list, item := range map[string]any{"catalogs": lockfile.Catalog{}, "namespaces": lockfile.Namespace{}, "pins": lockfile.Pin{}} {
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(item)) {
-			switch name := list + "." + strings.ToLower(f.Name[:1]) + f.Name[1:]; name {
-			case list + ".pos", list + ".fields":
-			case "catalogs.iD":
-				fields = append(fields, "catalogs.namespace", "catalogs.name")
-			default:
-				fields = append(fields, name)
-			}
+	for list, item := range map[string]any{"namespaces": lockfile.Namespace{}, "pins": lockfile.Pin{}} {
+		for _, f := range yamlnode.Fields(reflect.TypeOf(item)) {
+			fields = append(fields, list+"."+f.Name)
 		}
 	}
 	for _, f := range fields {

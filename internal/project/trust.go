@@ -143,33 +143,32 @@ func (p *Project) sign(ctx context.Context, lock, before *lockfile.File) (*lockf
 		before = &lockfile.File{}
 	}
 	var errs []error
-	cats, pins := slices.Clone(lock.Catalogs), slices.Clone(lock.Pins)
-	for i, c := range cats {
-		cats[i].Identity = ""
-		if _, remote := source.Ref(c.Source).Remote(); !remote {
-			continue
-		}
-		old, _ := before.Catalog(c.ID)
-		id, err := p.identity(ctx, c.Source, c.Digest, old.Identity)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("catalog %q: %w", c.ID, err))
-		}
-		cats[i].Identity = id
-	}
+	pins := slices.Clone(lock.Pins)
+	signers := map[lockfile.Catalog]string{}
 	for i, pin := range pins {
+		old, _ := before.Pin(pin.Namespace, pin.Package)
+		c := pin.Catalog
+		c.Identity = old.Catalog.Identity
+		id, known := signers[c]
+		if _, remote := source.Ref(c.Source).Remote(); remote && !known {
+			var err error
+			if id, err = p.identity(ctx, c.Source, c.Digest, c.Identity); err != nil {
+				errs = append(errs, fmt.Errorf("catalog %q: %w", c.ID, err))
+			}
+			signers[c] = id
+		}
+		pins[i].Catalog.Identity = id
 		if pin.Image == "" {
 			pins[i].Identity = ""
 			continue
 		}
-		old, _ := before.Pin(pin.Namespace, pin.Package)
-		id, err := p.identity(ctx, "image:"+pin.Image, catalog.Digest(imageref.DigestIn(pin.Image)), old.Identity)
-		if err != nil {
+		var err error
+		if pins[i].Identity, err = p.identity(ctx, "image:"+pin.Image, catalog.Digest(imageref.DigestIn(pin.Image)), old.Identity); err != nil {
 			errs = append(errs, fmt.Errorf("bundle %q of %s: %w", pin.Bundle, pin.Key(), err))
 		}
-		pins[i].Identity = id
 	}
 	p.Talk.Done()
-	return lock.With(cats, pins), errors.Join(errs...)
+	return lock.With(pins), errors.Join(errs...)
 }
 
 // checkSigned verifies the signatures of what a lock pins, and says where it
@@ -180,10 +179,9 @@ func (p *Project) checkSigned(ctx context.Context, lock *lockfile.File) error {
 		return err
 	}
 	var errs []error
-	for i, c := range now.Catalogs {
-		errs = append(errs, otherSigner(lock.Catalogs[i].Pos, fmt.Sprintf("catalog %q", c.ID), lock.Catalogs[i].Identity, c.Identity))
-	}
 	for i, pin := range now.Pins {
+		was := lock.Pins[i]
+		errs = append(errs, otherSigner(was.Fields.At("catalog", was.Pos), fmt.Sprintf("catalog %q", pin.Catalog.ID), was.Catalog.Identity, pin.Catalog.Identity))
 		errs = append(errs, otherSigner(lock.Pins[i].Pos, "pin "+pin.Key(), lock.Pins[i].Identity, pin.Identity))
 	}
 	return errors.Join(errs...)

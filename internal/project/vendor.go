@@ -99,8 +99,9 @@ func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorO
 	}
 	var warnings []diag.Warning
 	for _, c := range p.Catalogs(set) {
-		_, remote := c.Source.Remote()
-		if locked, ok := lock.Catalog(c.ID); !remote || ok && locked.Source == string(c.Source) {
+		at := lockedAt(lock, c)
+		isLocked := func(l lockfile.Catalog) bool { return source.Ref(l.Source).AtDigest(l.Digest) == at }
+		if _, remote := c.Source.Remote(); !remote || slices.ContainsFunc(lock.Catalogs(), isLocked) {
 			continue
 		}
 		images, err := p.spare(ctx, c.Source, opt)

@@ -160,9 +160,10 @@ func (p *promotion) ask() error {
 	for more := true; more; {
 		more = false
 		for _, pin := range p.from.Pins {
-			needed := slices.ContainsFunc(pin.RequestedBy, func(r lockfile.Request) bool { return p.asked[r.Pin] })
-			if needed && !p.asked[pin.Key()] {
-				p.asked[pin.Key()], more = true, true
+			for _, r := range pin.Requires {
+				if p.asked[pin.Key()] && !p.asked[r.Pin] {
+					p.asked[r.Pin], more = true, true
+				}
 			}
 		}
 	}
@@ -279,7 +280,7 @@ func (p *promotion) followed() *lockfile.File {
 			pins = append(pins, pin)
 		}
 	}
-	return p.from.With(p.from.Catalogs, pins)
+	return p.from.With(pins)
 }
 
 // wanted returns the declarations without those that nothing answers yet and that
@@ -375,7 +376,7 @@ func (p *promotion) keepRequiring(lock *lockfile.File, pin lockfile.Pin) bool {
 	kept := false
 	seen := map[string]bool{pin.Key(): true}
 	for todo := []lockfile.Pin{pin}; len(todo) > 0; todo = todo[1:] {
-		for _, r := range todo[0].RequestedBy {
+		for _, r := range lock.RequiredBy(todo[0]) {
 			above, ok := pinOf(lock, r.Pin)
 			if !ok || seen[r.Pin] {
 				continue
@@ -458,9 +459,9 @@ func (p *promotion) why(key string, theirs lockfile.Pin, stays []resolve.Stay) (
 	if i < 0 {
 		return Conflict, fmt.Sprintf("%s pins %s, which does not go together with the rest", p.From.Title, theirs.Bundle)
 	}
-	reasons := map[lockfile.HeldBack]Reason{
-		lockfile.HeldByHold: Hold, lockfile.HeldByVersions: Older, lockfile.HeldByRange: Range, lockfile.HeldByCluster: Cluster,
-		lockfile.HeldByInstallMode: Cluster, lockfile.HeldByCatalog: Catalog, lockfile.HeldByDrop: Catalog,
+	reasons := map[resolve.HeldBack]Reason{
+		resolve.HeldByHold: Hold, resolve.HeldByVersions: Older, resolve.HeldByRange: Range, resolve.HeldByCluster: Cluster,
+		resolve.HeldByInstallMode: Cluster, resolve.HeldByCatalog: Catalog, resolve.HeldByDrop: Catalog,
 	}
 	reason, ok := reasons[stays[i].By]
 	if !ok {

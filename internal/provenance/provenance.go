@@ -49,7 +49,7 @@ type Input struct {
 // Inputs returns the catalogs and the bundles of a lock, in its order.
 func Inputs(lock *lockfile.File) (catalogs, operators []Input) {
 	catalogs, operators = []Input{}, []Input{}
-	for _, c := range lock.Catalogs {
+	for _, c := range lock.Catalogs() {
 		in := Input{Name: c.ID.String(), Digest: string(c.Digest)}
 		if image, ok := strings.CutPrefix(c.Source, "image:"); ok {
 			in.URI = bom.PackageURL(imageref.Split(image).Name() + "@" + in.Digest)

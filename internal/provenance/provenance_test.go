@@ -17,13 +17,12 @@ import (
 func digest(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 
 func sample() *provenance.Origin {
-	id := catalog.ID{Namespace: "olm", Name: "community"}
+	id := lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "community"}, "image:quay.io/org/catalog:v1", catalog.Digest(digest("c")))
 	o := &provenance.Origin{
 		Source: "https://git.example.com/fleet", Revision: "main@sha1:" + strings.Repeat("a", 40), Workspace: "envs/stage",
 		Clusters: []string{"stage-1"}, Lock: digest("b"),
 	}
 	o.Catalogs, o.Operators = provenance.Inputs(lockfile.New(
-		[]lockfile.Catalog{{ID: id, Source: "image:quay.io/org/catalog:v1", Digest: catalog.Digest(digest("c"))}},
 		[]lockfile.Pin{
 			{Namespace: "my-etcd", Package: "etcd", Version: "0.9.4", Image: "quay.io/org/etcd@" + digest("d"), Catalog: id},
 			{Namespace: "vault", Package: "vault", Version: "0.1.9", ContentDigest: catalog.Digest(digest("e")), Catalog: id},

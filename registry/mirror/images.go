@@ -54,8 +54,13 @@ type Run struct {
 // it, by name.
 func Images(lock *lockfile.File, shares []Share) []Image {
 	l := list{byName: map[string]*Image{}}
-	for _, c := range lock.Catalogs {
+	catalogs := lock.Catalogs()
+	for _, c := range catalogs {
 		if ref, ok := registry.CutRemote(c.Source); ok {
+			others := func(o lockfile.Catalog) bool { return o.Source == c.Source && o.Digest != c.Digest }
+			if imageref.Split(ref).Tag == "" || slices.ContainsFunc(catalogs, others) {
+				ref, _ = registry.CutRemote(registry.ByDigest(c.Source, string(c.Digest)))
+			}
 			l.add(ref, string(c.Digest), Catalog, "", nil)
 		}
 	}

@@ -14,14 +14,14 @@ import (
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func lock() *lockfile.File {
-	id := catalog.ID{Namespace: "olm", Name: "all"}
+	id := lockfile.NewCatalog(catalog.ID{Namespace: "olm", Name: "all"}, "image:quay.io/org/catalog:v1", digest)
 	return lockfile.New(
-		[]lockfile.Catalog{{ID: id, Source: "image:quay.io/org/catalog:v1", Digest: digest}, {ID: catalog.ID{Namespace: "olm", Name: "dir"}, Source: "dir:here"}},
 		[]lockfile.Pin{
 			{Namespace: "a", Package: "one", Catalog: id, Image: "quay.io/org/one@" + digest, RelatedImages: []catalog.RelatedImage{
 				{Image: "quay.io/org/one@" + digest}, {Image: "quay.io/org/app:v1"},
 			}},
 			{Namespace: "b", Package: "two", Catalog: id, RelatedImages: []catalog.RelatedImage{{Image: "quay.io/org/app:v1"}}},
+			{Namespace: "c", Package: "three", Catalog: lockfile.Catalog{ID: catalog.ID{Namespace: "olm", Name: "dir"}, Source: "dir:here"}},
 		})
 }
 

@@ -54,9 +54,21 @@ func (o *catalogOptions) graph(cmd *cobra.Command, name, namespace string, all b
 	if err != nil {
 		return err
 	}
+	var hops []string
+	if pin != nil {
+		p, err := o.open()
+		if err != nil {
+			return err
+		}
+		in, err := p.Inputs(cmd.Context(), p.ResolveOptions(), false)
+		if err != nil {
+			return err
+		}
+		hops = in.Hops(*pin)
+	}
 	whole := make([]graph.Graph, len(pkgs))
 	for i, p := range pkgs {
-		whole[i] = graph.Of(p, pin)
+		whole[i] = graph.Of(p, pin, hops)
 	}
 	text, err := graph.Print(o.output, whole, all)
 	if err != nil {

@@ -139,7 +139,7 @@ by ` + "`make golden`" + `.
 ` + "`quayside.lock`" + ` is written by quayside and read by people: one fact to a line, a block for each
 catalog, Namespace and operator. [lock.md](lock.md) says what protects it. The schema is in
 [schema/lock.schema.json](../schema/lock.schema.json); this page is made from it by ` + "`make golden`" + `.
-`, lockfile.Schema()},
+`, lockfile.JSONSchema()},
 	} {
 		var root schema
 		if err := json.Unmarshal(ref.schema, &root); err != nil {

@@ -53,7 +53,7 @@ func TestImportDumps(t *testing.T) {
 			check(t, err)
 			got := map[string]string{}
 			for _, p := range lock.Pins {
-				got[p.Namespace+"/"+p.Subscription] = p.Bundle
+				got[p.Namespace+"/"+p.Subscription()] = p.Bundle
 			}
 			if d := cmp.Diff(installed, got); d != "" {
 				t.Errorf("installed and pinned:\n%s", d)

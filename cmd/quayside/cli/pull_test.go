@@ -67,7 +67,7 @@ spec: {imageDigestMirrors: [{source: quay.invalid/org, mirrors: [%[1]s/mirror]}]
 		}
 	}
 	lock := read(t, dir, "quayside.lock")
-	wants(t, lock, "source: image:quay.invalid/org/catalog:v1\n", "identity: key sha256:")
+	wants(t, lock, "source: image:quay.invalid/org/catalog:v1, ", "identity: key sha256:")
 	if strings.Contains(lock, server.Host) {
 		t.Error("the lock names the mirror")
 	}

@@ -49,11 +49,11 @@ func TestCatalogFromRegistry(t *testing.T) {
 	}
 	ref := "image:" + server.Host + "/quickstart/catalog:v1"
 	got := parseLock(t, read(t, dir, "quayside.lock"))
-	for i, c := range got.Catalogs {
-		if c.Source != ref {
-			t.Errorf("source %q, want %q", c.Source, ref)
+	for i, p := range got.Pins {
+		if p.Catalog.Source != ref {
+			t.Errorf("source %q, want %q", p.Catalog.Source, ref)
 		}
-		got.Catalogs[i].Source = "oci:catalog"
+		got.Pins[i].Catalog.Source = "oci:catalog"
 	}
 	if want := read(t, "../../../examples/quickstart", "quayside.lock"); string(lockfile.Format(got)) != want {
 		t.Errorf("but for the reference the lock differs:\n%s", lockfile.Format(got))

@@ -63,7 +63,7 @@ func schemaName(cmd *cobra.Command) string {
 
 // schemas returns what makes each schema, by name.
 func (a *app) schemas() map[string]func() []byte {
-	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.Schema, "adoption-plan": plan.Schema, "inputs": profile.InputSchema}
+	all := map[string]func() []byte{"workspace": workspace.Schema, "subscription": subscription.Schema, "lock": lockfile.JSONSchema, "adoption-plan": plan.Schema, "inputs": profile.InputSchema}
 	for cmd, documents := range a.documents {
 		name := schemaName(cmd)
 		all[name] = func() []byte {

@@ -30,7 +30,7 @@ func newSignedSpace(t *testing.T) *signedSpace {
 	remove(t, s.dir, "quayside.lock", "rendered", "catalog", "catalog-src")
 	s.run(0, "resolve")
 	lock := parseLock(t, read(t, s.dir, "quayside.lock"))
-	s.images = []string{repo + "catalog@" + string(lock.Catalogs[0].Digest)}
+	s.images = []string{repo + "catalog@" + string(lock.Pins[0].Catalog.Digest)}
 	for _, p := range lock.Pins {
 		s.images = append(s.images, p.Image)
 	}
@@ -89,7 +89,7 @@ func TestTrust(t *testing.T) {
 	wants(t, s.run(1, "resolve", "--check"), "catalog \"olm/quickstart\" is signed by \"key sha256:", "which is not recorded: run 'quayside resolve'")
 	s.run(0, "resolve")
 	lock := parseLock(t, read(t, s.dir, "quayside.lock"))
-	for _, id := range []string{lock.Catalogs[0].Identity, lock.Pins[0].Identity, lock.Pins[len(lock.Pins)-1].Identity} {
+	for _, id := range []string{lock.Pins[0].Catalog.Identity, lock.Pins[0].Identity, lock.Pins[len(lock.Pins)-1].Identity} {
 		if !strings.HasPrefix(id, "key sha256:") {
 			t.Errorf("identity %q", id)
 		}

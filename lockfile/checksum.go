@@ -1,0 +1,142 @@
+package lockfile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// maxInteger is the largest integer that every JSON reader can hold: 2^53 - 1.
+const maxInteger = 1<<53 - 1
+
+// checksum returns the checksum of a block: SHA-256 of its value as canonical JSON
+// (RFC 8785), in which larger integers than 2^53 are strings.
+func checksum(b block) catalog.Digest {
+	sum, err := checksumJSON(blockValue(reflect.ValueOf(b)))
+	must(err)
+	return sum
+}
+
+// checksumOf returns the checksum of a block as it stands in a file, without the
+// checksum that it has.
+func checksumOf(n *yaml.Node) (string, error) {
+	raw, err := yamlnode.JSON(n)
+	if err != nil {
+		return "", err
+	}
+	var value map[string]any
+	if err := decodeJSON(raw, &value); err != nil {
+		return "", fmt.Errorf("want a mapping: %w", err)
+	}
+	delete(value, "checksum")
+	sum, err := checksumJSON(value)
+	return string(sum), err
+}
+
+func checksumJSON(value any) (catalog.Digest, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	var again any
+	if err := decodeJSON(raw, &again); err != nil {
+		return "", err
+	}
+	if raw, err = json.Marshal(safeIntegers(again)); err != nil {
+		return "", err
+	}
+	canonical := jsontext.Value(raw)
+	if err := canonical.Canonicalize(); err != nil {
+		return "", err
+	}
+	return catalog.DigestOf(canonical), nil
+}
+
+func decodeJSON(raw []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return dec.Decode(into)
+}
+
+// safeIntegers returns a JSON value in which larger integers than 2^53 are strings.
+// The value is changed in place.
+func safeIntegers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil && n >= -maxInteger && n <= maxInteger {
+			return v
+		}
+		if _, err := strconv.ParseFloat(v.String(), 64); err == nil && bytes.ContainsAny([]byte(v), ".eE") {
+			return v
+		}
+		return v.String()
+	case map[string]any:
+		for key, member := range v {
+			v[key] = safeIntegers(member)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = safeIntegers(item)
+		}
+	}
+	return v
+}
+
+// blockValue returns the value that the file shows of a block, or of a part of one.
+func blockValue(of reflect.Value) map[string]any {
+	out := map[string]any{}
+	for _, f := range yamlnode.Fields(of.Type()) {
+		if v := of.FieldByIndex(f.Index); !isAbsent(v) {
+			out[f.Name] = fieldValue(v)
+		}
+	}
+	return out
+}
+
+func fieldValue(v reflect.Value) any {
+	switch value := v.Interface().(type) {
+	case bool, json.RawMessage, map[string]string, []string:
+		return value
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return v.String()
+	case reflect.Pointer:
+		return blockValue(v.Elem())
+	case reflect.Slice:
+		items := make([]any, v.Len())
+		for i := range items {
+			items[i] = itemValue(v.Index(i))
+		}
+		return items
+	default:
+		return itemValue(v)
+	}
+}
+
+// itemValue returns the value that the file shows of an item on one line.
+func itemValue(of reflect.Value) map[string]any {
+	out := map[string]any{}
+	for _, f := range yamlnode.Fields(of.Type()) {
+		v := of.FieldByIndex(f.Index)
+		switch {
+		case !isShown(f, v):
+		case v.Kind() == reflect.Slice:
+			out[f.Name] = json.RawMessage(cmp.Or(string(v.Bytes()), "null"))
+		case v.Kind() == reflect.Bool:
+			out[f.Name] = v.Bool()
+		default:
+			out[f.Name] = fmt.Sprint(v.Interface())
+		}
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+package lockfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// TestSchemas reads a lock of every schema that was ever released. No flag rewrites
+// these files: a change that cannot read one of them needs a migration, and the file
+// that it is migrated to beside it.
+func TestSchemas(t *testing.T) {
+	for schema := 1; schema <= Schema; schema++ {
+		file := fmt.Sprintf("testdata/schema-%d.lock", schema)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Parse(file, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.ReadSchema != schema || len(f.Namespaces) == 0 || len(f.Pins) == 0 || len(f.Leaving) == 0 {
+			t.Errorf("%s: schema %d, %d Namespaces, %d pins, %d leaving", file, f.ReadSchema, len(f.Namespaces), len(f.Pins), len(f.Leaving))
+		}
+		want := text
+		if schema < Schema {
+			if want, err = os.ReadFile(fmt.Sprintf("testdata/schema-%d-migrated.lock", schema)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := Format(f); string(got) != string(want) {
+			t.Errorf("%s is written as\n%s", file, got)
+		}
+		shown := regexp.MustCompile(`(?m)^(?:- |  )(\w+):`).FindAllStringSubmatch(string(text), -1)
+		for _, field := range yamlnode.Fields(reflect.TypeFor[Pin]()) {
+			if !slices.ContainsFunc(shown, func(m []string) bool { return m[1] == field.Name }) && schema == Schema {
+				t.Errorf("%s has no %s: a lock of a schema shows every field", file, field.Name)
+			}
+		}
+	}
+}
+
+// scratch returns a parser of a schema 2 that has another name for two fields of schema 1.
+func scratch() parser {
+	return parser{file: "f", schema: 2, migrations: []migration{func(doc *yaml.Node) {
+		for _, list := range []string{"pins", "leaving"} {
+			if _, blocks := yamlnode.Field(doc, list); blocks != nil {
+				for _, block := range blocks.Content {
+					renameField(block, "reasonToHold", "hold")
+					renameField(block, "group", "operatorGroup")
+				}
+			}
+		}
+	}}}
+}
+
+func renameField(block *yaml.Node, from, to string) {
+	if key, _ := yamlnode.Field(block, from); key != nil {
+		key.Value = to
+	}
+}
+
+// TestMigration reads a lock of an older schema, whose checksums are of the values as
+// they were, and finds an edit in it.
+func TestMigration(t *testing.T) {
+	f := New([]Pin{
+		{Namespace: "a", Package: "p", Version: "1.0.0", Bundle: "p.v1", Hold: "broken", OperatorGroup: "og"},
+		{Namespace: "b", Package: "q", Version: "1.0.0", Bundle: "q.v1"},
+	})
+	old := strings.NewReplacer("  hold:", "  reasonToHold:", "  operatorGroup:", "  group:").Replace(string(Format(f)))
+	old = resum(t, old)
+	got, err := parse(scratch(), []byte(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.ReadSchema != 1 || string(Format(got)) != string(Format(f)) {
+		t.Errorf("schema %d: %s", got.ReadSchema, Format(got))
+	}
+	if _, err := parse(scratch(), []byte(strings.Replace(old, "group: og", "group: other", 1))); err == nil || !strings.Contains(err.Error(), `pin "a/p" does not match its checksum`) {
+		t.Errorf("an edit of the older lock: %v", err)
+	}
+	if _, err := Parse("f", []byte(old)); err == nil || !strings.Contains(err.Error(), `unknown field "group"`) {
+		t.Errorf("without the migration: %v", err)
+	}
+	newer := strings.Replace(string(Format(f)), "schema: 1", "schema: 3", 1)
+	if _, err := parse(scratch(), []byte(newer)); err == nil || !strings.Contains(err.Error(), "written by a newer quayside (schema 3; this program reads 2)") {
+		t.Errorf("a newer schema: %v", err)
+	}
+}
+
+// resum gives each block of a lock the checksum of its values.
+func resum(t *testing.T, text string) string {
+	docs, err := yamlnode.Documents("f", []byte(text), yamlnode.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pins := yamlnode.Field(docs[0], "pins")
+	for _, block := range pins.Content {
+		sum, err := checksumOf(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, old := yamlnode.Field(block, "checksum")
+		text = strings.ReplaceAll(text, old.Value, sum)
+	}
+	return text
+}
+
+// TestChecksumIsOfValues writes random locks with other quotes, another order of keys
+// and other wrapping: they stay readable, and are the same lock.
+func TestChecksumIsOfValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SampledFrom([]string{"a", "no", "1.0", "a: b", "ünï", "x\ny", "1e3", "~", "\"", "0x1F", "😀"})
+		config, _ := json.Marshal(map[string]any{
+			"n": rapid.SampledFrom([]any{1, 1.5, -0.25, 1e21, 9007199254740991, 9007199254740993, json.Number("123456789012345678901"), true, nil}).Draw(t, "n"),
+			"s": text.Draw(t, "s"), "l": []any{text.Draw(t, "l"), map[string]any{"z": 1, "a": 2}},
+		})
+		want := New([]Pin{{
+			Namespace: "a", Package: "p", Version: "1.0.0", Bundle: text.Draw(t, "bundle"), Hold: text.Draw(t, "hold"), Config: config,
+			WatchNamespaces: rapid.SliceOfDistinct(text, func(s string) string { return s }).Draw(t, "watch"),
+			Catalog:         Catalog{ID: catalog.ID{Name: "c"}, Source: text.Draw(t, "source")},
+			Properties:      []catalog.Property{{Type: "t", Value: config}},
+		}})
+		docs, err := yamlnode.Documents("f", Format(want), yamlnode.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed")))
+		restyle(docs[0], random)
+		other, err := yaml.Marshal(docs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Parse("f", other)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, other)
+		}
+		if string(Format(got)) != string(Format(want)) {
+			t.Errorf("got %s want %s", Format(got), Format(want))
+		}
+	})
+}
+
+// restyle writes a document otherwise and leaves its values: strings in quotes of either
+// kind, mappings and lists on one line or several, keys in another order.
+func restyle(n *yaml.Node, random *rand.Rand) {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if n.ShortTag() == "!!str" {
+			n.Style = []yaml.Style{yaml.DoubleQuotedStyle, yaml.SingleQuotedStyle, n.Style}[random.Intn(3)]
+		}
+	case yaml.MappingNode, yaml.SequenceNode:
+		n.Style = []yaml.Style{yaml.FlowStyle, 0}[random.Intn(2)]
+		if n.Kind == yaml.MappingNode {
+			random.Shuffle(len(n.Content)/2, func(i, j int) {
+				n.Content[2*i], n.Content[2*j] = n.Content[2*j], n.Content[2*i]
+				n.Content[2*i+1], n.Content[2*j+1] = n.Content[2*j+1], n.Content[2*i+1]
+			})
+		}
+	}
+	for _, child := range n.Content {
+		restyle(child, random)
+	}
+}
+
+// TestLargeIntegers tells integers apart that are one number as a double.
+func TestLargeIntegers(t *testing.T) {
+	sums := map[catalog.Digest]bool{}
+	for _, n := range []string{"9007199254740992", "9007199254740993", "12345678901234567890", "12345678901234567891"} {
+		sums[(Pin{Config: []byte(`{"n":` + n + `}`)}).Checksum()] = true
+	}
+	if len(sums) != 4 {
+		t.Errorf("%d checksums of four integers", len(sums))
+	}
+	if !regexp.MustCompile(`^sha256:`).MatchString(string((Pin{}).Checksum())) {
+		t.Error("a checksum of nothing is no digest")
+	}
+}
