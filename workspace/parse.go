@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
@@ -22,28 +23,29 @@ import (
 	"github.com/quayside/quayside/report/gate"
 )
 
-// Parse reads quayside.yaml. What it does not say is as in [Default]. Unknown
-// fields, wrong types and values that cannot work are all found, each with its
-// place; the error is a diag.List.
+// Parse decodes quayside.yaml without the files that it extends. Fields that it does
+// not set are as in [Default]. Unknown fields, wrong types and invalid values are all
+// reported, each with its position; the error is a diag.List.
 func Parse(name string, data []byte) (*Workspace, error) {
-	docs, err := yamlnode.Documents(name, data, yamlnode.Limits{Bytes: 4 << 20, Depth: 50, Nodes: 100_000})
-	if err != nil {
-		return nil, err
+	return Load(name, data, Repository{Dir: "."})
+}
+
+// Load is Parse with the files that quayside.yaml extends. Defaults and validation
+// apply once, to the merged settings; a fault points into the file that the value
+// comes from.
+func Load(name string, data []byte, repo Repository) (*Workspace, error) {
+	l := loader{repo: repo}
+	if !l.load(name, path.Join(repo.Dir, FileName), data) {
+		return nil, l.errs.Err()
 	}
-	if len(docs) == 0 {
-		w := Default()
-		w.File = name
-		return w, nil
-	}
-	if len(docs) > 1 {
-		return nil, diag.List{diag.Errorf(yamlnode.At(name, docs[1]), "a second document: a workspace is one")}
-	}
+	root, errs := l.merged(), l.errs
 	f := file{Spec: *Default()}
-	var errs diag.List
-	header(name, docs[0], &errs)
-	errs.Add(diag.Pos{File: name}, yamlnode.Decode(name, docs[0], &f))
+	errs.Add(diag.Pos{File: name}, diag.Moved(yamlnode.Decode(name, root, &f), l.locate))
 	w := &f.Spec
-	w.Name, w.File, w.Fields = f.Metadata.Name, name, yamlnode.Positions(name, docs[0])
+	w.Name, w.File, w.Fields, w.Extended = f.Metadata.Name, name, yamlnode.Positions(name, root), l.extended()
+	for field, p := range w.Fields {
+		w.Fields[field] = l.locate(p)
+	}
 	w.fill()
 	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.all()
 	if err := errs.Err(); err != nil {
@@ -52,15 +54,37 @@ func Parse(name string, data []byte) (*Workspace, error) {
 	return w, nil
 }
 
-func header(name string, n *yaml.Node, errs *diag.List) {
+// header checks apiVersion and kind. It returns false for a file of a newer program,
+// whose other fields cannot be judged.
+//
+// The schema number of quayside.yaml and of declarations is their apiVersion:
+// v1alpha1 is the first, and the order is that of Kubernetes API versions. Optional
+// fields may be added to a schema; any other change takes a new version.
+func header(name string, n *yaml.Node, errs *diag.List) bool {
 	for _, want := range [][2]string{{"apiVersion", APIVersion}, {"kind", Kind}} {
 		_, v := yamlnode.Field(n, want[0])
 		if v == nil {
 			errs.Addf(yamlnode.At(name, n), "no %s (want %s)", want[0], want[1])
-		} else if got, ok := yamlnode.Text(v); ok && got != want[1] {
+			continue
+		}
+		got, ok := yamlnode.Text(v)
+		switch {
+		case !ok || got == want[1]:
+		case want[0] == "apiVersion" && isNewer(got):
+			errs.Addf(yamlnode.At(name, v), "written by a newer quayside (schema %s; this program reads %s)", got, APIVersion)
+			return false
+		default:
 			errs.Addf(yamlnode.At(name, v), "%s: %q is not %s", want[0], got, want[1])
 		}
 	}
+	return true
+}
+
+// isNewer reports whether an apiVersion is a later one of the same group.
+func isNewer(apiVersion string) bool {
+	group, known, _ := strings.Cut(APIVersion, "/")
+	got, ok := strings.CutPrefix(apiVersion, group+"/")
+	return ok && regexp.MustCompile(`^v[1-9][0-9]{0,3}((alpha|beta)[1-9][0-9]{0,3})?$`).MatchString(got) && version.CompareKubeAwareVersionStrings(got, known) > 0
 }
 
 // fill completes what depends on other fields, or stands in a list.
@@ -174,6 +198,7 @@ func (v validator) all() {
 	}
 	v.url("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
+	v.rules()
 	v.levels()
 	v.waivers()
 	v.acknowledged()

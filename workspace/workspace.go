@@ -31,6 +31,7 @@ const (
 
 // Workspace is the spec of quayside.yaml with its defaults filled in.
 type Workspace struct {
+	Extends            string              `json:"extends" form:"nonempty" doc:"File whose settings this one inherits, of the same form, relative to this file and in the same Git repository; it may extend another one. Fields set here win. 'quayside config' prints the outcome."`
 	Declarations       []subscription.Path `json:"declarations" default:"[\"subscriptions\"]" form:"nonempty" doc:"Files or directories with declarations, each a path or a mapping. A directory with a kustomization is built; any other one is walked. What a kustomization builds, or what a path that overrides holds, takes the place of what an earlier path declares. Namespaces there give their labels and annotations; other kinds are counted and passed over, with a warning or an error where one looks misspelt."`
 	Catalogs           []Catalog           `json:"catalogs" doc:"Catalogs that stand beside, or override by namespace and name, the CatalogSource and ClusterCatalog objects declared."`
 	KubernetesVersion  string              `json:"kubernetesVersion" form:"pattern=^[0-9]+\\.[0-9]+(\\.[0-9]+)?$" doc:"Version of the clusters, such as \"1.34\". Where unset, checks that need it are left out."`
@@ -60,6 +61,7 @@ type Workspace struct {
 	Promotion          *Promotion          `json:"promotion" doc:"What must have been seen of an operator in the environment that this one follows before 'quayside promote' takes its version from there. Without it, nothing need be seen."`
 	Name               string              `json:"-"` // metadata.name
 	File               string              `json:"-"` // as given to Parse; empty for Default
+	Extended           []string            `json:"-"` // files that it extends, relative to the workspace, the nearest first
 	Fields             diag.Fields         `json:"-"` // "spec.catalogs[0].source" → where its value stands
 }
 

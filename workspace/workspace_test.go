@@ -159,7 +159,9 @@ func TestErrors(t *testing.T) {
 	const head = "apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec:\n"
 	for name, c := range map[string]struct{ in, want string }{
 		"no header":      {"spec: {}\n", "quayside.yaml:1:1: no apiVersion (want quayside.dev/v1alpha1)\nquayside.yaml:1:1: no kind (want Workspace)"},
-		"header":         {"apiVersion: quayside.dev/v1\nkind: workspace\n", "quayside.yaml:1:13: apiVersion: \"quayside.dev/v1\" is not quayside.dev/v1alpha1\nquayside.yaml:2:7: kind: \"workspace\" is not Workspace"},
+		"header":         {"apiVersion: quayside.dev/v0\nkind: workspace\n", "quayside.yaml:1:13: apiVersion: \"quayside.dev/v0\" is not quayside.dev/v1alpha1\nquayside.yaml:2:7: kind: \"workspace\" is not Workspace"},
+		"newer":          {"apiVersion: quayside.dev/v1beta1\nkind: Workspace\nspec: {new: 1}\n", `quayside.yaml:1:13: written by a newer quayside (schema quayside.dev/v1beta1; this program reads quayside.dev/v1alpha1)`},
+		"other group":    {"apiVersion: example.com/v1\nkind: Workspace\n", `quayside.yaml:1:13: apiVersion: "example.com/v1" is not quayside.dev/v1alpha1`},
 		"two documents":  {head + "  output: x\n---\na: b\n", `quayside.yaml:6:1: a second document: a workspace is one`},
 		"unknown field":  {head + "  catalog: []\n", `quayside.yaml:4:3: unknown field "catalog" in spec (did you mean "catalogs"?)`},
 		"unknown nested": {head + "  policy:\n    failOnn: high\n", `quayside.yaml:5:5: unknown field "failOnn" in spec.policy (did you mean "failOn"?)`},

@@ -1,0 +1,214 @@
+package workspace
+
+import (
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/yamlnode"
+)
+
+// listRule is how a list merges with the inherited one.
+type listRule struct {
+	keys []string // fields that identify an entry: entries of the same identity merge
+	add  bool     // its entries stand behind the inherited ones
+}
+
+// listRules returns the lists that merge. Any other list replaces the inherited one.
+func listRules() map[string]listRule {
+	return map[string]listRule{
+		"spec.catalogs":       {keys: []string{"namespace", "name"}},
+		"spec.clusters":       {keys: []string{"name"}},
+		"spec.policy.rules":   {add: true},
+		"spec.policy.waivers": {add: true},
+	}
+}
+
+// relativeFields returns the fields with paths that are relative to the file that
+// sets them, each with how its value holds the path. Not among them are spec.output,
+// a directory of whichever workspace inherits it, and spec.gitops.path, which is
+// relative to the repository.
+func relativeFields() map[string]func(value string, move func(string) string) string {
+	whole := func(value string, move func(string) string) string { return move(value) }
+	return map[string]func(value string, move func(string) string) string{
+		"spec.declarations[]":           whole, // in short form
+		"spec.declarations[].path":      whole,
+		"spec.catalogs[].source":        moveSource,
+		"spec.mirrors[]":                whole,
+		"spec.trust[].keys[]":           whole,
+		"spec.trust[].trustRoot":        whole,
+		"spec.certificateSecret.caFile": whole,
+		"spec.follows":                  moveDirectory,
+	}
+}
+
+// moveSource moves the path in the source of a catalog, if it has one.
+func moveSource(value string, move func(string) string) string {
+	r := source.Ref(value)
+	_, rest, ok := r.Scheme()
+	if _, remote := r.Remote(); !ok || remote {
+		return value
+	}
+	return strings.TrimSuffix(value, rest) + move(rest)
+}
+
+// moveDirectory moves what is a path rather than the name of an environment.
+func moveDirectory(value string, move func(string) string) string {
+	if (&Workspace{Follows: value}).FollowsPath() {
+		return move(value)
+	}
+	return value
+}
+
+// rebase moves the paths below n, the value of a field, in place. Values that are no
+// relative paths stay for validation to report.
+func rebase(n *yaml.Node, field string, move func(string) string) {
+	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			rebase(n.Content[i+1], field+"."+yamlnode.Key(n.Content[i]), move)
+		}
+	case yaml.SequenceNode:
+		for _, c := range n.Content {
+			rebase(c, field+"[]", move)
+		}
+	case yaml.ScalarNode:
+		form, relative := relativeFields()[field]
+		text, isText := yamlnode.Text(n)
+		if relative && isText && text != "" {
+			n.SetString(form(text, func(p string) string {
+				if path.IsAbs(p) || strings.Contains(p, `\`) {
+					return p
+				}
+				return move(p)
+			}))
+			n.Style = yaml.DoubleQuotedStyle
+		}
+	}
+}
+
+// merger merges trees of YAML. Merging is associative: a chain of files gives the
+// same whichever pair of neighbours is merged first.
+type merger struct {
+	// reset has the nodes that replace what is inherited instead of merging with
+	// it, because a null or a value of another kind stood between.
+	reset map[*yaml.Node]bool
+}
+
+// merge returns over with what it inherits from base; either may be nil. field is
+// their name, with [] for an entry of a list. Arguments are not modified.
+func (m merger) merge(field string, base, over *yaml.Node) *yaml.Node {
+	switch {
+	case base == nil:
+		return over
+	case over == nil:
+		return base
+	case m.reset[over]:
+		return over
+	}
+	out := *over
+	rule := listRules()[field]
+	switch {
+	case yamlnode.IsNull(base), base.Kind != over.Kind:
+		m.reset[&out] = true
+	case over.Kind == yaml.MappingNode:
+		out.Content = m.mapping(field, base, over)
+	case over.Kind == yaml.SequenceNode && rule.add:
+		out.Content = append(base.Content[:len(base.Content):len(base.Content)], over.Content...)
+	case over.Kind == yaml.SequenceNode && rule.keys != nil:
+		out.Content = m.keyed(field+"[]", rule.keys, base, over)
+	default:
+		m.reset[&out] = true
+	}
+	if yamlnode.IsNull(over) || m.reset[base] {
+		m.reset[&out] = true
+	}
+	return &out
+}
+
+func (m merger) mapping(field string, base, over *yaml.Node) []*yaml.Node {
+	content := append([]*yaml.Node{}, base.Content...)
+	at := map[string]int{}
+	for i := 0; i+1 < len(content); i += 2 {
+		at[yamlnode.Key(content[i])] = i
+	}
+	for i := 0; i+1 < len(over.Content); i += 2 {
+		key, value := over.Content[i], over.Content[i+1]
+		name := yamlnode.Key(key)
+		if j, inherited := at[name]; inherited {
+			content[j], content[j+1] = key, m.merge(field+"."+name, content[j+1], value)
+		} else {
+			content = append(content, key, value)
+		}
+	}
+	return content
+}
+
+// keyed merges lists by the identity of their entries: inherited ones keep their
+// place. An identity that over has twice is left for validation to report.
+func (m merger) keyed(field string, keys []string, base, over *yaml.Node) []*yaml.Node {
+	content := append([]*yaml.Node{}, base.Content...)
+	at := map[string]int{}
+	for i, entry := range content {
+		if id, ok := identity(entry, keys); ok {
+			if _, dup := at[id]; !dup {
+				at[id] = i
+			}
+		}
+	}
+	for _, entry := range over.Content {
+		id, ok := identity(entry, keys)
+		if i, inherited := at[id]; ok && inherited {
+			content[i] = m.merge(field, content[i], entry)
+			delete(at, id)
+		} else {
+			content = append(content, entry)
+		}
+	}
+	return content
+}
+
+// identity returns what identifies an entry of a list. It is false without a name.
+func identity(entry *yaml.Node, keys []string) (string, bool) {
+	parts := make([]string, len(keys))
+	for i, key := range keys {
+		_, v := yamlnode.Field(entry, key)
+		parts[i], _ = yamlnode.Text(v)
+	}
+	return strings.Join(parts, "/"), parts[len(parts)-1] != ""
+}
+
+// prune returns n without the nulls that took back an inherited value.
+func (m merger) prune(n *yaml.Node) *yaml.Node {
+	var content []*yaml.Node
+	switch n.Kind { //nolint:exhaustive // the rest holds nothing
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if v := n.Content[i+1]; !yamlnode.IsNull(v) || !m.reset[v] {
+				content = append(content, n.Content[i], m.prune(v))
+			}
+		}
+	case yaml.SequenceNode:
+		for _, c := range n.Content {
+			content = append(content, m.prune(c))
+		}
+	}
+	out := *n
+	out.Content = content
+	return &out
+}
+
+// rules reports policy rules of the same name, which one file may have and another
+// one inherit.
+func (v validator) rules() {
+	first := map[string]string{}
+	for i, r := range v.w.Policy.Rules {
+		field := index("spec.policy.rules", i) + ".name"
+		if prev, dup := first[r.Name]; dup && r.Name != "" {
+			v.Addf(field, "rule %q appears twice, first at %s", r.Name, v.At(prev))
+		}
+		first[r.Name] = field
+	}
+}
