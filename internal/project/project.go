@@ -82,13 +82,7 @@ type Project struct {
 
 // Open opens a workspace. Only its settings are read.
 func Open(root Root, env Env) (*Project, error) {
-	settings := workspace.Default()
-	data, err := root.Read(workspace.FileName)
-	if err == nil {
-		settings, err = workspace.Parse(root.name+workspace.FileName, data)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	settings, err := root.ReadSettings()
 	if err != nil {
 		return nil, err
 	}

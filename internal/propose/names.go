@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/workspace"
 )
 
@@ -22,12 +23,8 @@ func (b *Base) environment() (string, error) {
 		if path.Base(e.Path) != workspace.FileName || dir == b.prefix || strings.Contains("/"+dir, "/.") && dir != "." {
 			continue
 		}
-		data, err := b.head.ReadEntry(e)
-		if err != nil {
-			return "", err
-		}
 		name := ""
-		if w, err := workspace.Parse(e.Path, data); err == nil {
+		if w, err := project.Revision(b.head, dir).ReadSettings(); err == nil {
 			name = w.Name
 		}
 		if refPart(called(name, dir)) == refPart(mine) && b.prefix != "." {

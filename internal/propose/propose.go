@@ -109,6 +109,7 @@ func Clean(ctx context.Context, p *project.Project, repo *gitrepo.Repo, head *gi
 // committed: the branch would hold a lock that does not answer it.
 func (b *Base) clean(ctx context.Context) error {
 	watched := []string{workspace.FileName, project.LockFile, b.project.Settings.Output}
+	watched = append(watched, b.project.Settings.Extended...)
 	for _, d := range b.project.Settings.Declarations {
 		watched = append(watched, d.Path)
 	}
