@@ -166,6 +166,8 @@ func TestExtendsFaults(t *testing.T) {
 		"twice": {"-- envs/dev/quayside.yaml --\nspec:\n  extends: base.yaml\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}, {name: a}]\n-- envs/dev/base.yaml --\nspec:\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}]\n",
 			"quayside.yaml:5:27: spec.policy.rules[1].name: rule \"r\" appears twice, first at envs/dev/base.yaml:4:27\n" +
 				"quayside.yaml:6:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:6:21"},
+		"new declarations": {"-- envs/dev/quayside.yaml --\nspec: {extends: ../../base.yaml, declarations: [../../operators]}\n-- base.yaml --\nspec: {declarations: [operatros], newDeclarations: operators/x}\n",
+			`base.yaml:3:52: spec.newDeclarations: "../../operators/x" is not one of spec.declarations (../../operators) (did you mean "../../operators"?)`},
 		"newer": {"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: quayside.dev/v1alpha2\nkind: Workspace\nspec: {new: 1}\n",
 			"envs/dev/base.yaml:1:13: written by a newer quayside (schema quayside.dev/v1alpha2; this program reads quayside.dev/v1alpha1)"},
 		"kind": {"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: v1\nkind: Service\n",

@@ -2,11 +2,13 @@ package workspace
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quayside/quayside/catalog/source"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -35,6 +37,7 @@ func relativeFields() map[string]func(value string, move func(string) string) st
 	return map[string]func(value string, move func(string) string) string{
 		"spec.declarations[]":           whole, // in short form
 		"spec.declarations[].path":      whole,
+		"spec.newDeclarations":          whole,
 		"spec.catalogs[].source":        moveSource,
 		"spec.mirrors[]":                whole,
 		"spec.trust[].keys[]":           whole,
@@ -198,6 +201,21 @@ func (m merger) prune(n *yaml.Node) *yaml.Node {
 	out := *n
 	out.Content = content
 	return &out
+}
+
+// newDeclarations reports a path for new declarations that none would be read from.
+func (v validator) newDeclarations() {
+	const field = "spec.newDeclarations"
+	if _, set := v.w.Fields[field]; !set || !v.Given(field, v.w.NewDeclarations) {
+		return
+	}
+	var paths []string
+	for _, d := range v.w.Declarations {
+		paths = append(paths, d.Path)
+	}
+	if !slices.Contains(paths, v.w.NewDeclarations) {
+		v.Addf(field, "%q is not one of spec.declarations (%s)%s", v.w.NewDeclarations, strings.Join(paths, ", "), diag.DidYouMean(v.w.NewDeclarations, paths))
+	}
 }
 
 // rules reports policy rules of the same name, which one file may have and another

@@ -77,16 +77,16 @@ func show(n *yaml.Node) string {
 	return b.String()
 }
 
-// leaves calls each for every scalar below n that is the value of a field.
-func leaves(n *yaml.Node, each func(*yaml.Node)) {
+// scalars calls each for every scalar below n that is the value of a field.
+func scalars(n *yaml.Node, each func(*yaml.Node)) {
 	switch n.Kind { //nolint:exhaustive // the rest holds nothing
 	case yaml.MappingNode:
 		for i := 1; i < len(n.Content); i += 2 {
-			leaves(n.Content[i], each)
+			scalars(n.Content[i], each)
 		}
 	case yaml.SequenceNode:
 		for _, c := range n.Content {
-			leaves(c, each)
+			scalars(c, each)
 		}
 	case yaml.ScalarNode:
 		each(n)
@@ -140,7 +140,7 @@ func TestMergedPlaces(t *testing.T) {
 			merged = m.merge("spec", merged, own)
 		}
 		merged = m.prune(merged)
-		leaves(merged, func(n *yaml.Node) {
+		scalars(merged, func(n *yaml.Node) {
 			if strings.HasPrefix(n.Value, "f") && n.Value != fmt.Sprintf("f%d", n.Line/lineSpan) {
 				t.Fatalf("%s has the place of file %d\n%s", n.Value, n.Line/lineSpan, show(merged))
 			}

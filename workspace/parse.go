@@ -99,6 +99,9 @@ func (w *Workspace) fill() {
 			d.Path = path.Clean(d.Path)
 		}
 	}
+	if w.NewDeclarations != "" {
+		w.NewDeclarations = path.Clean(w.NewDeclarations)
+	}
 	if len(w.Clusters) == 0 {
 		w.Clusters = Default().Clusters
 	}
@@ -182,6 +185,7 @@ func (v validator) all() {
 	v.version("spec.kubernetesVersion", w.KubernetesVersion)
 	v.version("spec.openshiftVersion", w.OpenShiftVersion)
 	v.paths()
+	v.newDeclarations()
 	v.catalogs()
 	v.trust()
 	v.clusters()
