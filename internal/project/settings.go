@@ -42,6 +42,9 @@ func (r Root) readShared(name string) (shown string, data []byte, err error) {
 		files = top.FS()
 	}
 	data, err = ReadFile(source.File{FS: files, Name: name, Shown: shown})
+	if at := new(fs.PathError); errors.As(err, &at) {
+		at.Op = "open" // whichever call of the file system it was
+	}
 	return shown, data, err
 }
 

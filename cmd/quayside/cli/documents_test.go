@@ -38,6 +38,7 @@ func documented() map[string][]string {
 		"catalog-show":     {"catalog show etcd", "catalog show nothing"},
 		"catalog-validate": {"catalog validate catalog-src", "catalog validate subscriptions"},
 		"check-upgrade":    {"check-upgrade --kubernetes 1.37", "check-upgrade --kubernetes 1.10 --openshift 9.9", "check-upgrade --kubernetes 1.37 --cluster nothing"},
+		"config":           {"config", "config --all"},
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"doctor":           {"doctor", "doctor DIR/cluster.json", "doctor DIR/absent.json"},
 		"feed":             {"feed"},
