@@ -204,11 +204,21 @@ type builder struct {
 
 // directory returns where declarations are put.
 func (b *builder) directory() (string, error) {
-	dir, file, err := b.project.NewDeclarations()
-	if file {
+	candidates, err := b.project.NewDeclarations("")
+	if err != nil {
+		return "", err
+	}
+	var paths []string
+	for _, c := range candidates {
+		paths = append(paths, c.Path)
+	}
+	switch {
+	case len(candidates) > 1:
+		return "", fmt.Errorf("several of spec.declarations can take new declarations (%s): name one in spec.newDeclarations of %s", strings.Join(paths, ", "), workspace.FileName)
+	case candidates[0].IsFile:
 		return "", fmt.Errorf("%s: spec.declarations names no plain directory to put declarations in: add one, such as subscriptions", workspace.FileName)
 	}
-	return dir, err
+	return candidates[0].Path, nil
 }
 
 // configure finds the settings: those that are there, or new ones with the catalogs

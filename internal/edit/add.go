@@ -27,6 +27,7 @@ type Wish struct {
 	Namespace string   // for all of them; "" for what each suggests, else its own name
 	Catalog   string   // "[namespace/]name"; "" for the only one that has the package
 	Watch     []string // namespaces; "*" alone: all; nil: what each operator prefers
+	To        string   // the entry of spec.declarations to write to; "" for the default
 
 	// Choose asks a person for one of several options; nil takes the first.
 	Choose func(ctx context.Context, question string, options []string) (string, error)
@@ -39,6 +40,9 @@ func Add(ctx context.Context, p *project.Project, w Wish) (*Edit, error) {
 		return nil, err
 	}
 	a := adder{project: p, wish: w, set: set, dialect: dialect(set), files: map[string]addition{}}
+	if a.to, err = destination(ctx, p, w); err != nil {
+		return nil, err
+	}
 	if err := a.look(ctx); err != nil {
 		return nil, err
 	}
@@ -65,8 +69,33 @@ func Add(ctx context.Context, p *project.Project, w Wish) (*Edit, error) {
 	return e, nil
 }
 
+// destination returns where declarations are written to. It asks where that is
+// ambiguous.
+func destination(ctx context.Context, p *project.Project, w Wish) (project.DeclarationPath, error) {
+	candidates, err := p.NewDeclarations(w.To)
+	if err != nil {
+		return project.DeclarationPath{}, err
+	}
+	if len(candidates) == 1 {
+		return candidates[0], nil
+	}
+	var paths []string
+	for _, c := range candidates {
+		paths = append(paths, c.Path)
+	}
+	if w.Choose == nil {
+		return project.DeclarationPath{}, fmt.Errorf("several of spec.declarations can take new declarations: choose one with --to (%s), or set spec.newDeclarations", strings.Join(paths, ", "))
+	}
+	chosen, err := w.Choose(ctx, "where to write declarations", paths)
+	if err != nil {
+		return project.DeclarationPath{}, err
+	}
+	return candidates[slices.Index(paths, chosen)], nil
+}
+
 type adder struct {
 	project *project.Project
+	to      project.DeclarationPath
 	wish    Wish
 	set     *subscription.Set
 	dialect subscription.Dialect
@@ -277,22 +306,19 @@ func supported(modes []catalog.InstallMode) string {
 
 // place finds the file that a declaration goes into.
 func (a *adder) place(d draft, text string) error {
-	where, file, err := a.project.NewDeclarations()
-	if err != nil {
-		return err
-	}
-	names := []string{where}
-	if !file {
-		names = []string{path.Join(where, d.name+".yaml"), path.Join(where, d.namespace+"-"+d.name+".yaml")}
+	names := []string{a.to.Path}
+	if !a.to.IsFile {
+		names = []string{path.Join(a.to.Path, d.name+".yaml"), path.Join(a.to.Path, d.namespace+"-"+d.name+".yaml")}
 	}
 	for _, name := range names {
 		f, ours := a.files[name]
 		if !ours {
+			var err error
 			if f.old, err = readIfAny(a.project, name); err != nil {
 				return err
 			}
 		}
-		if !file && (ours || f.old != nil) {
+		if !a.to.IsFile && (ours || f.old != nil) {
 			continue
 		}
 		a.places = append(a.places, place{name, f.lines() + bytes.Count(f.added, []byte{'\n'}) + 1, text})

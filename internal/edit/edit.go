@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
@@ -30,6 +31,7 @@ type Edit struct {
 	Inputs     *project.Inputs
 	Resolution *project.Resolution // without a lock where there is no solution
 	Notes      []string            // what a person may want to know
+	SharedWith []string            // directories of other workspaces that read one of Files
 
 	project *project.Project
 }
@@ -69,6 +71,16 @@ func finish(ctx context.Context, p *project.Project, set *subscription.Set, file
 	e := &Edit{Files: files, project: p}
 	if e.Inputs, err = there.Inputs(ctx, opt, false); err != nil {
 		return nil, err
+	}
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	if e.SharedWith, err = p.SharedWith(paths); err != nil {
+		return nil, err
+	}
+	if len(e.SharedWith) > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("shared with %s: run 'quayside resolve --all' to update their locks", strings.Join(e.SharedWith, ", ")))
 	}
 	e.Resolution, err = e.Inputs.Resolve(ctx)
 	return e, err

@@ -51,7 +51,7 @@ func Remove(ctx context.Context, p *project.Project, operators []string) (*Edit,
 	}
 	e, err := finish(ctx, p, &r.set, r.files, true)
 	if e != nil {
-		e.Notes = r.notes
+		e.Notes = append(r.notes, e.Notes...)
 	}
 	return e, err
 }
@@ -118,10 +118,7 @@ func (r *remover) around(namespace string) {
 
 // untouchable returns why a file is not for this package to change; "" where it is.
 func (r *remover) untouchable(file string) string {
-	switch {
-	case strings.HasPrefix(file, "../"):
-		return "outside of the workspace, where other environments may share it"
-	case r.project.Built(file):
+	if r.project.Built(file) {
 		return "which a kustomization builds"
 	}
 	return ""

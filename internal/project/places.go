@@ -4,47 +4,121 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/subscription"
 	"github.com/quayside/quayside/workspace"
 )
 
-// NewDeclarations returns where declarations are added: the first directory of
-// spec.declarations that no kustomization builds, which need not exist, else the
-// first file. What lies outside of the workspace is others' too, and left alone.
-func (p *Project) NewDeclarations() (name string, file bool, err error) {
+// DeclarationPath is an entry of spec.declarations that declarations can be written to.
+type DeclarationPath struct {
+	Path   string
+	IsFile bool
+}
+
+// NewDeclarations returns where new declarations are written to: the entry of
+// spec.declarations that to names, else the one of spec.newDeclarations, else the
+// only directory in the workspace, which need not exist, else the only directory at
+// all, else the only file. Where that is ambiguous it returns all candidates, in
+// order. An entry that a kustomization builds is none.
+func (p *Project) NewDeclarations(to string) ([]DeclarationPath, error) {
+	var inside, dirs, all []DeclarationPath
 	for _, declared := range p.Settings.Declarations {
-		entry := declared.Path
-		info, err := fs.Stat(p.FS(), entry)
-		switch {
-		case !fs.ValidPath(entry):
-		case errors.Is(err, fs.ErrNotExist):
-			return entry, false, nil
-		case err != nil:
-			return "", false, err
-		case info.IsDir() && !p.kustomized(entry):
-			return entry, false, nil
-		case info.Mode().IsRegular() && name == "":
-			name = entry
+		d, ok, err := p.declarationPath(declared.Path)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		all = append(all, d)
+		if !d.IsFile {
+			dirs = append(dirs, d)
+		}
+		if !d.IsFile && fs.ValidPath(d.Path) {
+			inside = append(inside, d)
 		}
 	}
-	if name == "" {
-		return "", false, fmt.Errorf("%s: spec.declarations names no plain directory to put declarations in: add one, such as subscriptions", workspace.FileName)
+	if to != "" {
+		return p.namedDeclarations(all, path.Clean(to), "--to "+to)
 	}
-	return name, true, nil
+	if to = p.Settings.NewDeclarations; to != "" {
+		found, err := p.namedDeclarations(all, to, "spec.newDeclarations: "+to)
+		if err != nil {
+			return nil, diag.Errorf(p.Settings.At("spec.newDeclarations"), "%w", err)
+		}
+		return found, nil
+	}
+	for _, candidates := range [][]DeclarationPath{inside, dirs, all} {
+		if len(candidates) > 0 {
+			return candidates, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: spec.declarations names no plain directory to put declarations in: add one, such as subscriptions", workspace.FileName)
+}
+
+// namedDeclarations returns the one of all that has the name.
+func (p *Project) namedDeclarations(all []DeclarationPath, name, label string) ([]DeclarationPath, error) {
+	var names []string
+	for _, d := range all {
+		if names = append(names, d.Path); d.Path == name {
+			return []DeclarationPath{d}, nil
+		}
+	}
+	if p.kustomized(name) {
+		return nil, fmt.Errorf("%s: built by a kustomization: edit that by hand, or name another of spec.declarations", label)
+	}
+	return nil, fmt.Errorf("%s: not one of spec.declarations (%s)%s", label, strings.Join(names, ", "), diag.DidYouMean(name, names))
+}
+
+// declarationPath looks up an entry of spec.declarations. It is false for one that
+// declarations cannot be written to.
+func (p *Project) declarationPath(entry string) (DeclarationPath, bool, error) {
+	files, in := p.Repository()
+	full := path.Join(in, entry)
+	if !fs.ValidPath(full) {
+		return DeclarationPath{}, false, nil
+	}
+	info, err := fs.Stat(files, full)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return DeclarationPath{Path: entry}, fs.ValidPath(entry), nil
+	case err != nil:
+		return DeclarationPath{}, false, err
+	case info.IsDir():
+		return DeclarationPath{Path: entry}, !p.kustomized(entry), nil
+	default:
+		return DeclarationPath{Path: entry, IsFile: true}, info.Mode().IsRegular(), nil
+	}
 }
 
 // Built reports whether a file of the declarations is not read as it is, but built
 // by a kustomization.
 func (p *Project) Built(name string) bool {
 	return slices.ContainsFunc(p.Settings.Declarations, func(declared subscription.Path) bool {
-		dir := declared.Path
-		return (dir == "." || name == dir || strings.HasPrefix(name, dir+"/")) && p.kustomized(dir)
+		dir := path.Dir(name)
+		for ; isBelow(dir, declared.Path); dir = path.Dir(dir) {
+			if p.kustomized(dir) {
+				return true
+			}
+			if dir == declared.Path || dir == "." {
+				break
+			}
+		}
+		return false
 	})
 }
 
+// isBelow reports whether a path is dir or lies in it.
+func isBelow(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, dir+"/") || dir == "." && !strings.HasPrefix(name, "../")
+}
+
 func (p *Project) kustomized(dir string) bool {
-	return subscription.Kustomization(p.FS(), dir) != ""
+	files, in := p.Repository()
+	full := path.Join(in, dir)
+	return fs.ValidPath(full) && subscription.Kustomization(files, full) != ""
 }

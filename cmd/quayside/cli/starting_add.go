@@ -34,9 +34,12 @@ func newAdd(a *app) *cobra.Command {
 			A declaration is written in the dialect of the workspace: OLM's Subscription with
 			the OperatorGroup that it needs, a ClusterExtension, or quayside's own
 			Subscription, whichever most declarations are; quayside's own where there is
-			none. It goes into a file of its own below subscriptions/, or behind what is in
-			the file that spec.declarations of quayside.yaml names. Nothing else in a file
-			changes.
+			none. It is written to a file of its own in the directory that --to names, else
+			spec.newDeclarations, else the only directory of spec.declarations in the
+			workspace (subscriptions/ by default), else the only one at all; where there are
+			several you are asked on a terminal. A file among spec.declarations is appended
+			to. Nothing else in a file changes. Other environments that read the same
+			directory are listed.
 
 			Behind an @ stands a channel, a version, which is then the only one that is
 			wanted, or a range of versions. Without it the package's default channel is
@@ -55,7 +58,10 @@ func newAdd(a *app) *cobra.Command {
 			quayside add etcd@singlenamespace-alpha -n team-a --watch team-a
 
 			# a range of versions; and render at once
-			quayside add etcd@0.9.x -n team-b --render`),
+			quayside add etcd@0.9.x -n team-b --render
+
+			# into one of several directories of spec.declarations
+			quayside add etcd@alpha -n team-c --to subscriptions`),
 		Args: someArgs("package"),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return matching(cmd, func(ctx context.Context, prefix string) []string { return a.wishes(ctx, o.wish.Catalog, prefix) }, prefix)
@@ -73,6 +79,7 @@ func newAdd(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.wish.Namespace, "namespace", "n", "", "install into `NAMESPACE`")
+	f.StringVar(&o.wish.To, "to", "", "write to this `PATH` of spec.declarations")
 	f.StringVar(&o.wish.Catalog, "catalog", "", "take the package from the catalog `[NAMESPACE/]NAME`")
 	f.StringSliceVar(&o.wish.Watch, "watch", nil, "have the operator watch `NAMESPACE`s, or all ('*')")
 	o.flags(cmd)
@@ -92,9 +99,9 @@ func newRemove(a *app) *cobra.Command {
 			is declared any more goes too; a Namespace stays. Nothing else in a file changes;
 			a file in which nothing is left is removed.
 
-			What a kustomization builds, what lies outside of the workspace, where others may
-			share it, and what stands in one document with other objects is left for you to
-			edit.
+			A declaration is removed from the file that has it, also outside of the workspace;
+			other environments that read that file are listed. What a kustomization builds and
+			what stands in one document with other objects is left for you to edit.
 
 			Exit codes: 0 done; 1 with --check, something would be written; 2 an error; 3 what
 			is left has no solution.`),
@@ -123,6 +130,7 @@ func (o *editOptions) flags(cmd *cobra.Command) {
 type editReport struct {
 	Written   bool                `json:"written"`
 	Files     []edit.File         `json:"files" doc:"of declarations"`
+	Shared    []string            `json:"sharedWith" doc:"directories of other workspaces in the repository that read one of the files"`
 	Lock      string              `json:"lock"`
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes" doc:"to the lock"`
@@ -144,7 +152,7 @@ func (o *editOptions) run(ctx context.Context, edits func(context.Context, *proj
 	res := e.Resolution
 	o.talk.Warn(res.Warnings)
 	r := editReport{
-		Files: append([]edit.File{}, e.Files...), Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
+		Files: append([]edit.File{}, e.Files...), Shared: append([]string{}, e.SharedWith...), Lock: project.LockFile, Pins: res.Pins, Changes: append([]project.Change{}, res.Changes...),
 		Warnings: append([]diag.Warning{}, res.Warnings...), Conflicts: append([]*resolve.Conflict{}, res.Conflicts...),
 	}
 	if res.Lock != nil && !o.check {
