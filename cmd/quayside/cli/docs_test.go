@@ -112,7 +112,12 @@ func TestFieldReferences(t *testing.T) {
 		"configuration": {`# quayside.yaml
 
 The file is optional, and so is every field but those marked. Unknown fields are
-errors. An editor that knows JSON schemas checks the file as it is written:
+errors. ` + "`spec.extends`" + ` inherits the settings of another file
+([promotion.md](promotion.md#shared-settings) has the rules), and ` + "`quayside config`" + ` prints
+those that apply. The schema number of the file is its ` + "`apiVersion`" + `: a program reads those
+it knows, and refuses a newer one.
+
+An editor that knows JSON schemas checks the file as it is written:
 
     # yaml-language-server: $schema=../path/to/workspace.schema.json
 

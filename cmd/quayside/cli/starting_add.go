@@ -61,7 +61,7 @@ func newAdd(a *app) *cobra.Command {
 			quayside add etcd@0.9.x -n team-b --render
 
 			# into one of several directories of spec.declarations
-			quayside add etcd@alpha -n team-c --to subscriptions`),
+			quayside add etcd@singlenamespace-alpha -n team-c --to subscriptions`),
 		Args: someArgs("package"),
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return matching(cmd, func(ctx context.Context, prefix string) []string { return a.wishes(ctx, o.wish.Catalog, prefix) }, prefix)
