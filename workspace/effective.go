@@ -109,7 +109,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 		}
 		return text(string(s))
 	}
-	switch v.Kind() { //nolint:exhaustive // the decoder knows no others
+	switch v.Kind() {
 	case reflect.Pointer:
 		return b.value(v.Elem(), field)
 	case reflect.Struct:
@@ -149,7 +149,7 @@ func (b treeBuilder) value(v reflect.Value, field string) *yaml.Node {
 }
 
 func isEmpty(v reflect.Value) bool {
-	switch v.Kind() { //nolint:exhaustive // the others are never empty
+	switch v.Kind() {
 	case reflect.String, reflect.Slice, reflect.Map:
 		return v.Len() == 0
 	default:

@@ -139,41 +139,69 @@ spec:
 // TestExtendsFaults fixes the message and the place of each fault.
 func TestExtendsFaults(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
-		"missing": {"-- envs/dev/quayside.yaml --\nspec: {extends: ../base.yaml}\n",
-			"quayside.yaml:3:17: spec.extends: open envs/base.yaml: file does not exist"},
-		"absolute": {"-- envs/dev/quayside.yaml --\nspec: {extends: /base.yaml}\n",
-			`quayside.yaml:3:17: spec.extends: "/base.yaml" is not a relative path with forward slashes`},
-		"backslash": {"-- envs/dev/quayside.yaml --\nspec: {extends: '..\\base.yaml'}\n",
-			`quayside.yaml:3:17: spec.extends: "..\\base.yaml" is not a relative path with forward slashes`},
-		"empty": {"-- envs/dev/quayside.yaml --\nspec: {extends: ''}\n",
-			`quayside.yaml:3:17: spec.extends: "" is not a relative path with forward slashes`},
-		"outside": {"-- envs/dev/quayside.yaml --\nspec: {extends: ../../../base.yaml}\n",
-			`quayside.yaml:3:17: spec.extends: "../../../base.yaml" lies outside of the Git repository around the workspace, or of the workspace where there is none`},
-		"type": {"-- envs/dev/quayside.yaml --\nspec: {extends: [a]}\n",
-			"quayside.yaml:3:17: spec.extends: want a scalar, got a list"},
-		"circle": {"-- envs/dev/quayside.yaml --\nspec: {extends: ../a.yaml}\n-- envs/a.yaml --\nspec: {extends: b.yaml}\n-- envs/b.yaml --\nspec:\n  extends: ../envs/a.yaml\n",
-			"envs/b.yaml:4:12: spec.extends: settings extend each other in a circle: envs/a.yaml extends envs/b.yaml extends envs/a.yaml"},
-		"itself": {"-- envs/dev/quayside.yaml --\nspec: {extends: quayside.yaml}\n",
-			"quayside.yaml:3:17: spec.extends: settings extend each other in a circle: quayside.yaml extends quayside.yaml"},
-		"base": {"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml, profile: argo}\n-- envs/dev/base.yaml --\nspce: {}\nspec: {outptu: a, kubernetesVersion: 1.30, clusters: [{name: a}, {name: a}], trust: [{match: a, keys: [/x]}]}\n",
+		"missing": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../base.yaml}\n",
+			"quayside.yaml:3:17: spec.extends: open envs/base.yaml: file does not exist",
+		},
+		"absolute": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: /base.yaml}\n",
+			`quayside.yaml:3:17: spec.extends: "/base.yaml" is not a relative path with forward slashes`,
+		},
+		"backslash": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: '..\\base.yaml'}\n",
+			`quayside.yaml:3:17: spec.extends: "..\\base.yaml" is not a relative path with forward slashes`,
+		},
+		"empty": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ''}\n",
+			`quayside.yaml:3:17: spec.extends: "" is not a relative path with forward slashes`,
+		},
+		"outside": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../../../base.yaml}\n",
+			`quayside.yaml:3:17: spec.extends: "../../../base.yaml" lies outside of the Git repository around the workspace, or of the workspace where there is none`,
+		},
+		"type": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: [a]}\n",
+			"quayside.yaml:3:17: spec.extends: want a scalar, got a list",
+		},
+		"circle": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../a.yaml}\n-- envs/a.yaml --\nspec: {extends: b.yaml}\n-- envs/b.yaml --\nspec:\n  extends: ../envs/a.yaml\n",
+			"envs/b.yaml:4:12: spec.extends: settings extend each other in a circle: envs/a.yaml extends envs/b.yaml extends envs/a.yaml",
+		},
+		"itself": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: quayside.yaml}\n",
+			"quayside.yaml:3:17: spec.extends: settings extend each other in a circle: quayside.yaml extends quayside.yaml",
+		},
+		"base": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml, profile: argo}\n-- envs/dev/base.yaml --\nspce: {}\nspec: {outptu: a, kubernetesVersion: 1.30, clusters: [{name: a}, {name: a}], trust: [{match: a, keys: [/x]}]}\n",
 			"envs/dev/base.yaml:3:1: unknown field \"spce\" (did you mean \"spec\"?)\n" +
 				"envs/dev/base.yaml:4:8: unknown field \"outptu\" in spec (did you mean \"output\"?)\n" +
 				"envs/dev/base.yaml:4:38: spec.kubernetesVersion: want a string, got the number 1.30 (put it in quotes)\n" +
 				"envs/dev/base.yaml:4:73: spec.clusters[1].name: cluster \"a\" appears twice, first at envs/dev/base.yaml:4:62\n" +
 				"envs/dev/base.yaml:4:94: spec.trust[0].match: \"a\" names no registry: write it in full, as in docker.io/library/a, or * for all\n" +
 				"envs/dev/base.yaml:4:104: spec.trust[0].keys[0]: \"/x\" is not a relative path with forward slashes\n" +
-				"quayside.yaml:3:37: spec.profile: \"argo\" is not one of argocd, flux, plain (did you mean \"argocd\"?)"},
-		"twice": {"-- envs/dev/quayside.yaml --\nspec:\n  extends: base.yaml\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}, {name: a}]\n-- envs/dev/base.yaml --\nspec:\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}]\n",
+				"quayside.yaml:3:37: spec.profile: \"argo\" is not one of argocd, flux, plain (did you mean \"argocd\"?)",
+		},
+		"twice": {
+			"-- envs/dev/quayside.yaml --\nspec:\n  extends: base.yaml\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}, {name: a}]\n-- envs/dev/base.yaml --\nspec:\n  policy: {rules: [{name: r, expression: \"true\"}]}\n  clusters: [{name: a}]\n",
 			"quayside.yaml:5:27: spec.policy.rules[1].name: rule \"r\" appears twice, first at envs/dev/base.yaml:4:27\n" +
-				"quayside.yaml:6:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:6:21"},
-		"new declarations": {"-- envs/dev/quayside.yaml --\nspec: {extends: ../../base.yaml, declarations: [../../operators]}\n-- base.yaml --\nspec: {declarations: [operatros], newDeclarations: operators/x}\n",
-			`base.yaml:3:52: spec.newDeclarations: "../../operators/x" is not one of spec.declarations (../../operators) (did you mean "../../operators"?)`},
-		"newer": {"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: quayside.dev/v1alpha2\nkind: Workspace\nspec: {new: 1}\n",
-			"envs/dev/base.yaml:1:13: written by a newer quayside (schema quayside.dev/v1alpha2; this program reads quayside.dev/v1alpha1)"},
-		"kind": {"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: v1\nkind: Service\n",
-			"envs/dev/base.yaml:1:13: apiVersion: \"v1\" is not quayside.dev/v1alpha1\nenvs/dev/base.yaml:2:7: kind: \"Service\" is not Workspace"},
-		"malformed": {"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\nspec: [\n",
-			"envs/dev/base.yaml:4: malformed YAML: did not find expected node content"},
+				"quayside.yaml:6:32: spec.clusters[1].name: cluster \"a\" appears twice, first at quayside.yaml:6:21",
+		},
+		"new declarations": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: ../../base.yaml, declarations: [../../operators]}\n-- base.yaml --\nspec: {declarations: [operatros], newDeclarations: operators/x}\n",
+			`base.yaml:3:52: spec.newDeclarations: "../../operators/x" is not one of spec.declarations (../../operators) (did you mean "../../operators"?)`,
+		},
+		"newer": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: quayside.dev/v1alpha2\nkind: Workspace\nspec: {new: 1}\n",
+			"envs/dev/base.yaml:1:13: written by a newer quayside (schema quayside.dev/v1alpha2; this program reads quayside.dev/v1alpha1)",
+		},
+		"kind": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\napiVersion: v1\nkind: Service\n",
+			"envs/dev/base.yaml:1:13: apiVersion: \"v1\" is not quayside.dev/v1alpha1\nenvs/dev/base.yaml:2:7: kind: \"Service\" is not Workspace",
+		},
+		"malformed": {
+			"-- envs/dev/quayside.yaml --\nspec: {extends: base.yaml}\n-- envs/dev/base.yaml --\nspec: [\n",
+			"envs/dev/base.yaml:4: malformed YAML: did not find expected node content",
+		},
 	} {
 		_, err := load(archive(c.files))
 		if got := fmt.Sprint(err); got != c.want {
