@@ -112,7 +112,7 @@ type joiner struct {
 
 func (j *joiner) take(p Part) {
 	for _, f := range p.Report.Findings {
-		j.findings.add(f, p.Clusters, f.Rule, f.Severity, f.Operator, f.Object, f.Field, f.Also, f.Before, f.After, f.Message)
+		j.findings.add(f, p.Clusters, f.Rule, f.Severity, f.Operator, f.Object, f.Field, f.Also, f.Before, f.After, f.Message, f.parts())
 	}
 	for _, op := range p.Report.Operators {
 		one := Operator{Name: op.Name, From: op.From, To: op.To}

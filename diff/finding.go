@@ -8,20 +8,21 @@ import (
 
 // Finding is one thing that a reviewer should know.
 type Finding struct {
-	Rule     string   // stable: "crd.field-removed"
-	Severity Severity // "high"
-	Operator string   // "namespace/package"; empty where no pin is to blame
-	Object   Ref      // zero where the finding is about the pin itself
-	Field    string   // "v1 spec.storage.size", "spec.selector", "create secrets"
-	Also     []string // more fields of the same object with the same change, in order
-	Before   string   // empty: absent
-	After    string   // empty: absent
-	Message  string   // one line, without the object's name
-	Why      string   // why it matters
-	Place    Place    // where to look
-	Link     string   // the page of the forge that shows Place; empty where none does
-	Waiver   string   // the reason, where the policy waives it
-	Clusters []string // that it holds for, sorted; nil: all
+	Rule      string   // stable: "crd.field-removed"
+	Severity  Severity // "high"
+	Operator  string   // "namespace/package"; empty where no pin is to blame
+	Object    Ref      // zero where the finding is about the pin itself
+	Field     string   // "v1 spec.storage.size", "spec.selector", "secrets, pods"
+	Container string   // of the object; empty where the finding is not about one
+	Also      []string // more fields of the same object with the same change, in order
+	Before    string   // empty: absent
+	After     string   // empty: absent
+	Message   string   // one line, without the object's name
+	Why       string   // why it matters
+	Place     Place    // where to look
+	Link      string   // the page of the forge that shows Place; empty where none does
+	Waiver    string   // the reason, where the policy waives it
+	Clusters  []string // that it holds for, sorted; nil: all
 
 	Vulnerabilities []Vulnerability // that it is about, the worst first; of very many, some
 	Counts          map[string]int  // how many there are, by the scanners' severity; nil where it is about one
@@ -30,7 +31,22 @@ type Finding struct {
 
 	where *Object // holds the file that Place names
 	steps []step  // to Field, in the file
+
+	spots  []spot  // where the same change is, the first one included; nil: only where the finding is
+	clause *clause // the permissions that it is about; nil: none
+	partly bool    // not all images were scanned
 }
+
+// spot is a place of a finding that several have in common.
+type spot struct {
+	Object           Ref
+	Field, Container string
+	Place            Place
+	where            *Object
+	steps            []step
+}
+
+func (f Finding) spot() spot { return spot{f.Object, f.Field, f.Container, f.Place, f.where, f.steps} }
 
 // Place is a region of a file of one of the two states.
 type Place struct {

@@ -57,10 +57,10 @@ type htmlCount struct {
 }
 
 type htmlVerdict struct {
-	Fail, Short     bool
-	Title, More     string
-	Faults          []Fault
-	Expired, Unused []Waiver
+	Fail, Short bool
+	Title, More string
+	Faults      []Fault
+	Waivers     []string
 }
 
 type htmlOperator struct {
@@ -246,7 +246,11 @@ func htmlVerdictOf(v *Verdict) *htmlVerdict {
 		out.Faults = append(out.Faults, f)
 	}
 	out.More = more(len(v.Faults)-len(out.Faults), "finding", "findings")
-	out.Expired, out.Unused = said.waivers(v.Expired), said.waivers(v.Unused)
+	for _, w := range v.Waivers {
+		if text := inert.Cut(w.String(), 400); said.takes(text) {
+			out.Waivers = append(out.Waivers, text)
+		}
+	}
 	return out
 }
 
@@ -335,18 +339,6 @@ func (r *room) takes(texts ...string) bool {
 		*r -= room(longest(s))
 	}
 	return *r >= 0
-}
-
-// waivers returns those that there is room for.
-func (r *room) waivers(list []Waiver) []Waiver {
-	var out []Waiver
-	for _, w := range list {
-		w = Waiver{Rule: inert.Cut(w.Rule, 100), Reason: inert.Cut(w.Reason, 400), Expires: inert.Cut(w.Expires, 40)}
-		if r.takes(w.Rule, w.Reason, w.Expires) {
-			out = append(out, w)
-		}
-	}
-	return out
 }
 
 // steps returns as much of a plan as there is room for, and says what is missing.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
 // fleetReport is a report over clusters, with names as long as they may be, findings
@@ -52,13 +54,13 @@ func hostileReport(text string) *Report {
 	waived.Waiver, waived.Severity = text, Low
 	clusters := []string{"a", text}
 	slices.Sort(clusters)
-	w := []Waiver{{Rule: text, Reason: text, Expires: text, Operator: text}}
+	w := []diag.Warning{{Code: "waiver-unused", Msg: text}, {Code: "waiver-expired", Msg: text}}
 	return &Report{
 		Before: text, After: text, Clusters: clusters, Notes: []string{text},
 		Operators: []Operator{{Name: text, From: text, To: "2", Clusters: []string{text}, Added: []Ref{{Kind: text, Name: text}}}, {Name: "a/b", To: text}},
 		Findings:  []Finding{f, waived},
 		Removals:  []Removal{{Operator: text, Clusters: []string{text}, Resources: []Resource{{Object: Ref{Kind: text, Name: text}, Path: text}}}},
-		Verdict:   &Verdict{Fail: true, Faults: []Fault{{Policy: text, Message: text, Rule: text, Operator: text, Subject: text}}, Expired: w, Unused: w},
+		Verdict:   &Verdict{Fail: true, Faults: []Fault{{Policy: text, Message: text, Rule: text, Operator: text, Subject: text}}, Waivers: w},
 	}
 }
 
@@ -99,7 +101,7 @@ func TestPageFits(t *testing.T) {
 			for i := range 1000 {
 				r.Clusters = append(r.Clusters, fmt.Sprintf("d%03d%s", i, text[:30]))
 				r.Notes = append(r.Notes, text)
-				r.Verdict.Faults, r.Verdict.Unused = append(r.Verdict.Faults, r.Verdict.Faults[0]), append(r.Verdict.Unused, r.Verdict.Unused[0])
+				r.Verdict.Faults, r.Verdict.Waivers = append(r.Verdict.Faults, r.Verdict.Faults[0]), append(r.Verdict.Waivers, r.Verdict.Waivers[0])
 				r.Removals = append(r.Removals, r.Removals[0])
 			}
 			slices.Sort(r.Clusters)

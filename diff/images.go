@@ -31,6 +31,8 @@ type use struct {
 	at    string // "container manager"; stable from version to version, with in
 	where *Object
 	steps []step
+
+	container string
 }
 
 // place is the same in both states.
@@ -55,14 +57,16 @@ func imagesOf(o *Object) []use {
 		return nil
 	}
 	var out []use
+	var container string
 	add := func(ref, at string, steps []step) {
 		if img := imageref.Split(ref); img.Plausible() && ref != "" {
-			out = append(out, use{img, o.Ref().Kind + " " + o.Ref().Name, at, o, steps})
+			out = append(out, use{img, o.Ref().Kind + " " + o.Ref().Name, at, o, steps, container})
 		}
 	}
 	for _, field := range slices.Backward(kobj.ContainerLists()) {
 		for _, ctr := range kobj.Items(spec, field) {
 			name := kobj.Text(ctr, "name")
+			container = name
 			base := append(slices.Clone(to), step{key: field}, step{by: "name", key: name})
 			add(kobj.Text(ctr, "image"), "container "+name, append(slices.Clone(base), step{key: "image"}))
 			for _, env := range kobj.Items(ctr, "env") {
@@ -141,7 +145,7 @@ func operatorImages(v *view) map[string][]use {
 func compareImages(c *comparison) {
 	old, now := operatorImages(c.before), operatorImages(c.after)
 	for _, operator := range union(old, now) {
-		d := imageDiff{c: c, operator: operator, old: old[operator], now: now[operator], said: map[string][]string{}}
+		d := imageDiff{c: c, operator: operator, old: old[operator], now: now[operator], said: map[string][]use{}}
 		d.run()
 	}
 }
@@ -152,7 +156,7 @@ type imageDiff struct {
 	c        *comparison
 	operator string
 	old, now []use
-	said     map[string][]string // rule and images → places
+	said     map[string][]use // rule and images → places
 }
 
 func (d *imageDiff) run() {
@@ -167,8 +171,8 @@ func (d *imageDiff) run() {
 		if d.said[k] == nil {
 			order = append(order, change{rule, a, b, u})
 		}
-		if !slices.Contains(d.said[k], u.place()) {
-			d.said[k] = append(d.said[k], u.place())
+		if !slices.ContainsFunc(d.said[k], func(o use) bool { return o.place() == u.place() && o.container == u.container }) {
+			d.said[k] = append(d.said[k], u)
 		}
 	}
 	for _, u := range d.now {
@@ -249,7 +253,7 @@ func moved(a, b imageref.Ref) string {
 
 func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 	places := d.said[rule+"\n"+a.String()+"\n"+b.String()]
-	f := Finding{Operator: d.operator, Field: u.at, where: u.where, steps: u.steps}
+	f := Finding{Operator: d.operator, Field: u.at, Container: u.container, where: u.where, steps: u.steps}
 	if a != (imageref.Ref{}) {
 		f.Before = a.String()
 	}
@@ -269,7 +273,21 @@ func (d *imageDiff) say(rule string, a, b imageref.Ref, u use) {
 	}
 	f.Message = words[rule]
 	if len(places) > 1 {
-		f.Message += fmt.Sprintf(" (at %s)", plural(len(places), "place", "places"))
+		f.Message += atPlaces(len(places))
+		for _, u := range places {
+			f.spots = append(f.spots, d.c.spot(u))
+		}
 	}
 	d.c.add(rule, u.where, f)
+}
+
+func atPlaces(n int) string { return fmt.Sprintf(" (at %s)", plural(n, "place", "places")) }
+
+// spot returns a place of an image.
+func (c *comparison) spot(u use) spot {
+	s := spot{Field: u.at, Container: u.container, where: u.where, steps: u.steps}
+	if u.where != nil {
+		s.Object, s.Place = u.where.Ref(), Place{Path: u.where.Path, Removed: c.gone(u.where)}
+	}
+	return s
 }

@@ -24,19 +24,20 @@ type Document struct {
 
 // FindingObject is the JSON form of a finding.
 type FindingObject struct {
-	Rule     string   `json:"rule" form:"required" doc:"stable identifier, family.name"`
-	Severity string   `json:"severity" form:"required enum=critical|high|medium|low|info"`
-	Operator string   `json:"operator,omitempty" doc:"namespace/package"`
-	Object   *Ref     `json:"object,omitempty"`
-	Field    string   `json:"field,omitempty" doc:"what of the object, as users know it"`
-	Also     []string `json:"also,omitempty" doc:"more fields of the object with the same change"`
-	Before   string   `json:"before,omitempty" doc:"empty where it was absent"`
-	After    string   `json:"after,omitempty" doc:"empty where it is absent"`
-	Message  string   `json:"message" form:"required"`
-	Why      string   `json:"why" form:"required" doc:"why it matters"`
-	Place    *Place   `json:"place,omitempty" doc:"where to look"`
-	Waiver   string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
-	Clusters []string `json:"clusters,omitempty" doc:"clusters that it holds for; absent: all"`
+	Rule      string   `json:"rule" form:"required" doc:"stable identifier, family.name"`
+	Severity  string   `json:"severity" form:"required enum=critical|high|medium|low|info"`
+	Operator  string   `json:"operator,omitempty" doc:"namespace/package"`
+	Object    *Ref     `json:"object,omitempty"`
+	Field     string   `json:"field,omitempty" doc:"what of the object, as users know it"`
+	Container string   `json:"container,omitempty" doc:"the container of the object that it is about"`
+	Also      []string `json:"also,omitempty" doc:"more fields of the object with the same change"`
+	Before    string   `json:"before,omitempty" doc:"empty where it was absent"`
+	After     string   `json:"after,omitempty" doc:"empty where it is absent"`
+	Message   string   `json:"message" form:"required"`
+	Why       string   `json:"why" form:"required" doc:"why it matters"`
+	Place     *Place   `json:"place,omitempty" doc:"where to look"`
+	Waiver    string   `json:"waiver,omitempty" doc:"the reason, where the policy waives the finding"`
+	Clusters  []string `json:"clusters,omitempty" doc:"clusters that it holds for; absent: all"`
 
 	Vulnerabilities []Vulnerability `json:"vulnerabilities,omitempty" doc:"that it is about, the worst first, and at most 1,000"`
 	BytesBefore     int64           `json:"bytesBefore,omitempty" doc:"with --image-sizes, of the image before, compressed"`
@@ -46,7 +47,7 @@ type FindingObject struct {
 
 func (f Finding) document() FindingObject {
 	out := FindingObject{
-		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Also: f.Also, Before: f.Before, After: f.After,
+		Rule: f.Rule, Severity: f.Severity.String(), Operator: f.Operator, Field: f.Field, Container: f.Container, Also: f.Also, Before: f.Before, After: f.After,
 		Message: f.Message, Why: f.Why, Waiver: f.Waiver, Clusters: f.Clusters,
 		Vulnerabilities: f.Vulnerabilities, Counts: f.Counts, BytesBefore: f.BytesBefore, BytesAfter: f.BytesAfter,
 	}

@@ -25,18 +25,18 @@ func path(names ...string) []step {
 	return out
 }
 
-// locate fills in the line of each finding. Files are parsed only where a
-// finding needs them, each once; one that does not parse leaves lines at zero.
+// locate fills in the line of each finding, and of each of its spots. Files are
+// parsed only where a finding needs them, each once; one that does not parse leaves
+// lines at zero.
 func locate(found []Finding) {
 	parsed := map[*Object][]*yaml.Node{}
-	for i := range found {
-		f := &found[i]
+	place := func(f *Finding) {
 		o := f.where
 		if o != nil && o.sources != nil {
 			f.blame(o.sources)
 		}
 		if o == nil || o.Raw == nil {
-			continue
+			return
 		}
 		docs, ok := parsed[o]
 		if !ok {
@@ -45,6 +45,16 @@ func locate(found []Finding) {
 		}
 		if o.Document < len(docs) {
 			fill(&f.Place, docs[o.Document], f.steps)
+		}
+	}
+	for i := range found {
+		f := &found[i]
+		place(f)
+		for j := range f.spots {
+			s := &f.spots[j]
+			one := Finding{Object: s.Object, After: f.After, Place: s.Place, where: s.where, steps: s.steps}
+			place(&one)
+			s.Place = one.Place
 		}
 	}
 }

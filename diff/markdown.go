@@ -101,10 +101,10 @@ func markdownVerdict(b *strings.Builder, r *Report) {
 		} else {
 			b.WriteString("The policy lets this pass.\n\n")
 		}
-		for _, w := range v.Expired[:min(len(v.Expired), maxNotes)] {
-			fmt.Fprintf(b, "- the waiver of %s expired on %s\n", inert.Code(inert.Cut(w.Rule, 80)), inert.Code(w.Expires))
+		for _, w := range v.Waivers[:min(len(v.Waivers), maxNotes)] {
+			fmt.Fprintf(b, "- %s\n", inert.Markdown(inert.Cut(w.String(), 200)))
 		}
-		if len(v.Expired) > 0 {
+		if len(v.Waivers) > 0 {
 			b.WriteString("\n")
 		}
 	}

@@ -86,7 +86,11 @@ func comparePods(c *comparison) {
 	}
 }
 
+// add adds a finding, about a container where the steps lead into one.
 func (d podDiff) add(rule, field string, f Finding, steps ...step) {
+	if len(steps) > 1 && slices.Contains(kobj.ContainerLists(), steps[0].key) {
+		f.Container = steps[1].key
+	}
 	f.Field, f.steps = field, append(slices.Clone(d.to), steps...)
 	d.c.add(rule, d.p.after, f)
 }
@@ -151,7 +155,7 @@ func (d podDiff) containers() {
 		}
 		for _, name := range names(old) {
 			if !seen[name] {
-				d.add("pods.container", list+"."+name, Finding{Before: kobj.Text(old[name], "image"), Message: fmt.Sprintf("container %s is gone", name)}, step{key: list})
+				d.add("pods.container", list+"."+name, Finding{Container: name, Before: kobj.Text(old[name], "image"), Message: fmt.Sprintf("container %s is gone", name)}, step{key: list})
 			}
 		}
 	}

@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
 
 	"github.com/quayside/quayside/internal/celrule"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/waiver"
 )
 
-// Policy says what a diff may bring without a person's word.
+// Policy is the levels, waivers and rules that decide which findings fail.
 type Policy struct {
-	FailOn   Severity  // findings of this severity or worse fail; Off: none does
-	Clusters []Level   // in place of FailOn: the first that is for a cluster decides
-	Waivers  []Waiver  // exceptions
+	FailOn   Severity // findings of this severity or worse fail; Off: none does
+	Clusters []Level  // in place of FailOn: the first that is for a cluster decides
+	Waivers  []waiver.Waiver
 	Rules    []CELRule // a finding for which one of them holds fails, whatever its severity
 
 	// Vulnerabilities are the severities, as scanners have them, that fail where one
@@ -32,42 +32,25 @@ type Level struct {
 	FailOn Severity
 }
 
-// Waiver lets findings of a rule pass.
-type Waiver struct {
-	Rule     string `json:"rule"`               // "rbac.wildcard", or "rbac.*"
-	Operator string `json:"operator,omitempty"` // "namespace/package"; empty: every one
-	Object   string `json:"object,omitempty"`   // name of the object; empty: every one
-	Reason   string `json:"reason"`
-	Expires  string `json:"expires,omitempty"` // "2027-01-01", the last day it holds; empty: never
-
-	Clusters []string `json:"clusters,omitempty"` // names, or beginnings with "*"; nil: all
-
-	Vulnerability string `json:"vulnerability,omitempty"` // one of its names; empty: whatever the finding is about
-}
-
 // CELRule is a rule of the user's own.
 type CELRule struct {
 	Name       string `json:"name"`
 	Expression string `json:"expression"` // `finding.rule.startsWith("images.") && finding.after.contains("docker.io")`
 	Message    string `json:"message,omitempty"`
+
+	Pos diag.Pos `json:"-"` // of the expression
 }
 
 // Verdict is the policy's answer.
 type Verdict struct {
-	Fail    bool     `json:"fail"`
-	Faults  []Fault  `json:"faults,omitempty"`  // why, in the order of the findings
-	Expired []Waiver `json:"expired,omitempty"` // waivers that no longer hold
-	Unused  []Waiver `json:"unused,omitempty"`  // waivers that matched nothing
+	Fail    bool           `json:"fail"`
+	Faults  []Fault        `json:"faults,omitempty"`  // why, in the order of the findings
+	Waived  []Fault        `json:"waived,omitempty"`  // what rules of the user's own refuse and a waiver accepts
+	Waivers []diag.Warning `json:"waivers,omitempty"` // that have expired, expire soon or match nothing
 }
 
-// Refused says in one line what the policy refused.
-func (v *Verdict) Refused() string {
-	var parts []string
-	if n := len(v.Faults); n > 0 {
-		parts = append(parts, diag.Count(n, "finding"))
-	}
-	return strings.Join(parts, ", ")
-}
+// Refused counts what the policy refuses.
+func (v *Verdict) Refused() string { return diag.Count(len(v.Faults), "finding") }
 
 // Fault is one reason to fail.
 type Fault struct {
@@ -78,58 +61,73 @@ type Fault struct {
 	Subject  string `json:"subject,omitempty"` // "CustomResourceDefinition widgets.demo.io v1 spec.x"
 
 	Clusters []string `json:"clusters,omitempty"` // where it fails; nil: in all
+	Waiver   string   `json:"waiver,omitempty"`   // the reason, where a waiver accepts it
 }
 
 func (f Finding) fault(policy, message string, clusters []string) Fault {
-	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(clusters)+f.subject(), ": "), clusters}
+	return Fault{policy, message, f.Rule, f.Operator, strings.TrimSuffix(onlyIn(clusters)+f.subject(), ": "), clusters, f.Waiver}
 }
 
-// Judge returns a copy of r that carries the waivers and the verdict of p.
-// today is the day, "2026-11-21". Errors are about the policy itself: a waiver
-// without a reason or with a bad day, a rule that is no CEL; all at once.
+// Judge returns a copy of r that carries the waivers and the verdict of p. A waiver of a
+// finding's rule leaves rules of the user's own alone that refuse the same finding:
+// these are waived by their names. today is a day such as "2026-11-21". Errors are about
+// rules that are no CEL, all at once.
 func Judge(r *Report, p Policy, today string) (*Report, error) {
-	rules, err := p.check(today)
+	rules, err := p.compile()
 	if err != nil {
 		return nil, err
 	}
 	out := *r
 	out.Findings = nil
 	var v Verdict
-	used := make([]bool, len(p.Waivers))
-	for _, f := range r.Findings {
-		out.Findings = append(out.Findings, p.waive(f, r.Clusters, today, used)...)
-	}
-	for _, f := range out.Findings {
-		if f.Waiver != "" {
-			continue
+	w := &waiving{clusters: r.Clusters, today: today}
+	for _, one := range p.Waivers {
+		if p.judges(one, r.scanned) {
+			w.waivers = append(w.waivers, one)
 		}
-		if in, by, fails := p.fails(f, r.Clusters); fails {
-			v.Faults = append(v.Faults, f.fault(by, fmt.Sprintf("%s: %s", f.Severity, f.Message), in))
+	}
+	w.used = make([]bool, len(w.waivers))
+	for _, f := range r.Findings {
+		for _, f := range w.waive(f, f.Rule) {
+			out.Findings = append(out.Findings, f)
+			if in, by, fails := p.fails(f, r.Clusters); fails && f.Waiver == "" {
+				v.Faults = append(v.Faults, f.fault(by, fmt.Sprintf("%s: %s", f.Severity, f.Message), in))
+			}
 		}
 		for _, rule := range rules {
 			holds, err := rule.program.Holds(map[string]any{"finding": f.fields()})
 			if err != nil {
-				return nil, fmt.Errorf("policy rule %q: %w", rule.Name, err)
+				return nil, diag.Errorf(rule.Pos, "policy rule %q: %w", rule.Name, err)
 			}
-			if holds {
-				v.Faults = append(v.Faults, f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression), f.Clusters))
+			if !holds {
+				continue
+			}
+			for _, f := range w.waive(f, rule.Name) {
+				list := &v.Faults
+				if f.Waiver != "" {
+					list = &v.Waived
+				}
+				*list = append(*list, f.fault(rule.Name, cmp.Or(rule.Message, rule.Expression), f.Clusters))
 			}
 		}
 	}
-	for j, w := range p.Waivers {
-		switch {
-		case w.expired(today):
-			v.Expired = append(v.Expired, w)
-		case !used[j] && (r.scanned || !w.scans()):
-			v.Unused = append(v.Unused, w)
-		}
-	}
+	v.Waivers = waiver.Review(w.waivers, w.used, today)
 	out.Notes = slices.Concat(r.Notes, p.strangers(r.Clusters))
 	out.Operators = slices.Clone(r.Operators)
 	out.arrange(r.Operators)
 	v.Fail = len(v.Faults) > 0
 	out.Verdict = &v
 	return &out, nil
+}
+
+// judges reports whether a waiver is for what a diff finds: where scanners are not
+// asked, waivers of what they find are of no use yet.
+func (p Policy) judges(w waiver.Waiver, scanned bool) bool {
+	if !scanned && (w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")) {
+		return false
+	}
+	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return waiver.Matches(w.Rule, r.Name) }) ||
+		slices.ContainsFunc(Rules(), func(r Rule) bool { return waiver.Matches(w.Rule, r.ID) })
 }
 
 // fails reports whether the severity of a finding fails, in which of all clusters,
@@ -177,7 +175,7 @@ func (p Policy) strangers(clusters []string) []string {
 	var out []string
 	for _, l := range p.Clusters {
 		for _, pattern := range l.Names {
-			if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { return matches(pattern, name) }) {
+			if len(clusters) > 0 && !slices.ContainsFunc(clusters, func(name string) bool { return waiver.Matches(pattern, name) }) {
 				out = append(out, fmt.Sprintf("no cluster is called %q: what the policy says to fail on there holds nowhere", pattern))
 			}
 		}
@@ -185,51 +183,8 @@ func (p Policy) strangers(clusters []string) []string {
 	return out
 }
 
-// waive returns a finding with the reason of the first waiver that covers it:
-// as several findings where waivers cover it in some clusters only. all are the
-// clusters, and used is set for every waiver that covers any of it.
-func (p Policy) waive(f Finding, all []string, today string, used []bool) []Finding {
-	whole := f.Clusters
-	if whole == nil {
-		whole = all
-	}
-	in := func(names []string, w Waiver, is bool) []string {
-		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return w.in(name) != is })
-	}
-	var out []Finding
-	left, done := whole, false
-	for j, w := range p.Waivers {
-		if !w.covers(f) || w.Clusters != nil && len(in(whole, w, true)) == 0 {
-			continue
-		}
-		used[j] = true
-		here := in(left, w, true)
-		if done || w.expired(today) || w.Clusters != nil && len(here) == 0 {
-			continue
-		}
-		waived := f
-		waived.Waiver, done = w.Reason, len(here) == len(left)
-		if len(here) < len(whole) {
-			waived.Clusters = here
-		}
-		out, left = append(out, waived), in(left, w, false)
-	}
-	if done {
-		return out
-	}
-	if len(out) > 0 {
-		f.Clusters = left
-	}
-	return append(out, f)
-}
-
-// in reports whether the waiver holds for a cluster.
-func (w Waiver) in(cluster string) bool {
-	return w.Clusters == nil || anyMatches(w.Clusters, cluster)
-}
-
 func anyMatches(patterns []string, s string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, s) })
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return waiver.Matches(pattern, s) })
 }
 
 // compiled is a rule, ready to run.
@@ -238,75 +193,24 @@ type compiled struct {
 	program *celrule.Rule
 }
 
-// check returns the rules, compiled, or all faults of the policy.
-func (p Policy) check(today string) ([]compiled, error) {
-	var faults []string
-	if !isDay(today) {
-		faults = append(faults, fmt.Sprintf("day %q: want a date like 2027-01-31", today))
-	}
-	for _, w := range p.Waivers {
-		if strings.TrimSpace(w.Reason) == "" {
-			faults = append(faults, fmt.Sprintf("waiver of %q: a reason is needed", w.Rule))
-		}
-		if w.Expires != "" && !isDay(w.Expires) {
-			faults = append(faults, fmt.Sprintf("waiver of %q: expires %q: want a date like 2027-01-31", w.Rule, w.Expires))
-		}
-		if w.Vulnerability != "" && !matches(w.Rule, vulnerabilityAdded) {
-			faults = append(faults, fmt.Sprintf("waiver of %q: only findings of %s are about one vulnerability", w.Rule, vulnerabilityAdded))
-		}
-		if !w.known() {
-			faults = append(faults, fmt.Sprintf("waiver of %q: there is no such rule", w.Rule))
-		}
-	}
+// compile returns the rules, ready to run, or all faults in them.
+func (p Policy) compile() ([]compiled, error) {
 	env, err := cel.NewEnv(cel.Variable("finding", cel.MapType(cel.StringType, cel.DynType)), ext.Strings())
 	if err != nil {
 		return nil, err
 	}
+	var faults diag.List
 	var out []compiled
 	budget := celrule.NewBudget()
 	for _, r := range p.Rules {
 		program, err := budget.Compile(env, r.Expression)
 		if err != nil {
-			faults = append(faults, fmt.Sprintf("policy rule %q: %v", r.Name, err))
+			faults.Addf(r.Pos, "policy rule %q: %w", r.Name, err)
 			continue
 		}
 		out = append(out, compiled{r, program})
 	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%s", strings.Join(faults, "\n"))
-	}
-	return out, nil
-}
-
-func (w Waiver) known() bool {
-	return slices.ContainsFunc(Rules(), func(r Rule) bool { return matches(w.Rule, r.ID) })
-}
-
-// scans reports whether the waiver is for what scanners find, and so of no use where
-// they are not asked.
-func (w Waiver) scans() bool {
-	return w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")
-}
-
-func (w Waiver) covers(f Finding) bool {
-	return matches(w.Rule, f.Rule) && (w.Operator == "" || matches(w.Operator, f.Operator)) && (w.Object == "" || matches(w.Object, f.Object.Name)) &&
-		(w.Vulnerability == "" || f.calls(w.Vulnerability))
-}
-
-// matches reports whether s is pattern, or begins with it where it ends in "*".
-func matches(pattern, s string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(s, prefix)
-	}
-	return pattern == s
-}
-
-func (w Waiver) expired(today string) bool { return w.Expires != "" && w.Expires < today }
-
-// isDay reports whether s is a date like 2027-01-31.
-func isDay(s string) bool {
-	_, err := time.Parse(time.DateOnly, s)
-	return err == nil
+	return out, faults.Err()
 }
 
 // fields returns the finding as CEL sees it.
@@ -314,7 +218,7 @@ func (f Finding) fields() map[string]any {
 	return map[string]any{
 		"rule": f.Rule, "family": f.Family(), "severity": f.Severity.String(), "rank": int64(f.Severity), "operator": f.Operator,
 		"group": f.Object.Group, "version": f.Object.Version, "kind": f.Object.Kind, "namespace": f.Object.Namespace, "name": f.Object.Name,
-		"field": f.Field, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path, "clusters": f.Clusters,
+		"field": f.Field, "container": f.Container, "before": f.Before, "after": f.After, "message": f.Message, "path": f.Place.Path, "clusters": f.Clusters,
 		"vulnerabilities": exposures(f.Vulnerabilities), "bytesBefore": f.BytesBefore, "bytesAfter": f.BytesAfter,
 	}
 }

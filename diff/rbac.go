@@ -171,6 +171,13 @@ type clause struct {
 	verbs   []string   // sorted
 	objects []string   // "pods/exec", "deployments.apps"; sorted
 	own     bool       // of a kind that the operator brings itself
+	who     string     // the subject, where the finding is not about its own object
+}
+
+func (b clause) field() string { return strings.Join(b.objects, ", ") }
+
+func (b clause) message() string {
+	return fmt.Sprintf("%smay now %s in %s", b.who, describe(b), where(b.grant.Namespace))
 }
 
 func (d rbacDiff) gained(grants []rbac.Grant) {
@@ -261,9 +268,10 @@ func byScope(list []clause) map[string][]clause {
 }
 
 func (d rbacDiff) say(b clause) {
+	b.who = d.who()
 	f := Finding{
-		Field: strings.Join(b.objects, ", "), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
-		Message: fmt.Sprintf("%smay now %s in %s", d.who(), describe(b), where(b.grant.Namespace)),
+		Field: b.field(), Before: strings.Join(verbsOn(d.had, b.grant), ", "), After: strings.Join(verbsOn(d.has, b.grant), ", "),
+		Message: b.message(), clause: &b,
 	}
 	if b.grant.Role != "" {
 		f.Before, f.After = "", b.grant.Role

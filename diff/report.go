@@ -119,7 +119,10 @@ func fold(found []Finding) []Finding {
 			}
 			out = append(out, f)
 		case out[i].Field != f.Field:
-			out[i].Also = append(out[i].Also, f.Field)
+			if out[i].spots == nil {
+				out[i].spots = []spot{out[i].spot()}
+			}
+			out[i].Also, out[i].spots = append(out[i].Also, f.Field), append(out[i].spots, f.spot())
 		}
 	}
 	return out

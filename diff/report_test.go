@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/waiver"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -65,7 +66,7 @@ func TestReports(t *testing.T) {
 	r := compare(t, before, after)
 	r, err := Judge(r, Policy{
 		FailOn:  High,
-		Waivers: []Waiver{{Rule: "rbac.secrets", Operator: "ops/demo", Reason: "it copies pull secrets"}, {Rule: "crd.*", Reason: "was fine last year", Expires: "2025-12-31"}, {Rule: "pods.privileged", Reason: "x"}},
+		Waivers: []waiver.Waiver{{Rule: "rbac.secrets", Operator: "ops/demo", Reason: "it copies pull secrets"}, {Rule: "crd.*", Reason: "was fine last year", Expires: "2025-12-31"}, {Rule: "pods.privileged", Reason: "x"}},
 		Rules:   []CELRule{{Name: "no-new-webhooks", Expression: `finding.rule == "webhook.added"`, Message: "webhooks need the platform team"}},
 	}, "2026-01-01")
 	if err != nil {

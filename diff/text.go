@@ -113,16 +113,26 @@ func (w *textWriter) verdict(r *Report) {
 		return
 	}
 	v := r.Verdict
-	for _, e := range v.Expired {
-		w.linef("\nwaiver of %s expired on %s: %s", inert.Line(e.Rule), inert.Line(e.Expires), inert.Line(e.Reason))
+	for i, one := range v.Waivers {
+		if i == 0 {
+			w.linef("\nwaivers")
+		}
+		w.linef("  %s", inert.Line(one.String()))
 	}
-	for _, u := range v.Unused {
-		w.linef("\nwaiver of %s matches nothing: %s", inert.Line(u.Rule), inert.Line(u.Reason))
+	for i, f := range v.Waived {
+		if i == 0 {
+			w.linef("\nwaived")
+		}
+		w.linef("  %s; waived: %s", w.fault(f), inert.Line(f.Waiver))
 	}
 	for i, f := range v.Faults {
 		if i == 0 {
 			w.linef("\n%s", w.paint(High, "the policy says no"))
 		}
-		w.linef("  %s: %s [%s] %s: %s", inert.Line(f.Policy), inert.Line(f.Operator), f.Rule, inert.Line(f.Subject), inert.Line(f.Message))
+		w.linef("  %s", w.fault(f))
 	}
+}
+
+func (w *textWriter) fault(f Fault) string {
+	return fmt.Sprintf("%s: %s [%s] %s: %s", inert.Line(f.Policy), inert.Line(f.Operator), f.Rule, inert.Line(f.Subject), inert.Line(f.Message))
 }

@@ -11,15 +11,20 @@ import (
 	"github.com/quayside/quayside/internal/scan"
 )
 
-// The rule that a policy may have a word of its own for.
-const vulnerabilityAdded = "vulnerabilities.added"
+// Rules about vulnerabilities. The first has a policy of its own; the others are about
+// many at once.
+const (
+	vulnerabilityAdded    = "vulnerabilities.added"
+	vulnerabilitiesGone   = "vulnerabilities.gone"
+	vulnerabilitiesStayed = "vulnerabilities.stayed"
+)
 
 func vulnerabilityRules() []Rule {
 	return []Rule{
 		{vulnerabilityAdded, Critical, "vulnerability that a scan did not find before", "whoever reaches the operator may make use of it; with --scan, as grave as the scanner says, and medium where nobody has rated it"},
-		{"vulnerabilities.gone", Info, "vulnerabilities no longer found", "this is what the upgrade mends"},
+		{vulnerabilitiesGone, Info, "vulnerabilities no longer found", "this is what the upgrade mends"},
 		{"vulnerabilities.not-scanned", Medium, "image that no scan is of", "what is wrong with it is not known: that nothing is listed does not mean that nothing was found"},
-		{"vulnerabilities.stayed", Info, "vulnerabilities found before and after", "the upgrade does not mend them"},
+		{vulnerabilitiesStayed, Info, "vulnerabilities found before and after", "the upgrade does not mend them"},
 	}
 }
 
@@ -160,8 +165,8 @@ func (d scanDiff) run() {
 			gone = append(gone, e)
 		}
 	}
-	d.many("vulnerabilities.gone", gone, "no longer found", len(d.is.dark) > 0)
-	d.many("vulnerabilities.stayed", stayed, "found before and after", false)
+	d.many(vulnerabilitiesGone, gone, len(d.is.dark) > 0)
+	d.many(vulnerabilitiesStayed, stayed, false)
 	d.unknown()
 }
 
@@ -198,32 +203,45 @@ func imageNames(images []string) map[string]bool {
 }
 
 // many adds one finding about vulnerabilities, the worst first.
-func (d scanDiff) many(rule string, list []*exposure, words string, partly bool) {
+func (d scanDiff) many(rule string, list []*exposure, partly bool) {
 	if len(list) == 0 {
 		return
 	}
 	rank := func(e *exposure) int { return slices.Index(scan.Severities(), e.severity) }
 	slices.SortStableFunc(list, func(a, b *exposure) int { return cmp.Compare(rank(a), rank(b)) })
-	f := Finding{Counts: map[string]int{}}
-	var ids []string
+	f := Finding{Counts: map[string]int{}, partly: partly}
 	for _, e := range list {
 		f.Counts[e.Severity]++
-		ids = append(ids, e.ID)
 		if len(f.Vulnerabilities) < maxListed {
 			f.Vulnerabilities = append(f.Vulnerabilities, e.Vulnerability)
 		}
 	}
+	f.Message = f.tally(rule)
+	d.add(rule, use{}, f)
+}
+
+// tally describes the vulnerabilities of a finding of a rule about many of them.
+func (f Finding) tally(rule string) string {
+	words := map[string]string{vulnerabilitiesGone: "no longer found", vulnerabilitiesStayed: "found before and after"}[rule]
+	total := 0
 	var counts []string
 	for _, s := range scan.Severities() {
 		if n := f.Counts[s.String()]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, s))
+			counts, total = append(counts, fmt.Sprintf("%d %s", n, s)), total+n
 		}
 	}
-	f.Message = fmt.Sprintf("%s %s (%s): %s", plural(len(list), "vulnerability", "vulnerabilities"), words, strings.Join(counts, ", "), some(ids, 20))
-	if partly {
-		f.Message += "; as far as the images were scanned"
+	var ids []string
+	for _, v := range f.Vulnerabilities[:min(len(f.Vulnerabilities), 20)] {
+		ids = append(ids, v.ID)
 	}
-	d.add(rule, use{}, f)
+	message := fmt.Sprintf("%s %s (%s): %s", plural(total, "vulnerability", "vulnerabilities"), words, strings.Join(counts, ", "), strings.Join(ids, ", "))
+	if total > len(ids) {
+		message += fmt.Sprintf(" and %d more", total-len(ids))
+	}
+	if f.partly {
+		message += "; as far as the images were scanned"
+	}
+	return message
 }
 
 // unknown names the images of which nobody knows what is wrong with them, of those
@@ -253,11 +271,4 @@ func (d scanDiff) dark(u use) string {
 		return "there is no scan of " + u.Name()
 	}
 	return fmt.Sprintf("there is no scan of %s by this digest, but of %s: scan it by the digest that the lock has", u.Name(), some(near, 2))
-}
-
-// calls reports whether the finding is that a vulnerability with this name came.
-func (f Finding) calls(name string) bool {
-	return f.Rule == vulnerabilityAdded && slices.ContainsFunc(f.Vulnerabilities, func(v Vulnerability) bool {
-		return v.ID == name || slices.Contains(v.Also, name)
-	})
 }

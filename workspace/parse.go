@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +46,7 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 		w.Fields[field] = l.locate(p)
 	}
 	w.fill()
+	w.placePolicy()
 	validator{yamlnode.Checker{Fields: w.Fields, Whole: w.At(""), Faults: &errs}, w}.all()
 	if err := errs.Err(); err != nil {
 		return nil, err
@@ -205,7 +205,6 @@ func (v validator) all() {
 	v.rules()
 	v.levels()
 	v.waivers()
-	v.acknowledged()
 	v.follows()
 }
 
@@ -417,57 +416,6 @@ func (v validator) levels() {
 				v.Addf(at, "%q: a * stands at the end alone", name)
 			}
 		}
-	}
-}
-
-func (v validator) waivers() {
-	for i, waiver := range v.w.Policy.Waivers {
-		field := index("spec.policy.waivers", i)
-		if waiver.Rule == "" {
-			v.Addf(field+".rule", "missing: name the rule that is waived")
-		}
-		if waiver.Operator != "" && strings.Count(waiver.Operator, "/") != 1 {
-			v.Addf(field+".operator", "%q is not namespace/package", waiver.Operator)
-		}
-		if waiver.Expires == "" {
-			continue
-		}
-		if !isDay(waiver.Expires) {
-			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", waiver.Expires)
-		}
-	}
-}
-
-func (v validator) acknowledged() {
-	first := map[string]string{}
-	var codes []string
-	for _, c := range diag.Codes() {
-		codes = append(codes, c.ID)
-	}
-	for i, a := range v.w.Warnings.Acknowledged {
-		field := index("spec.warnings.acknowledged", i)
-		switch {
-		case a.Code == "":
-			v.Addf(field+".code", "missing: name the warning that is known, such as namespace-expected")
-		case a.Code == "stale-acknowledgement":
-			v.Addf(field+".code", "%q says that an entry of this list is of no use: take that one out", a.Code)
-		case !slices.Contains(codes, a.Code):
-			v.Addf(field+".code", "there is no warning %q%s", a.Code, diag.DidYouMean(a.Code, codes))
-		}
-		if strings.TrimSpace(a.Reason) == "" {
-			v.Addf(field+".reason", "missing: say why, for whoever reads this later")
-		}
-		if a.Expires != "" && !isDay(a.Expires) {
-			v.Addf(field+".expires", "%q is not a day such as 2027-01-01", a.Expires)
-		}
-		if strings.Contains(strings.TrimSuffix(a.Subject, "*"), "*") {
-			v.Addf(field+".subject", "%q: a * stands at the end alone", a.Subject)
-		}
-		key := a.Code + " " + a.Subject
-		if prev, dup := first[key]; dup && a.Code != "" {
-			v.Addf(field, "%q appears twice, first at %s", strings.TrimSpace(key), v.At(prev))
-		}
-		first[key] = field
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/internal/waiver"
 	"github.com/quayside/quayside/render/certificates"
 	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/report/gate"
@@ -56,7 +57,6 @@ type Workspace struct {
 	StorageMigration   string              `json:"storageMigration" default:"\"auto\"" form:"enum=auto|v1|v1beta1|none" doc:"Version of storagemigration.k8s.io by which objects leave a version that an upgrade drops. auto: v1 where every cluster is said to have Kubernetes 1.37 or newer, else none. v1beta1 has to be turned on in a cluster."`
 	Clusters           []Cluster           `json:"clusters" default:"[{\"name\":\"default\"}]" doc:"One overlay each."`
 	Reporter           Reporter            `json:"reporter" doc:"The in-cluster reporter."`
-	Warnings           Warnings            `json:"warnings" doc:"What quayside need not tell again."`
 	Policy             Policy              `json:"policy" doc:"Which findings of a diff are refused."`
 	Follows            string              `json:"follows" form:"nonempty" doc:"The environment that this one follows: its name (metadata.name, else that of its directory), or its directory relative to this file, such as ../dev. 'quayside promote' takes the versions from there."`
 	Promotion          *Promotion          `json:"promotion" doc:"What must have been seen of an operator in the environment that this one follows before 'quayside promote' takes its version from there. Without it, nothing need be seen."`
@@ -128,7 +128,7 @@ type Reporter struct {
 type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
 	Clusters []Level           `json:"clusters" doc:"The same for some clusters, in place of spec.policy.failOn. The first entry that is for a cluster decides."`
-	Waivers  []Waiver          `json:"waivers" doc:"Findings that are accepted."`
+	Waivers  []waiver.Waiver   `json:"waivers" doc:"Findings and warnings that are accepted until a day."`
 	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its own: off, info, low, medium, high or critical."`
 
@@ -165,40 +165,8 @@ type Rule struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
 	Expression string `json:"expression" form:"required nonempty" doc:"CEL that is true for what is refused, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
 	Message    string `json:"message" doc:"What to tell the reader."`
-}
 
-// Waiver accepts the findings of one rule for a while.
-type Waiver struct {
-	Rule     string   `json:"rule" form:"required nonempty" doc:"Rule, such as rbac.wildcard."`
-	Operator string   `json:"operator" doc:"namespace/package. Default: every operator."`
-	Object   string   `json:"object" doc:"Name of the object. Default: every one."`
-	Clusters []string `json:"clusters" form:"nonempty" doc:"Names of the clusters it holds for, where * at the end stands for any text. Default: every one."`
-
-	Vulnerability string `json:"vulnerability" form:"nonempty" doc:"A vulnerability by one of its names, such as CVE-2026-1234, for the rule vulnerabilities.added. Default: every one."`
-	Reason        string `json:"reason" doc:"Why."`
-	Expires       string `json:"expires" form:"format=date" doc:"Last day that the waiver holds, such as 2027-01-01. Default: it always does."`
-}
-
-// Warnings says which warnings a person knows of.
-type Warnings struct {
-	Acknowledged []Acknowledged `json:"acknowledged" doc:"Warnings that are not printed. Those that have expired, or match nothing any more, are named."`
-}
-
-// Acknowledged are warnings that a person knows of, for a while.
-type Acknowledged struct {
-	Code    string `json:"code" form:"required nonempty" doc:"Code of the warning, such as namespace-expected."`
-	Subject string `json:"subject" doc:"What it is about, as -o json names it: namespace/package, a package, a catalog; or the file that it points at. A * at the end stands for any text. Default: whatever it is about."`
-	Reason  string `json:"reason" form:"required nonempty" doc:"Why."`
-	Expires string `json:"expires" form:"format=date" doc:"Last day that it holds, such as 2027-01-01. Default: it always does."`
-}
-
-// Acknowledged returns the warnings that a person knows of, in the order of the file.
-func (w *Workspace) Acknowledged() []diag.Acknowledgement {
-	var out []diag.Acknowledgement
-	for i, a := range w.Warnings.Acknowledged {
-		out = append(out, diag.Acknowledgement{Pos: w.At(index("spec.warnings.acknowledged", i)), Code: a.Code, Subject: a.Subject, Expires: a.Expires})
-	}
-	return out
+	Pos diag.Pos `json:"-"` // of the expression
 }
 
 // Default returns the workspace of a directory without a quayside.yaml. The

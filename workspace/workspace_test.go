@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/waiver"
 	"github.com/quayside/quayside/render/profile"
 	"github.com/quayside/quayside/report/gate"
 	"github.com/quayside/quayside/subscription"
@@ -116,7 +117,7 @@ func TestParse(t *testing.T) {
 			{Name: "stage", Operators: []string{"*"}},
 		},
 		Reporter: workspace.Reporter{Enabled: true, Image: "registry.example.com/quayside-report:1.0.0", Namespace: "ops", LeaderElection: true},
-		Policy:   workspace.Policy{FailOn: "medium", Waivers: []workspace.Waiver{{Rule: "rbac.wildcard", Operator: "ns/pkg", Reason: "known", Expires: "2027-01-01"}}},
+		Policy:   workspace.Policy{FailOn: "medium", Waivers: []waiver.Waiver{{Rule: "rbac.wildcard", Operator: "ns/pkg", Reason: "known", Expires: "2027-01-01", Pos: diag.Pos{File: "quayside.yaml", Line: 29, Col: 38}}}},
 		Follows:  "../dev", Promotion: &workspace.Promotion{Healthy: 99_500, Soak: gate.Span(24 * time.Hour), Clusters: 10, ObservedWithin: gate.Span(24 * time.Hour)},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(workspace.Workspace{}, "File", "Fields")); d != "" {
@@ -193,7 +194,17 @@ quayside.yaml:8:15: spec.policy.clusters[2].names: missing: name the clusters, a
 quayside.yaml:9:7: spec.policy.clusters[3].failOn: "" is not one of off, info, low, medium, high, critical
 quayside.yaml:9:7: spec.policy.clusters[3].names: missing: name the clusters, as in ["prod-*"]
 quayside.yaml:9:8: unknown field "name" in spec.policy.clusters[3] (did you mean "names"?)`},
-		"waivers": {head + "  policy: {waivers: [{operator: x, expires: 2027-02-29}, {rule: r, expires: 2028-02-29}]}\n", "quayside.yaml:4:22: spec.policy.waivers[0].rule: missing: name the rule that is waived\nquayside.yaml:4:33: spec.policy.waivers[0].operator: \"x\" is not namespace/package\nquayside.yaml:4:45: spec.policy.waivers[0].expires: \"2027-02-29\" is not a day such as 2027-01-01"},
+		"waivers": {head + "  policy:\n    waivers:\n    - {operator: x, expires: 2027-02-29}\n    - {rule: r, reason: ' '}\n    - {rule: '*', object: 'a*b', reason: r, expires: 2028-02-29}\n    - {rule: r, reason: r, expires: 2028-02-29}\n    - {rule: waiver-unused, clusters: ['*-1'], reason: r, expires: 2028-02-29}\n", `quayside.yaml:6:7: spec.policy.waivers[0].reason: missing: write down why the risk is accepted
+quayside.yaml:6:7: spec.policy.waivers[0].rule: missing: name the rule that is waived
+quayside.yaml:6:18: spec.policy.waivers[0].operator: "x" is not namespace/package
+quayside.yaml:6:30: spec.policy.waivers[0].expires: "2027-02-29" is not a day such as 2027-01-01
+quayside.yaml:7:7: spec.policy.waivers[1].expires: missing: name the last day that the waiver holds, such as 2027-01-01
+quayside.yaml:7:25: spec.policy.waivers[1].reason: missing: write down why the risk is accepted
+quayside.yaml:8:14: spec.policy.waivers[2].rule: "*": a * stands for the rules of one family, as in rbac.*
+quayside.yaml:8:27: spec.policy.waivers[2].object: "a*b": a * stands at the end alone
+quayside.yaml:9:7: spec.policy.waivers[3]: waiver of r appears twice, first at quayside.yaml:7:7
+quayside.yaml:10:14: spec.policy.waivers[4].rule: "waiver-unused" cannot be waived: correct or delete the waiver that it is about
+quayside.yaml:10:40: spec.policy.waivers[4].clusters[0]: "*-1": a * stands at the end alone`},
 		"trust spelt": {
 			head + "  trust:\n  - {match: QUAY.io/*, keys: [k]}\n  - {match: 'quay.io:443/org/*', keys: [k]}\n",
 			`quayside.yaml:6:13: spec.trust[1].match: "quay.io:443/org/*" is never reached: "QUAY.io/*" at quayside.yaml:5:13 decides first`,
@@ -259,7 +270,7 @@ func TestDays(t *testing.T) {
 	for _, year := range []int{0, 1, 1900, 2000, 2023, 2024, 9999} {
 		for month := range 14 {
 			for day := range 33 {
-				fmt.Fprintf(&src, "    - {rule: r, expires: \"%04d-%02d-%02d\"}\n", year, month, day)
+				fmt.Fprintf(&src, "    - {rule: r, reason: r, expires: \"%04d-%02d-%02d\"}\n", year, month, day)
 				if is := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC); is.Year() != year || int(is.Month()) != month || is.Day() != day {
 					wrong++
 				}
@@ -267,7 +278,7 @@ func TestDays(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"2027-1-31", "2027-01-1", "27-01-31", "2027-01-31 ", "2027-01-31T00:00:00Z", "2027/01/31", "-027-01-31", "+2027-01-31", "02027-01-31", "2027-01-31.5", "tomorrow", "２027-01-31"} {
-		fmt.Fprintf(&src, "    - {rule: r, expires: %q}\n", s)
+		fmt.Fprintf(&src, "    - {rule: r, reason: r, expires: %q}\n", s)
 		wrong++
 	}
 	_, err := workspace.Parse("quayside.yaml", []byte(src.String()))

@@ -329,6 +329,6 @@ func (b *builder) resolve(ctx context.Context, in *project.Inputs) (dropped bool
 		return false, last.Failed
 	}
 	b.lock, b.changes = last.Lock, res.Changes
-	b.warnings = b.project.Acknowledge(diag.SortWarnings(append(slices.Clone(set.Warnings), last.Warnings...)))
+	b.warnings = b.project.Waive(diag.SortWarnings(append(slices.Clone(set.Warnings), last.Warnings...)))
 	return false, nil
 }

@@ -22,8 +22,7 @@ type CSV struct {
 	CopiedFrom string // the namespace of the original, for a copy that OLM made; empty for an original
 	Version    string
 	Phase      string // "Succeeded"
-	Reason     string // of the phase
-	Message    string // likewise
+	Message    string // of the phase
 }
 
 // CSVs returns the ClusterServiceVersions by namespace and name, copies too. A copy
@@ -32,12 +31,12 @@ func (s *Snapshot) CSVs() []CSV {
 	return view(s, OLM, "ClusterServiceVersion", func(o *Object) CSV {
 		var body struct {
 			Spec   struct{ Version string }
-			Status struct{ Phase, Reason, Message string }
+			Status struct{ Phase, Message string }
 		}
 		o.decode(&body)
 		return CSV{
 			Object: o, CopiedFrom: o.Labels[CopiedFrom], Version: body.Spec.Version,
-			Phase: body.Status.Phase, Reason: body.Status.Reason, Message: body.Status.Message,
+			Phase: body.Status.Phase, Message: body.Status.Message,
 		}
 	})
 }

@@ -33,13 +33,13 @@ func (v *Verdict) Judge(err error, warnings []diag.Warning) {
 	}
 }
 
-// Write prints the faults, and the warnings that nobody acknowledged.
+// Write prints the faults, and the warnings that no waiver accepts.
 func (v *Verdict) Write(w *terminal.Terminal) {
 	for _, f := range v.Faults {
 		fmt.Fprintln(w, f.Line(w.Paint(terminal.Red, "fault:")+" "))
 	}
 	for _, warning := range v.Warnings {
-		if !warning.Acknowledged {
+		if !warning.Waived {
 			fmt.Fprintln(w, warning.Line(w.Paint(terminal.Yellow, "warning:")+" "))
 		}
 	}

@@ -16,8 +16,10 @@ import (
 	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/diff/lines"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/waiver"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/workspace"
@@ -105,10 +107,15 @@ func (c *Comparison) options() (diff.Options, error) {
 	return opt, nil
 }
 
+// plainPolicy returns the policy of settings without positions.
 func plainPolicy(w *workspace.Workspace) workspace.Policy {
 	p := w.Policy
-	if len(p.Waivers) == 0 {
-		p.Waivers = nil
+	p.Waivers, p.Rules = append([]waiver.Waiver{}, p.Waivers...), append([]workspace.Rule{}, p.Rules...)
+	for i := range p.Waivers {
+		p.Waivers[i].Pos = diag.Pos{}
+	}
+	for i := range p.Rules {
+		p.Rules[i].Pos = diag.Pos{}
 	}
 	return p
 }
@@ -120,18 +127,15 @@ func (s *Side) policy() (diff.Policy, error) {
 	if err != nil {
 		return diff.Policy{}, err
 	}
-	p := diff.Policy{FailOn: failOn}
+	p := diff.Policy{FailOn: failOn, Waivers: w.Waivers}
 	for _, l := range w.Clusters {
 		if failOn, err = diff.ParseSeverity(l.FailOn); err != nil {
 			return p, err
 		}
 		p.Clusters = append(p.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
 	}
-	for _, v := range w.Waivers {
-		p.Waivers = append(p.Waivers, diff.Waiver{Rule: v.Rule, Operator: v.Operator, Object: v.Object, Clusters: v.Clusters, Vulnerability: v.Vulnerability, Reason: v.Reason, Expires: v.Expires})
-	}
 	for _, r := range w.Rules {
-		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message})
+		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Pos: r.Pos})
 	}
 	if _, said := s.project.Settings.Fields["spec.policy.vulnerabilities.added"]; said {
 		p.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)

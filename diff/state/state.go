@@ -252,7 +252,7 @@ func (c *Comparison) mergeBase(a string, b *gitrepo.Revision) (*gitrepo.Revision
 	}
 	fork, err := c.repo.MergeBase(tip, b)
 	if errors.Is(err, gitrepo.ErrNoBase) && c.repo.Shallow() {
-		c.project.Talk.Warn(c.project.Acknowledge([]diag.Warning{{
+		c.project.Talk.Warn(c.project.Waive([]diag.Warning{{
 			Code: "shallow-clone", Msg: fmt.Sprintf("the clone is shallow and does not hold the merge base of %s and %s: comparing with the tip of %s", a, b.Name(), a),
 		}}))
 		return tip, nil

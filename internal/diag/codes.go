@@ -88,7 +88,9 @@ func Codes() []Code {
 		{"related-image", Otherwise, "A related image is no reference."},
 		{"service-account-twice", Otherwise, "A bundle brings a ServiceAccount that its CSV makes too."},
 		{"shallow-clone", Otherwise, "A clone does not hold the commit to compare with: another one is taken."},
-		{"stale-acknowledgement", Otherwise, "An acknowledgement has expired, or no warning matches it any more. It cannot be acknowledged itself."},
 		{"unknown-cluster", Otherwise, "A cluster was observed that the environment does not have."},
+		{"waiver-expired", Otherwise, "A waiver has expired. It cannot be waived itself."},
+		{"waiver-expiring", Otherwise, "A waiver expires within 14 days. It cannot be waived itself."},
+		{"waiver-unused", Otherwise, "A waiver matches nothing. It cannot be waived itself."},
 	}
 }

@@ -175,9 +175,9 @@ type Warning struct {
 	Msg  string `json:"message"`
 
 	// As long as that is there: "namespace/package" of an operator, a catalog, a package; empty: see Pos.
-	Subject string `json:"subject,omitempty" doc:"what it is about, as spec.warnings.acknowledged names it"`
+	Subject string `json:"subject,omitempty" doc:"what it is about, as the object of a waiver names it"`
 
-	Acknowledged bool `json:"acknowledged,omitempty" doc:"whether quayside.yaml says that it is known"`
+	Waived bool `json:"waived,omitempty" doc:"whether a waiver in quayside.yaml accepts it"`
 }
 
 // String returns "position: message".

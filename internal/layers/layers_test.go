@@ -126,6 +126,7 @@ func table() map[string]rule {
 		"internal/browse":     {level: 0, beside: []string{"internal/filetree"}, outside: []string{"os", "os/exec", "time"}},
 		"internal/page":       {level: 0, beside: []string{"internal/inert"}},
 		"internal/diag":       {level: 0, beside: []string{"internal/inert"}},
+		"internal/waiver":     {level: 0, beside: []string{"internal/diag"}},
 		"internal/yamlnode":   {level: 0, beside: []string{"internal/diag", "internal/inert", "internal/kobj"}},
 		"internal/filetree":   {level: 0, outside: []string{"os", "syscall", "time"}},
 		"internal/imageref":   {level: 0},

@@ -95,7 +95,7 @@ func (p *Project) CheckCatalog(ctx context.Context, here *Project, text string) 
 	}
 	defer c.Close()
 	content, err := c.Content(ctx)
-	out := Checked{Content: content, Warnings: p.Acknowledge(diag.WarningsBelow(prefix, content.Warnings))}
+	out := Checked{Content: content, Warnings: p.Waive(diag.WarningsBelow(prefix, content.Warnings))}
 	if err == nil {
 		out.Catalog, err = catalog.New(content)
 	}

@@ -153,7 +153,7 @@ func (p *Project) Broken(x *catalog.Index) ([]diag.Warning, error) {
 	for _, f := range faults {
 		out = append(out, diag.Warning{Pos: f.Pos, Code: "broken-catalog", Msg: (&diag.Error{Msg: f.Msg, Err: f.Err}).Error()})
 	}
-	return p.Acknowledge(out), nil
+	return p.Waive(out), nil
 }
 
 // broken returns what is wrong with the catalogs that could not be read and

@@ -29,10 +29,10 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	}
 	v, err := resolve.Check(in.Index, in.Declared, in.Lock, in.Options)
 	if err != nil {
-		v.Warnings = in.project.Acknowledge(v.Warnings)
+		v.Warnings = in.project.Waive(v.Warnings)
 		return v, in.blame(err)
 	}
-	v.Warnings = in.project.Acknowledge(append(v.Warnings, in.project.stale(diag.Resolving, in.AboutDeclared(), v.Warnings)...))
+	v.Warnings = in.project.Waive(append(v.Warnings, in.project.reviewWaivers(diag.Resolving, in.AboutDeclared(), v.Warnings)...))
 	v.Stale = append(v.Stale, in.stale...)
 	v.Stale = append(v.Stale, in.elsewhere()...)
 	if content {
@@ -78,7 +78,7 @@ func (in *Inputs) CheckInto(ctx context.Context, content bool, r *CheckReport) e
 	for _, u := range v.Unchecked {
 		unchecked = append(unchecked, diag.Warning{Pos: u.Pos, Code: "not-checked", Msg: "not checked: " + u.Sentence()})
 	}
-	in.project.Talk.Warn(in.Acknowledge(unchecked))
+	in.project.Talk.Warn(in.Waive(unchecked))
 	if err == nil {
 		in.project.Talk.Note("%s is up to date (%s)", LockFile, diag.Count(len(in.Lock.Pins), "operator"))
 	}

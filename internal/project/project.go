@@ -22,8 +22,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/internal/waiver"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/trust"
@@ -43,7 +45,7 @@ type Env struct {
 	Getenv  func(key string) string // where the store and the credentials are
 	Version string                  // of this program
 	Offline bool                    // never open a socket
-	Today   string                  // "2026-11-21", in UTC: what is acknowledged until when; empty: nothing expires
+	Today   string                  // "2026-11-21", in UTC: the day for which waivers are judged; empty: none expires
 	Layout  string                  // an OCI layout to look into in place of VendorDir; empty: none
 	Talk    Talk
 }
@@ -83,6 +85,9 @@ type Project struct {
 // Open opens a workspace. Only its settings are read.
 func Open(root Root, env Env) (*Project, error) {
 	settings, err := root.ReadSettings()
+	if err == nil {
+		err = settings.CheckRules(findingRules())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +99,15 @@ func Open(root Root, env Env) (*Project, error) {
 	p.Mirrors = sync.OnceValues(p.mirrors)
 	p.trusted = sync.OnceValues(p.policy)
 	return p, nil
+}
+
+// findingRules returns the names of the rules of findings.
+func findingRules() []string {
+	var out []string
+	for _, r := range diff.Rules() {
+		out = append(out, r.ID)
+	}
+	return out
 }
 
 // At returns the workspace as it is seen from another directory: with the same
@@ -182,7 +196,7 @@ func (p *Project) declarations() (*subscription.Set, error) {
 		return nil, err
 	}
 	p.Talk.Detail("read the declarations of %s", diag.Count(len(set.Subscriptions), "operator"))
-	set.Warnings = p.Acknowledge(diag.SortWarnings(append(set.Warnings, absent...)))
+	set.Warnings = p.Waive(diag.SortWarnings(append(set.Warnings, absent...)))
 	return set, nil
 }
 
@@ -215,15 +229,14 @@ func (p *Project) absent() ([]int, []diag.Warning) {
 	return which, out
 }
 
-// Acknowledge returns warnings with those marked that quayside.yaml says are known.
-func (p *Project) Acknowledge(ws []diag.Warning) []diag.Warning {
-	return diag.Acknowledge(ws, p.Settings.Acknowledged(), p.Today)
+// Waive returns warnings with those marked that a waiver in quayside.yaml accepts.
+func (p *Project) Waive(ws []diag.Warning) []diag.Warning {
+	return waiver.Warnings(ws, p.Settings.Policy.Waivers, p.Today)
 }
 
-// stale returns warnings for what quayside.yaml says is known of a step, and is
-// among none of its warnings.
-func (p *Project) stale(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
-	return diag.Stale(step, slices.Concat(ws...), p.Settings.Acknowledged(), p.Today)
+// reviewWaivers returns warnings about the waivers of the warnings of a step.
+func (p *Project) reviewWaivers(step diag.Step, ws ...[]diag.Warning) []diag.Warning {
+	return waiver.ReviewWarnings(step, slices.Concat(ws...), p.Settings.Policy.Waivers, p.Today)
 }
 
 // Configured reports whether there is a quayside.yaml.

@@ -56,7 +56,7 @@ func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Op
 		return nil, err
 	}
 	p.Talk.Detail("rendered %s into %s", diag.Count(len(lock.Pins), "operator"), diag.Count(res.Tree.Len(), "file"))
-	res.Warnings = p.Acknowledge(append(res.Warnings, p.stale(diag.Rendering, res.Warnings)...))
+	res.Warnings = p.Waive(append(res.Warnings, p.reviewWaivers(diag.Rendering, res.Warnings)...))
 	return res, nil
 }
 

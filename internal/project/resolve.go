@@ -96,18 +96,18 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 	return in, err
 }
 
-// AboutDeclared returns what a person should know of the declarations, acknowledged
+// AboutDeclared returns what a person should know of the declarations, waived
 // or not.
 func (in *Inputs) AboutDeclared() []diag.Warning {
 	out := slices.Clone(in.Declared.Warnings)
 	if line := in.Declared.LeftAlone(); line != "" {
 		out = append(out, diag.Warning{Code: "other-kinds", Msg: line})
 	}
-	return in.project.Acknowledge(out)
+	return in.project.Waive(out)
 }
 
-// Acknowledge is that of the workspace.
-func (in *Inputs) Acknowledge(ws []diag.Warning) []diag.Warning { return in.project.Acknowledge(ws) }
+// Waive is that of the workspace.
+func (in *Inputs) Waive(ws []diag.Warning) []diag.Warning { return in.project.Waive(ws) }
 
 // Outdated returns how far behind every pin of the lock is, and how it is
 // supported on a day.
@@ -152,9 +152,9 @@ func (in *Inputs) resolution(ctx context.Context, res *resolve.Result, waiting .
 	}
 	out.Warnings = diag.SortWarnings(slices.Concat(out.Warnings, in.heldBack(out.Warnings), in.unread))
 	if res.Lock != nil {
-		out.Warnings = append(out.Warnings, in.project.stale(diag.Resolving, in.AboutDeclared(), out.Warnings)...)
+		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.AboutDeclared(), out.Warnings)...)
 	}
-	out.Warnings = in.project.Acknowledge(out.Warnings)
+	out.Warnings = in.project.Waive(out.Warnings)
 	if res.Lock == nil { // what else is new in a pin comes with its content
 		out.Pins = len(res.Partial.Pins)
 		out.Changes = slices.DeleteFunc(changes(in.Read, res.Partial, res.Moves), func(c Change) bool { return c.Change == lockfile.Changed })

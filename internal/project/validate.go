@@ -28,7 +28,7 @@ func ValidateBundle(ctx context.Context, p, here *Project, text string) (*build.
 	} else {
 		v.Package, v.Bundle, v.Version = b.Package, b.CSV.Name, b.CSV.Version
 	}
-	v.Judge(err, p.Acknowledge(warnings))
+	v.Judge(err, p.Waive(warnings))
 	return v, nil
 }
 
@@ -47,7 +47,7 @@ func ValidateCatalog(ctx context.Context, p, here *Project, text string) (*build
 	if got.Catalog != nil {
 		warnings = append(warnings, unusable(got.Catalog)...)
 	}
-	v.Judge(err, p.Acknowledge(diag.SortWarnings(warnings)))
+	v.Judge(err, p.Waive(diag.SortWarnings(warnings)))
 	return v, nil
 }
 

@@ -115,7 +115,7 @@ func (p *Project) Vendored(ctx context.Context, lock *lockfile.File, opt VendorO
 		}
 		out = append(out, images...)
 	}
-	return out, p.Acknowledge(warnings), nil
+	return out, p.Waive(warnings), nil
 }
 
 // withSignatures returns an image, and what it is signed with where it has to

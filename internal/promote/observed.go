@@ -87,7 +87,7 @@ func (es Environments) read(name string, data []byte) ([]gate.Observation, []dia
 		warnings = append(warnings, diag.Warning{Pos: diag.Pos{File: name}, Code: "unknown-cluster", Subject: o.Cluster, Msg: fmt.Sprintf("%q is no cluster of %s: what was seen there counts for nothing", o.Cluster, of)})
 	}
 	for _, e := range es {
-		warnings = e.Acknowledge(warnings)
+		warnings = e.Waive(warnings)
 	}
 	return seen, warnings, nil
 }

@@ -18,7 +18,7 @@ type Talk struct {
 	began   time.Time // the program
 	Heading string    // with Quiet, what is said next is about this
 	busy    bool
-	known   int // warnings that were acknowledged
+	known   int // warnings that a waiver accepts
 	pulls   pulls
 }
 
@@ -77,14 +77,13 @@ func (t *Talk) Ended() string {
 	if t.known == 0 {
 		return "finished"
 	}
-	return "finished; acknowledged and not shown: " + diag.Count(t.known, "warning")
+	return "finished; waived and not shown: " + diag.Count(t.known, "warning")
 }
 
-// Warn prints one warning a line, in the order given, but for those that somebody
-// acknowledged.
+// Warn prints one warning a line, in the order given, but for those that are waived.
 func (t *Talk) Warn(ws []diag.Warning) {
 	for _, w := range ws {
-		if w.Acknowledged {
+		if w.Waived {
 			t.known++
 			continue
 		}
@@ -94,7 +93,7 @@ func (t *Talk) Warn(ws []diag.Warning) {
 	}
 }
 
-// Insist prints a warning, acknowledged or not.
+// Insist prints a warning, waived or not.
 func (t *Talk) Insist(w diag.Warning) {
 	label := t.Paint(Yellow, "warning:") + " "
 	if w.Code == "other-kinds" {

@@ -25,7 +25,7 @@ func (o *verifyOptions) artifact(cmd *cobra.Command, ref string) error {
 	}
 	r, err := ship.Check(cmd.Context(), p, a, o.strict)
 	for _, why := range r.Unchecked {
-		o.talk.Warn(p.Acknowledge([]diag.Warning{{Code: "not-checked", Msg: "not checked: " + why}}))
+		o.talk.Warn(p.Waive([]diag.Warning{{Code: "not-checked", Msg: "not checked: " + why}}))
 	}
 	return errors.Join(err, o.print(r, func(io.Writer) { r.Write(o.out, o.talk) }))
 }

@@ -57,7 +57,7 @@ func (a *app) makeBundle(here *project.Project, arg project.Argument, to string,
 		return fmt.Errorf("%q is an image already", arg.Text)
 	}
 	b, warnings, err := build.Bundle(os.DirFS(arg.Dir), arg.Text)
-	a.talk.Warn(here.Acknowledge(warnings))
+	a.talk.Warn(here.Waive(warnings))
 	if err == nil {
 		err = put(b.Packed)
 	}

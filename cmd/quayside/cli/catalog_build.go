@@ -88,7 +88,7 @@ func (a *app) buildCatalog(ctx context.Context, sources []string, repository str
 		parts = append(parts, build.Source{Text: text, Ref: ref})
 	}
 	built, err := build.Catalog(ctx, parts, opt)
-	a.talk.Warn(here.Acknowledge(built.Warnings))
+	a.talk.Warn(here.Waive(built.Warnings))
 	return built, err
 }
 

@@ -230,21 +230,19 @@ A warning stops nothing and changes no exit code. It ends with its code, as
 ` + "`[unchecked]`" + `, which stays what it is; with ` + "`-o json`" + ` it has a ` + "`code`" + ` and, where it is
 about something that has a name, a ` + "`subject`" + `. With ` + "`--quiet`" + ` no warning is printed.
 
-What you know of need not be told again:
+Waive a warning to silence it:
 
     spec:
-      warnings:
-        acknowledged:
-        - code: namespace-expected
-          subject: monitoring/prometheus
+      policy:
+        waivers:
+        - rule: namespace-expected
+          object: monitoring/prometheus
           reason: the platform team makes the namespace
-          expires: "2027-01-01"
+          expires: 2027-01-01
 
-Such a warning is not printed (` + "`--verbose`" + ` counts them), and is ` + "`acknowledged: true`" + ` in
-` + "`-o json`" + `. ` + "`subject`" + ` may be the file that a warning points at, and may end with ` + "`*`" + `; without
-one the entry is for all warnings of that code. A reason is needed. ` + "`expires`" + ` is the last day, in
-UTC. An entry that has expired, or that no warning of its step matches any more, is a
-warning itself.
+A waived warning is not printed (` + "`--verbose`" + ` counts them), and is ` + "`waived: true`" + ` in
+` + "`-o json`" + `. ` + "`object`" + ` is the subject, or the file that the warning points at; without it the
+waiver selects all warnings of that code. [policy.md](policy.md#waive-a-risk) has the rest.
 
 This page is made from the sources by ` + "`make golden`" + `.
 `)

@@ -1,0 +1,209 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/waiver"
+)
+
+// part is the smallest thing of a finding that a waiver may select, beside a cluster.
+type part struct {
+	Object           Ref
+	Field, Container string
+	Vulnerability    []string // its names
+}
+
+// parts returns what a finding is about: one field, permission or vulnerability each.
+func (f Finding) parts() []part {
+	whole := part{Object: f.Object, Field: f.Field, Container: f.Container}
+	var out []part
+	switch {
+	case len(f.spots) > 0:
+		for _, s := range f.spots {
+			out = append(out, part{Object: s.Object, Field: s.Field, Container: s.Container})
+		}
+	case f.clause != nil:
+		for _, object := range f.clause.objects {
+			whole.Field = object
+			out = append(out, whole)
+		}
+	case len(f.Vulnerabilities) > 0:
+		for _, v := range f.Vulnerabilities {
+			whole.Vulnerability = append([]string{v.ID}, v.Also...)
+			out = append(out, whole)
+		}
+		if f.unlisted() > 0 {
+			whole.Vulnerability = nil
+			out = append(out, whole)
+		}
+	default:
+		out = []part{whole}
+	}
+	return out
+}
+
+// unlisted returns the number of vulnerabilities that the finding counts and does not
+// list.
+func (f Finding) unlisted() int {
+	n := -len(f.Vulnerabilities)
+	for _, count := range f.Counts {
+		n += count
+	}
+	return max(n, 0)
+}
+
+// only returns the finding about some of its parts, by their indexes in [Finding.parts].
+func (f Finding) only(which []int) Finding {
+	if len(which) == len(f.parts()) {
+		return f
+	}
+	switch {
+	case len(f.spots) > 0:
+		return f.onlySpots(which)
+	case f.clause != nil:
+		c := *f.clause
+		c.objects = pick(c.objects, which)
+		f.Field, f.Message, f.clause = c.field(), c.message(), &c
+	case len(f.Vulnerabilities) > 0:
+		return f.onlyVulnerabilities(which)
+	}
+	return f
+}
+
+func (f Finding) onlySpots(which []int) Finding {
+	f.Message = strings.TrimSuffix(f.Message, atPlaces(len(f.spots)))
+	listed := len(f.Also) > 0
+	f.spots, f.Also = pick(f.spots, which), nil
+	if first := f.spots[0]; which[0] > 0 {
+		f.Object, f.Field, f.Container, f.Place, f.Link = first.Object, first.Field, first.Container, first.Place, ""
+	}
+	for _, s := range f.spots[1:] {
+		if listed {
+			f.Also = append(f.Also, s.Field)
+		}
+	}
+	if len(f.spots) > 1 && !listed {
+		f.Message += atPlaces(len(f.spots))
+	}
+	return f
+}
+
+func (f Finding) onlyVulnerabilities(which []int) Finding {
+	counts := map[string]int{}
+	if which[len(which)-1] == len(f.Vulnerabilities) { // those that are not listed
+		which = which[:len(which)-1]
+		for severity, n := range f.Counts {
+			counts[severity] = n
+		}
+		for _, v := range f.Vulnerabilities {
+			counts[v.Severity]--
+		}
+	}
+	f.Vulnerabilities = pick(f.Vulnerabilities, which)
+	for _, v := range f.Vulnerabilities {
+		counts[v.Severity]++
+	}
+	f.Counts = counts
+	f.Message = f.tally(f.Rule)
+	return f
+}
+
+func pick[T any](list []T, which []int) []T {
+	out := make([]T, len(which))
+	for i, at := range which {
+		out[i] = list[at]
+	}
+	return out
+}
+
+// waiving is the waivers of a policy, as they are used.
+type waiving struct {
+	waivers  []waiver.Waiver
+	used     []bool // selects something, whether it has expired or not
+	clusters []string
+	today    string
+}
+
+// waive returns a finding as the findings that each waiver hides, with its reason, and
+// the rest without one: exactly what a waiver selects is hidden. rule is the finding's,
+// or the rule of the user's own that refuses it.
+func (w *waiving) waive(f Finding, rule string) []Finding {
+	likely := w.likely(rule, f.Operator)
+	if len(likely) == 0 {
+		return []Finding{f}
+	}
+	clusters := f.Clusters
+	if clusters == nil {
+		clusters = w.clusters
+	}
+	if len(clusters) == 0 {
+		clusters = []string{""}
+	}
+	shares := w.shares(f, rule, clusters, likely)
+	var out []Finding
+	for _, s := range shares {
+		g := f.only(s.parts)
+		if len(s.clusters) < len(clusters) {
+			g.Clusters = s.clusters
+		}
+		if s.waiver < len(w.waivers) {
+			g.Waiver = w.waivers[s.waiver].Reason
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// likely returns the indexes of the waivers that may select a finding.
+func (w *waiving) likely(rule, operator string) []int {
+	var out []int
+	for i, v := range w.waivers {
+		if waiver.Matches(v.Rule, rule) && (v.Operator == "" || waiver.Matches(v.Operator, operator)) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// share is the parts of a finding, in some clusters, that the first waiver which selects
+// them hides; the index beyond all waivers is for those that none hides.
+type share struct {
+	waiver   int
+	parts    []int
+	clusters []string
+}
+
+func (w *waiving) shares(f Finding, rule string, clusters []string, likely []int) []share {
+	parts := f.parts()
+	var out []share
+	for _, cluster := range clusters {
+		by := map[int][]int{}
+		for i, p := range parts {
+			s := waiver.Subject{
+				Rule: rule, Operator: f.Operator, Objects: []string{p.Object.String()}, Field: p.Field, Container: p.Container,
+				Vulnerabilities: p.Vulnerability, Cluster: cluster,
+			}
+			first := len(w.waivers)
+			for _, at := range likely {
+				if v := w.waivers[at]; v.Selects(s) {
+					w.used[at] = true
+					if !v.Expired(w.today) {
+						first = min(first, at)
+					}
+				}
+			}
+			by[first] = append(by[first], i)
+		}
+		for at, which := range by {
+			i := slices.IndexFunc(out, func(s share) bool { return s.waiver == at && slices.Equal(s.parts, which) })
+			if i < 0 {
+				i, out = len(out), append(out, share{waiver: at, parts: which})
+			}
+			out[i].clusters = append(out[i].clusters, cluster)
+		}
+	}
+	slices.SortFunc(out, func(a, b share) int { return cmp.Or(cmp.Compare(a.waiver, b.waiver), slices.Compare(a.parts, b.parts)) })
+	return out
+}

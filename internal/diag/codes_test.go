@@ -1,0 +1,24 @@
+package diag
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestCodes has each code once, by step and name: "there is no such step" would never
+// be told.
+func TestCodes(t *testing.T) {
+	seen := map[string]bool{}
+	steps := []Step{Resolving, Rendering, Otherwise}
+	last := Code{Step: Resolving}
+	for _, c := range Codes() {
+		if seen[c.ID] || c.ID == "" || c.What == "" || !slices.Contains(steps, c.Step) {
+			t.Errorf("%+v", c)
+		}
+		seen[c.ID] = true
+		if slices.Index(steps, c.Step) < slices.Index(steps, last.Step) || c.Step == last.Step && c.ID <= last.ID {
+			t.Errorf("%q stands behind %q", c.ID, last.ID)
+		}
+		last = c
+	}
+}

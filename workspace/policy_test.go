@@ -1,0 +1,56 @@
+package workspace_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/workspace"
+)
+
+// TestCheckRules finds every name of a rule that is not there or taken, at its place.
+func TestCheckRules(t *testing.T) {
+	const text = `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  policy:
+    severity: {rbac.gaind: low}
+    rules:
+    - {name: one-registry, expression: "true"}
+    - {name: rbac.gained, expression: "true"}
+    - {name: orphan, expression: "true"}
+    - {name: one-registry, expression: "true"}
+    waivers:
+    - {rule: rbac.gaind, reason: r, expires: 2027-01-01}
+    - {rule: rbac.*, object: etcd, reason: r, expires: 2027-01-01}
+    - {rule: pods.*, reason: r, expires: 2027-01-01}
+    - {rule: one-registery, reason: r, expires: 2027-01-01}
+    - {rule: one-registry, vulnerability: CVE-1, reason: r, expires: 2027-01-01}
+    - {rule: rbac.gained, vulnerability: CVE-1, reason: r, expires: 2027-01-01}
+    - {rule: orphan, object: etcd/etcd, reason: r, expires: 2027-01-01}
+    - {rule: unchecked, clusters: [c1], reason: r, expires: 2027-01-01}
+    - {rule: unchekced, reason: r, expires: 2027-01-01}
+`
+	w, err := workspace.Parse("quayside.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `quayside.yaml:5:28: spec.policy.severity.rbac.gaind: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
+quayside.yaml:8:14: spec.policy.rules[1].name: "rbac.gained" is the name of a rule of findings: choose another
+quayside.yaml:9:14: spec.policy.rules[2].name: "orphan" is the code of a warning: choose another name
+quayside.yaml:10:14: spec.policy.rules[3].name: rule "one-registry" appears twice
+quayside.yaml:12:14: spec.policy.waivers[0].rule: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
+quayside.yaml:13:30: spec.policy.waivers[1].object: "etcd" is not an object as the report prints it, such as Deployment ops/etcd
+quayside.yaml:14:14: spec.policy.waivers[2].rule: unknown rule "pods.*"
+quayside.yaml:15:14: spec.policy.waivers[3].rule: unknown rule "one-registery" (did you mean "one-registry"?)
+quayside.yaml:17:42: spec.policy.waivers[5].vulnerability: findings of rbac.gained are about no vulnerability: waive one of vulnerabilities.*
+quayside.yaml:19:7: spec.policy.waivers[7]: a warning such as "unchecked" is selected by rule and object alone
+quayside.yaml:20:14: spec.policy.waivers[8].rule: unknown rule "unchekced" (did you mean "unchecked"?)`
+	got := ""
+	if err := w.CheckRules([]string{"crd.field-removed", "rbac.gained"}); err != nil {
+		got = err.Error()
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
