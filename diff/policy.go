@@ -38,7 +38,8 @@ type CELRule struct {
 	Expression string `json:"expression"` // `finding.rule.startsWith("images.") && finding.after.contains("docker.io")`
 	Message    string `json:"message,omitempty"`
 
-	Pos diag.Pos `json:"-"` // of the expression
+	Tree bool     `json:"-"` // about each object that a cluster gets, not about findings
+	Pos  diag.Pos `json:"-"` // of the expression
 }
 
 // Verdict is the policy's answer.
@@ -73,20 +74,15 @@ func (f Finding) fault(policy, message string, clusters []string) Fault {
 // these are waived by their names. today is a day such as "2026-11-21". Errors are about
 // rules that are no CEL, all at once.
 func Judge(r *Report, p Policy, today string) (*Report, error) {
-	rules, err := p.compile()
+	rules, err := p.compile(false)
 	if err != nil {
 		return nil, err
 	}
 	out := *r
 	out.Findings = nil
 	var v Verdict
-	w := &waiving{clusters: r.Clusters, today: today}
-	for _, one := range p.Waivers {
-		if p.judges(one, r.scanned) {
-			w.waivers = append(w.waivers, one)
-		}
-	}
-	w.used = make([]bool, len(w.waivers))
+	w := p.waiving(today, func(one waiver.Waiver) bool { return p.judges(one, r.scanned) })
+	w.clusters = r.Clusters
 	for _, f := range r.Findings {
 		for _, f := range w.waive(f, f.Rule) {
 			out.Findings = append(out.Findings, f)
@@ -126,8 +122,7 @@ func (p Policy) judges(w waiver.Waiver, scanned bool) bool {
 	if !scanned && (w.Vulnerability != "" || strings.HasPrefix(w.Rule, "vulnerabilities.")) {
 		return false
 	}
-	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return waiver.Matches(w.Rule, r.Name) }) ||
-		slices.ContainsFunc(Rules(), func(r Rule) bool { return waiver.Matches(w.Rule, r.ID) })
+	return p.own(w, false) || slices.ContainsFunc(Rules(), func(r Rule) bool { return waiver.Matches(w.Rule, r.ID) })
 }
 
 // fails reports whether the severity of a finding fails, in which of all clusters,
@@ -183,6 +178,24 @@ func (p Policy) strangers(clusters []string) []string {
 	return out
 }
 
+// own reports whether a waiver is for a rule of the user's own about findings, or about
+// objects.
+func (p Policy) own(w waiver.Waiver, tree bool) bool {
+	return slices.ContainsFunc(p.Rules, func(r CELRule) bool { return r.Tree == tree && waiver.Matches(w.Rule, r.Name) })
+}
+
+// waiving returns some waivers of the policy, unused yet.
+func (p Policy) waiving(today string, which func(waiver.Waiver) bool) *waiving {
+	w := &waiving{today: today}
+	for _, one := range p.Waivers {
+		if which(one) {
+			w.waivers = append(w.waivers, one)
+		}
+	}
+	w.used = make([]bool, len(w.waivers))
+	return w
+}
+
 func anyMatches(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return waiver.Matches(pattern, s) })
 }
@@ -193,9 +206,15 @@ type compiled struct {
 	program *celrule.Rule
 }
 
-// compile returns the rules, ready to run, or all faults in them.
-func (p Policy) compile() ([]compiled, error) {
-	env, err := cel.NewEnv(cel.Variable("finding", cel.MapType(cel.StringType, cel.DynType)), ext.Strings())
+// compile returns the rules about objects or about findings, ready to run, or all
+// faults in all rules.
+func (p Policy) compile(tree bool) ([]compiled, error) {
+	fields := cel.MapType(cel.StringType, cel.DynType)
+	ofFindings, err := cel.NewEnv(cel.Variable("finding", fields), ext.Strings())
+	if err != nil {
+		return nil, err
+	}
+	ofObjects, err := cel.NewEnv(cel.Variable("object", fields), cel.Variable("operator", cel.StringType), cel.Variable("cluster", cel.StringType), ext.Strings())
 	if err != nil {
 		return nil, err
 	}
@@ -203,12 +222,18 @@ func (p Policy) compile() ([]compiled, error) {
 	var out []compiled
 	budget := celrule.NewBudget()
 	for _, r := range p.Rules {
+		env := ofFindings
+		if r.Tree {
+			env = ofObjects
+		}
 		program, err := budget.Compile(env, r.Expression)
 		if err != nil {
 			faults.Addf(r.Pos, "policy rule %q: %w", r.Name, err)
 			continue
 		}
-		out = append(out, compiled{r, program})
+		if r.Tree == tree {
+			out = append(out, compiled{r, program})
+		}
 	}
 	return out, faults.Err()
 }

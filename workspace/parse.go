@@ -204,6 +204,7 @@ func (v validator) all() {
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
 	v.rules()
 	v.levels()
+	v.rules()
 	v.waivers()
 	v.follows()
 }

@@ -9,13 +9,20 @@ import (
 	"github.com/quayside/quayside/internal/waiver"
 )
 
-// placePolicy sets the positions of waivers and rules.
+// placePolicy sets the positions of waivers and rules, and completes the rules.
 func (w *Workspace) placePolicy() {
 	for i := range w.Policy.Waivers {
 		w.Policy.Waivers[i].Pos = w.At(index("spec.policy.waivers", i))
 	}
 	for i := range w.Policy.Rules {
 		w.Policy.Rules[i].Pos = w.At(index("spec.policy.rules", i) + ".expression")
+		orElse(&w.Policy.Rules[i].On, "diff")
+	}
+}
+
+func (v validator) rules() {
+	for i, r := range v.w.Policy.Rules {
+		v.Enum(index("spec.policy.rules", i)+".on", r.On, "diff", "tree")
 	}
 }
 

@@ -129,7 +129,7 @@ type Policy struct {
 	FailOn   string            `json:"failOn" default:"\"high\"" form:"enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused; off refuses nothing."`
 	Clusters []Level           `json:"clusters" doc:"The same for some clusters, in place of spec.policy.failOn. The first entry that is for a cluster decides."`
 	Waivers  []waiver.Waiver   `json:"waivers" doc:"Findings and warnings that are accepted until a day."`
-	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding."`
+	Rules    []Rule            `json:"rules" doc:"Rules of your own, in CEL, over a finding or an object."`
 	Severity map[string]string `json:"severity" doc:"Severity of a rule, instead of its own: off, info, low, medium, high or critical."`
 
 	Vulnerabilities Vulnerabilities `json:"vulnerabilities" doc:"What is refused of what scanners found (quayside diff --scan)."`
@@ -160,11 +160,12 @@ type Level struct {
 	FailOn string   `json:"failOn" form:"required enum=off|info|low|medium|high|critical" doc:"The lowest severity that is refused there; off refuses nothing."`
 }
 
-// Rule refuses the findings for which its expression holds.
+// Rule refuses the findings, or the objects, for which its expression holds.
 type Rule struct {
 	Name       string `json:"name" form:"required nonempty" doc:"Name, for the report."`
 	Expression string `json:"expression" form:"required nonempty" doc:"CEL that is true for what is refused, such as finding.rule.startsWith('images.') && !finding.after.startsWith('quay.io/')."`
 	Message    string `json:"message" doc:"What to tell the reader."`
+	On         string `json:"on" default:"\"diff\"" form:"enum=diff|tree" doc:"diff: the expression is about each finding of a diff. tree: it is about each object that a cluster gets, and quayside verify judges it."`
 
 	Pos diag.Pos `json:"-"` // of the expression
 }

@@ -135,7 +135,7 @@ func (s *Side) policy() (diff.Policy, error) {
 		p.Clusters = append(p.Clusters, diff.Level{Names: l.Names, FailOn: failOn})
 	}
 	for _, r := range w.Rules {
-		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Pos: r.Pos})
+		p.Rules = append(p.Rules, diff.CELRule{Name: r.Name, Expression: r.Expression, Message: r.Message, Tree: r.On == "tree", Pos: r.Pos})
 	}
 	if _, said := s.project.Settings.Fields["spec.policy.vulnerabilities.added"]; said {
 		p.Vulnerabilities = append([]string{}, w.Vulnerabilities.Added...)

@@ -108,6 +108,11 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, open bool) 
 			continue
 		}
 		at, ok := of.byName[key]
+		if !ok { // a field called on, which YAML 1.1 reads as true
+			if at, ok = of.byName[n.Content[i].Value]; ok {
+				key = n.Content[i].Value
+			}
+		}
 		switch {
 		case ok:
 			f := of.fields[at]

@@ -228,8 +228,13 @@ func positions(file string, n *yaml.Node, path string, out map[string]diag.Pos) 
 	switch n.Kind { //nolint:exhaustive // the rest holds nothing
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if k, err := keyText(n.Content[i]); err == nil {
-				positions(file, n.Content[i+1], join(path, k), out)
+			k, err := keyText(n.Content[i])
+			if err != nil {
+				continue
+			}
+			positions(file, n.Content[i+1], join(path, k), out)
+			if literal := n.Content[i].Value; literal == "on" { // as a field is called
+				positions(file, n.Content[i+1], join(path, literal), out)
 			}
 		}
 	case yaml.SequenceNode:

@@ -41,6 +41,9 @@ func newVerify(a *app) *cobra.Command {
 			What could not be checked, for want of a network or of a catalog, is a warning
 			that names it.
 
+			The rules of spec.policy that are marked 'on: tree' judge every object that each
+			cluster gets.
+
 			An artifact (oci://registry/repository:tag, as 'quayside push' makes it) is
 			verified by itself: that it holds what its digests say and files alone, that the
 			overlays of its clusters build, and that it is what the commit that it names has,
@@ -50,7 +53,7 @@ func newVerify(a *app) *cobra.Command {
 			states it): who signed it is told, and what they state is compared with the
 			artifact and with the commit.
 
-			Exit codes: 0 in step; 1 something is out of step; 2 an error.`),
+			Exit codes: 0 in step; 1 something is out of step; 2 an error; 4 the policy says no.`),
 		Example: examples(`
 			quayside verify --offline
 			quayside verify oci://registry.example.com/fleet/stage:main`),
@@ -116,5 +119,12 @@ func (o *verifyOptions) verify(ctx context.Context, r *verifyReport) (bool, erro
 		return false, errors.Join(stale, err)
 	}
 	r.TreeReport = *compared
-	return true, errors.Join(stale, compared.Err(), state.Overlays(p, compared.Result))
+	overlays := state.Overlays(p, compared.Result)
+	if overlays != nil {
+		return true, errors.Join(stale, compared.Err(), overlays)
+	}
+	waivers, refused := state.Rules(p, in.Lock, compared.Result)
+	o.talk.Warn(waivers)
+	r.Warnings = append(r.Warnings, waivers...)
+	return true, errors.Join(stale, compared.Err(), refused)
 }
