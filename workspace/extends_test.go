@@ -74,13 +74,13 @@ spec:
   policy:
     failOn: medium
     rules: [{name: own, expression: "true"}]
-    waivers: [{rule: rbac.wildcard}]
+    waivers: [{rule: rbac.wildcard, reason: r, expires: 2027-01-01}]
     severity: {images.tag: high, images.registry: low}
 -- envs/shared.yaml --
 spec:
   extends: ../base.yaml
   openshiftVersion: ~
-  policy: {severity: {images.tag: ~}, waivers: [{rule: images.tag}]}
+  policy: {severity: {images.tag: ~}, waivers: [{rule: images.tag, reason: r, expires: 2027-01-01}]}
 -- envs/dev/quayside.yaml --
 metadata: {name: dev}
 spec:

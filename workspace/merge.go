@@ -217,16 +217,3 @@ func (v validator) newDeclarations() {
 		v.Addf(field, "%q is not one of spec.declarations (%s)%s", v.w.NewDeclarations, strings.Join(paths, ", "), diag.DidYouMean(v.w.NewDeclarations, paths))
 	}
 }
-
-// rules reports policy rules of the same name, which one file may have and another
-// one inherit.
-func (v validator) rules() {
-	first := map[string]string{}
-	for i, r := range v.w.Policy.Rules {
-		field := index("spec.policy.rules", i) + ".name"
-		if prev, dup := first[r.Name]; dup && r.Name != "" {
-			v.Addf(field, "rule %q appears twice, first at %s", r.Name, v.At(prev))
-		}
-		first[r.Name] = field
-	}
-}

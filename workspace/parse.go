@@ -202,7 +202,6 @@ func (v validator) all() {
 	}
 	v.url("spec.proxy.httpProxy", w.Proxy.HTTPProxy)
 	v.url("spec.proxy.httpsProxy", w.Proxy.HTTPSProxy)
-	v.rules()
 	v.levels()
 	v.rules()
 	v.waivers()

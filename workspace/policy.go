@@ -20,9 +20,16 @@ func (w *Workspace) placePolicy() {
 	}
 }
 
+// rules checks the user's own rules, of which one file may have some and inherit others.
 func (v validator) rules() {
+	first := map[string]string{}
 	for i, r := range v.w.Policy.Rules {
-		v.Enum(index("spec.policy.rules", i)+".on", r.On, "diff", "tree")
+		field := index("spec.policy.rules", i)
+		v.Enum(field+".on", r.On, "diff", "tree")
+		if prev, dup := first[r.Name]; dup && r.Name != "" {
+			v.Addf(field+".name", "rule %q appears twice, first at %s", r.Name, v.At(prev))
+		}
+		first[r.Name] = field + ".name"
 	}
 }
 
@@ -112,8 +119,6 @@ func (c *ruleChecker) own() {
 			c.addf(field, "%q is the name of a rule of findings: choose another", r.Name)
 		case slices.Contains(c.codes, r.Name):
 			c.addf(field, "%q is the code of a warning: choose another name", r.Name)
-		case slices.Contains(c.mine, r.Name):
-			c.addf(field, "rule %q appears twice", r.Name)
 		default:
 			c.mine = append(c.mine, r.Name)
 		}

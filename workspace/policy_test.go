@@ -19,7 +19,7 @@ spec:
     - {name: one-registry, expression: "true"}
     - {name: rbac.gained, expression: "true"}
     - {name: orphan, expression: "true"}
-    - {name: one-registry, expression: "true"}
+    - {name: mine, expression: "true"}
     waivers:
     - {rule: rbac.gaind, reason: r, expires: 2027-01-01}
     - {rule: rbac.*, object: etcd, reason: r, expires: 2027-01-01}
@@ -38,7 +38,6 @@ spec:
 	const want = `quayside.yaml:5:28: spec.policy.severity.rbac.gaind: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
 quayside.yaml:8:14: spec.policy.rules[1].name: "rbac.gained" is the name of a rule of findings: choose another
 quayside.yaml:9:14: spec.policy.rules[2].name: "orphan" is the code of a warning: choose another name
-quayside.yaml:10:14: spec.policy.rules[3].name: rule "one-registry" appears twice
 quayside.yaml:12:14: spec.policy.waivers[0].rule: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
 quayside.yaml:13:30: spec.policy.waivers[1].object: "etcd" is not an object as the report prints it, such as Deployment ops/etcd
 quayside.yaml:14:14: spec.policy.waivers[2].rule: unknown rule "pods.*"
