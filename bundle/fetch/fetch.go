@@ -35,19 +35,18 @@ const maxManifest = 64 << 20
 // a manifest then names the file that its author knows.
 const fileRecords = "bundle-files"
 
-// Contents is the content of the bundles of one lock.
+// Contents is the content of the bundles that pins name.
 type Contents struct {
-	lock     *lockfile.File
 	client   *registry.Client
 	cache    *cache.Cache
 	catalogs map[source.Ref]func() (*cache.Contents, error) // opened so far
 	closers  []func()
 }
 
-// New returns the content of what lock pins. Catalogs and images are opened
-// where cache has its place.
-func New(lock *lockfile.File, client *registry.Client, c *cache.Cache) *Contents {
-	return &Contents{lock: lock, client: client, cache: c, catalogs: map[source.Ref]func() (*cache.Contents, error){}}
+// New returns the content of bundles. Catalogs and images are opened where cache has its
+// place.
+func New(client *registry.Client, c *cache.Cache) *Contents {
+	return &Contents{client: client, cache: c, catalogs: map[source.Ref]func() (*cache.Contents, error){}}
 }
 
 // Close releases what was opened.

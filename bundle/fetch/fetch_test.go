@@ -60,7 +60,7 @@ func contents(t testing.TB, lock *lockfile.File, files fs.FS, dir string) *fetch
 			return nil, errors.New(ref + " is not signed")
 		},
 	}}
-	out := fetch.New(lock, &registry.Client{Store: s, Offline: true}, c)
+	out := fetch.New(&registry.Client{Store: s, Offline: true}, c)
 	t.Cleanup(out.Close)
 	return out
 }

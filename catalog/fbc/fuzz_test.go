@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/catalog/lifecycle"
 	"github.com/quayside/quayside/internal/diag"
 )
 
@@ -119,8 +120,14 @@ func checkLifecycle(t *testing.T, data []byte, l catalog.LifecycleData) {
 		return
 	}
 	for _, v := range l.Versions {
-		if err := v.Check(); err != nil {
-			t.Fatalf("taken without a fault: %v", err)
+		err := lifecycle.CheckMinor(v.Name)
+		for i, p := range v.Phases {
+			if err = errors.Join(err, p.Check()); i > 0 {
+				err = errors.Join(err, p.Follows(v.Phases[i-1]))
+			}
+		}
+		if err != nil || len(v.Phases) == 0 {
+			t.Fatalf("taken without a fault: %d phases, %v", len(v.Phases), err)
 		}
 	}
 }

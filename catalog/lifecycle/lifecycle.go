@@ -108,33 +108,6 @@ func Find(all []Version, version string) *Version {
 	return nil
 }
 
-// Check returns what is wrong with v that its form does not show: a phase that
-// ends before it begins, or does not begin the day after the one before ended.
-func (v *Version) Check() error {
-	if err := CheckMinor(v.Name); err != nil {
-		return err
-	}
-	if len(v.Phases) == 0 {
-		return fmt.Errorf("version %s has no phase", v.Name)
-	}
-	for i, p := range v.Phases {
-		if err := p.Check(); err != nil {
-			return err
-		}
-		if i > 0 {
-			if err := p.Follows(v.Phases[i-1]); err != nil {
-				return err
-			}
-		}
-	}
-	for _, p := range v.Platforms {
-		if err := CheckMinor(p.Version); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Check returns what is wrong with a phase by itself. One has two days or more.
 func (p Phase) Check() error {
 	for _, day := range []string{p.Start, p.End} {

@@ -74,13 +74,13 @@ func TestMake(t *testing.T) {
 	want := []string{
 		"operator:a/one pkg:oci/one@" + escaped + "?repository_url=quay.io%2Forg%2Fone",
 		"operator:b/two ",
-		"catalog:olm/all pkg:oci/catalog@" + escaped + "?repository_url=quay.io%2Forg%2Fcatalog",
+		"catalog:olm/all@" + digest + " pkg:oci/catalog@" + escaped + "?repository_url=quay.io%2Forg%2Fcatalog",
 		"image:busybox:1 pkg:oci/busybox?repository_url=docker.io%2Flibrary%2Fbusybox&tag=1",
 		"image:quay.io/org/app@" + digest + " pkg:oci/app@" + escaped + "?repository_url=quay.io%2Forg%2Fapp",
 		"environment > image:busybox:1 operator:a/one operator:b/two",
-		"operator:a/one > catalog:olm/all image:quay.io/org/app@" + digest + " operator:b/two",
-		"operator:b/two > catalog:olm/all image:quay.io/org/app@" + digest,
-		"catalog:olm/all > ",
+		"operator:a/one > catalog:olm/all@" + digest + " image:quay.io/org/app@" + digest + " operator:b/two",
+		"operator:b/two > catalog:olm/all@" + digest + " image:quay.io/org/app@" + digest,
+		"catalog:olm/all@" + digest + " > ",
 		"image:busybox:1 > ",
 		"image:quay.io/org/app@" + digest + " > ",
 	}

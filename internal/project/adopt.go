@@ -40,7 +40,7 @@ func (p *Project) Inspect(ctx context.Context, s *snapshot.Snapshot, cluster str
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.contents(lock)
+	c, err := p.contents()
 	if err != nil {
 		return nil, err
 	}

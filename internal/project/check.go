@@ -104,7 +104,7 @@ func (in *Inputs) elsewhere() []resolve.Reason {
 // that was read confirms what it says. What the content confirms too is no
 // longer unchecked; what it says otherwise is stale.
 func (in *Inputs) confirm(ctx context.Context, v *resolve.Verdict) error {
-	c, err := in.project.contents(in.Lock)
+	c, err := in.project.contents()
 	if err != nil {
 		return err
 	}

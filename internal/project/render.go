@@ -22,14 +22,14 @@ import (
 	"github.com/quayside/quayside/workspace"
 )
 
-// contents returns the content of what a lock pins.
-func (p *Project) contents(lock *lockfile.File) (*fetch.Contents, error) {
+// contents returns the content of bundles.
+func (p *Project) contents() (*fetch.Contents, error) {
 	indexes, err := p.indexes()
 	if err != nil {
 		return nil, err
 	}
 	client, err := p.Client()
-	return fetch.New(lock, client, indexes), err
+	return fetch.New(client, indexes), err
 }
 
 // Render renders a lock.
@@ -42,7 +42,7 @@ func (p *Project) Render(ctx context.Context, lock *lockfile.File) (*render.Resu
 }
 
 func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Options) (*render.Result, error) {
-	c, err := p.contents(lock)
+	c, err := p.contents()
 	if err != nil {
 		return nil, err
 	}

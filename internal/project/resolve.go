@@ -172,7 +172,7 @@ func (in *Inputs) resolution(ctx context.Context, res *resolve.Result, waiting .
 // before already says of the same bundle is kept.
 func (in *Inputs) complete(ctx context.Context, lock *lockfile.File) (*lockfile.File, error) {
 	p := in.project
-	c, err := p.contents(lock)
+	c, err := p.contents()
 	if err != nil {
 		return nil, err
 	}

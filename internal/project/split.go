@@ -88,7 +88,7 @@ func (p *Project) CSVs(ctx context.Context, lock *lockfile.File, operators []str
 	if err != nil || len(operators) == 0 {
 		return nil, err
 	}
-	c, err := p.contents(lock)
+	c, err := p.contents()
 	if err != nil {
 		return nil, err
 	}

@@ -60,22 +60,17 @@ func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, er
 	if len(steps) == 0 {
 		return false, nil
 	}
-	old, err := in.project.contents(in.Read)
+	c, err := in.project.contents()
 	if err != nil {
 		return false, err
 	}
-	defer old.Close()
-	now, err := in.project.contents(next)
-	if err != nil {
-		return false, err
-	}
-	defer now.Close()
+	defer c.Close()
 	more := false
 	for _, s := range steps {
-		before, err := in.definitions(ctx, old, s.before)
+		before, err := in.definitions(ctx, c, s.before)
 		var after map[string]kinds.Definition
 		if err == nil {
-			after, err = in.definitions(ctx, now, s.after)
+			after, err = in.definitions(ctx, c, s.after)
 		}
 		if err != nil {
 			in.unread = append(in.unread, diag.Warning{Code: "stored-versions", Subject: s.after.Key(), Msg: fmt.Sprintf("%s: whether the upgrade drops a version in which objects are stored is not known: %v", s.after.Key(), err)})
