@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/subscription"
 )
@@ -26,21 +27,23 @@ type Bond struct {
 }
 
 // Split returns the upgrade that opt asks for in the smallest parts that can each
-// be made by itself from prev: an operator alone, or those that do not move
-// without one another. Parts are in the order of their first operators. No operator
-// moves in two of them, but where only one of the two can be made. The error is
-// that of Resolve where not even prev has an answer.
-func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) ([]Part, error) {
-	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, apart: map[[2]*piece]bool{}}
+// be made by itself from prev: an operator alone, or those that do not move without one
+// another. Parts are in the order of their first operators, and no operator moves in two
+// of them. Any of the parts, in any order, can be merged by Git, and the merged lock
+// answers the declarations: parts for which that does not hold are made one, or the later
+// one waits, which a warning tells. The error is that of Resolve where not even prev has
+// an answer.
+func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) ([]Part, []diag.Warning, error) {
+	s := &splitter{x: x, decl: decl, prev: prev, opt: opt}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
 	targets, err := settle(x, decl, opt, func(w *world) ([]Target, error) { return w.movable(prev), nil })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, t := range targets {
 		p, err := s.try(t)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if p != nil {
 			s.pieces = append(s.pieces, p)
@@ -51,11 +54,15 @@ func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Op
 		if a == nil {
 			break
 		}
-		if err := s.join(a, b); err != nil {
-			return nil, err
+		if err := s.settleTogether([]*piece{a, b}); err != nil {
+			return nil, nil, err
 		}
 	}
-	return s.parts()
+	if err := s.prove(); err != nil {
+		return nil, nil, err
+	}
+	parts, err := s.parts()
+	return parts, diag.SortWarnings(s.waits), err
 }
 
 // movable returns what is to move and has somewhere to go, in order.
@@ -90,7 +97,7 @@ type splitter struct {
 	prev   *lockfile.File
 	opt    Options
 	pieces []*piece
-	apart  map[[2]*piece]bool // these two exclude each other
+	waits  []diag.Warning // of parts that wait for others
 }
 
 // piece is a part in the making.
@@ -139,35 +146,16 @@ func (p *piece) moves() map[string]Move {
 // overlap returns two pieces that move the same operator, nil where there are
 // none left.
 func (s *splitter) overlap() (a, b *piece) {
-	at := map[string][]*piece{}
+	at := map[string]*piece{}
 	for _, p := range s.pieces {
 		for _, key := range slices.Sorted(maps.Keys(p.moves())) {
-			for _, other := range at[key] {
-				if !s.apart[[2]*piece{other, p}] {
-					return other, p
-				}
+			if other := at[key]; other != nil {
+				return other, p
 			}
-			at[key] = append(at[key], p)
+			at[key] = p
 		}
 	}
 	return nil, nil
-}
-
-// join puts one piece in the place of two, or notes that they exclude each other.
-func (s *splitter) join(a, b *piece) error {
-	both, err := s.try(slices.Concat(a.targets, b.targets)...)
-	if err != nil {
-		return err
-	}
-	if both == nil {
-		s.apart[[2]*piece{a, b}] = true
-		return nil
-	}
-	maps.Copy(both.alone, a.alone)
-	maps.Copy(both.alone, b.alone)
-	s.pieces[slices.Index(s.pieces, a)] = both
-	s.pieces = slices.DeleteFunc(s.pieces, func(p *piece) bool { return p == b })
-	return nil
 }
 
 // parts returns the pieces, told.

@@ -2,6 +2,9 @@ package resolve_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/resolve"
 	"github.com/quayside/quayside/subscription"
@@ -36,7 +40,7 @@ func TestPartsHoldAlone(t *testing.T) {
 			if round > 100 {
 				t.Fatal("there is no end to the parts")
 			}
-			parts, err := resolve.Split(x, &u.decl, lock, opt)
+			parts, waiting, err := resolve.Split(x, &u.decl, lock, opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +69,9 @@ func TestPartsHoldAlone(t *testing.T) {
 				}
 			}
 			for _, m := range mustResolve(t, x, &u.decl, lock, opt).Moves {
-				if m.From != "" && !slices.ContainsFunc(parts, func(p resolve.Part) bool { return slices.Contains(moved(p), m.Namespace+"/"+m.Package) }) {
+				key := m.Namespace + "/" + m.Package
+				waits := slices.ContainsFunc(waiting, func(w diag.Warning) bool { return strings.Contains(w.Msg, key) })
+				if m.From != "" && !waits && !slices.ContainsFunc(parts, func(p resolve.Part) bool { return slices.Contains(moved(p), key) }) {
 					t.Fatalf("%v moves in an upgrade, and in no part", m)
 				}
 			}
@@ -81,6 +87,126 @@ func TestPartsHoldAlone(t *testing.T) {
 	if several == 0 || together == 0 || left == 0 {
 		t.Errorf("%d splits have several parts, %d parts several operators, %d parts were left: the test shows nothing", several, together, left)
 	}
+}
+
+// TestPartsHoldTogether splits the upgrades of random nights: whichever of the open parts
+// are merged by Git, in whatever order, the lock answers the declarations. Parts of a
+// night before stay open where the same operators still go to the same bundles.
+func TestPartsHoldTogether(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed: nothing to merge with")
+	}
+	dir := t.TempDir()
+	merges, waited, joined, older := 0, 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawOutdated(t)
+		opt := resolve.Options{KeepGoing: true}
+		first := mustResolve(t, u.day(t, 0), &u.decl, nil, opt)
+		if len(first.Conflicts) > 0 {
+			return
+		}
+		plain := opt
+		opt.Upgrade = true
+		main := first.Lock
+		var open []branch
+		for night := range 3 {
+			x := u.day(t, night)
+			parts, waiting, err := resolve.Split(x, &u.decl, main, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waited += len(waiting)
+			open = reopened(open, main, parts, func() bool { return rapid.Bool().Draw(t, "left open") })
+			for _, b := range open {
+				if b.base != main {
+					older++
+				}
+				if len(b.operators) > 1 {
+					joined++
+				}
+			}
+			var chosen []branch
+			for _, b := range rapid.Permutation(open).Draw(t, "order") {
+				if rapid.IntRange(0, 3).Draw(t, "merged") > 0 {
+					chosen = append(chosen, b)
+				}
+			}
+			for i, b := range chosen {
+				merged := mergeFile(t, git, dir, main, b.base, b.lock)
+				if main, err = lockfile.Parse("quayside.lock", merged); err != nil {
+					t.Fatalf("night %d: merge %d, of %v: %v\n%s", night, i, b.operators, err, merged)
+				}
+				merges++
+				open = slices.DeleteFunc(open, func(o branch) bool { return slices.Equal(o.operators, b.operators) })
+				if err := check(x, &u.decl, main, plain); err != nil {
+					t.Fatalf("night %d: merge %d, of %v: %v", night, i, b.operators, err)
+				}
+			}
+		}
+	})
+	t.Logf("%d merges, %d of them of older nights, %d parts of several operators, %d parts waited", merges, older, joined, waited)
+	if merges == 0 || waited == 0 || joined == 0 || older == 0 {
+		t.Error("the test shows nothing")
+	}
+}
+
+// A branch is a part as it was proposed.
+type branch struct {
+	operators  []string
+	base, lock *lockfile.File
+}
+
+// reopened returns the branches that are open after a night: of each part its new
+// branch, or the one of a night before where that has the same upgrades and is left.
+func reopened(before []branch, main *lockfile.File, parts []resolve.Part, isLeft func() bool) []branch {
+	var out []branch
+	for _, p := range parts {
+		now := branch{p.Operators, main, p.Result.Lock}
+		i := slices.IndexFunc(before, func(b branch) bool { return b.upgrades() == now.upgrades() })
+		if i >= 0 && isLeft() {
+			now = before[i]
+		}
+		out = append(out, now)
+	}
+	return out
+}
+
+// upgrades returns which pins a branch moves, and where to.
+func (b branch) upgrades() string {
+	var out []string
+	for _, c := range lockfile.Diff(b.base, b.lock) {
+		out = append(out, fmt.Sprint(c.Kind, c.Namespace, c.Package, c.From, c.To))
+	}
+	return strings.Join(out, " ")
+}
+
+// mergeFile returns what Git makes of a lock when a branch is merged into it.
+func mergeFile(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) []byte {
+	var files []string
+	for i, f := range []*lockfile.File{ours, base, theirs} {
+		name := filepath.Join(dir, fmt.Sprint(i))
+		if err := os.WriteFile(name, lockfile.Format(f), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, name)
+	}
+	out, err := exec.Command(git, append([]string{"merge-file", "-p"}, files...)...).Output()
+	if err != nil {
+		t.Fatalf("git could not merge: %v\n%s", err, out)
+	}
+	return out
+}
+
+// day returns the catalogs of one day: the same bundles, at another digest.
+func (u universe) day(t *rapid.T, day int) *catalog.Index {
+	later := u
+	later.cats = nil
+	for _, c := range u.cats {
+		c.Digest = catalog.DigestOf([]byte{byte(day)})
+		later.cats = append(later.cats, c)
+	}
+	return later.index(t)
 }
 
 // drawOutdated draws packages that are installed at their first versions, which
@@ -167,7 +293,7 @@ func TestPartsSayWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	split := func(lock *lockfile.File, opt resolve.Options) [][]string {
-		parts, err := resolve.Split(x, &decl, lock, opt)
+		parts, _, err := resolve.Split(x, &decl, lock, opt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,6 +56,7 @@ func Codes() []Code {
 		{"unchecked", Resolving, "A version of the clusters is not given, so that a limit of an operator is not checked."},
 		{"unknown-api", Resolving, "An object is of an API group or version that looks misspelt."},
 		{"unusable-bundle", Resolving, "A bundle that could have been chosen cannot be used."},
+		{"upgrade-waits", Resolving, "An upgrade gets no branch yet: together with another one that has, it has no solution."},
 
 		{"bundle-file-skipped", Rendering, "A file of a bundle is neither YAML nor JSON."},
 		{"conversion-webhook-outside", Rendering, "A CRD is converted by a Service that the bundle does not bring."},

@@ -36,7 +36,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 		}
 		return nil, nil, err
 	}
-	parts, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options)
+	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +52,7 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(out, waits...), in.project.Waive(diag.SortWarnings(slices.Concat(all.Warnings, in.heldBack(all.Warnings), in.unread))), nil
+	return append(out, waits...), in.project.Waive(diag.SortWarnings(slices.Concat(all.Warnings, waiting, in.heldBack(all.Warnings), in.unread))), nil
 }
 
 // waits returns a part for each package that goes into another state in which it

@@ -1,0 +1,251 @@
+package resolve
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/catalog"
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/lockfile"
+)
+
+// The parts of an upgrade become branches that are merged in any order, or never. Each
+// holds alone. So that every combination holds, those whose combination does not are
+// made one part; where that has no answer, the later one waits until the other is
+// merged. The combinations of parts that no constraint connects need no proof.
+
+// maxTogether bounds how many connected parts are proven by combinations. Beyond it all
+// of them are made one part.
+const maxTogether = 6
+
+// prove joins parts, or makes some wait, until every combination of the rest holds and
+// Git can merge it.
+func (s *splitter) prove() error {
+	for {
+		set := s.unproven()
+		if set == nil {
+			return nil
+		}
+		if err := s.settleTogether(set); err != nil {
+			return err
+		}
+	}
+}
+
+// settleTogether makes parts that do not hold together one, or makes the last of them
+// wait.
+func (s *splitter) settleTogether(set []*piece) error {
+	var targets []Target
+	for _, p := range set {
+		targets = append(targets, p.targets...)
+	}
+	both, err := s.try(targets...)
+	if err != nil {
+		return err
+	}
+	last := set[len(set)-1]
+	if both == nil {
+		s.pieces = slices.DeleteFunc(s.pieces, func(p *piece) bool { return p == last })
+		s.waits = append(s.waits, waitFor(set))
+		return nil
+	}
+	for _, p := range set {
+		maps.Copy(both.alone, p.alone)
+	}
+	s.pieces[slices.Index(s.pieces, set[0])] = both
+	s.pieces = slices.DeleteFunc(s.pieces, func(p *piece) bool { return slices.Contains(set[1:], p) })
+	return nil
+}
+
+func waitFor(set []*piece) diag.Warning {
+	name := func(p *piece) string {
+		var keys []string
+		for _, t := range p.targets {
+			keys = append(keys, t.key())
+		}
+		return strings.Join(keys, ", ")
+	}
+	var others []string
+	for _, p := range set[:len(set)-1] {
+		others = append(others, name(p))
+	}
+	last := name(set[len(set)-1])
+	return diag.Warning{
+		Code: "upgrade-waits", Subject: set[len(set)-1].targets[0].key(),
+		Msg: "upgrade of " + last + " waits for " + strings.Join(others, " and ") + ": together they have no solution",
+	}
+}
+
+// unproven returns the smallest set of parts that do not hold together or that Git
+// cannot merge; nil where there is none.
+func (s *splitter) unproven() []*piece {
+	for i, a := range s.pieces {
+		for _, b := range s.pieces[i+1:] {
+			if !lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) {
+				return []*piece{a, b}
+			}
+		}
+	}
+	for _, group := range s.connected() {
+		if len(group) > maxTogether {
+			return group
+		}
+		for size := 2; size <= len(group); size++ {
+			if set := s.broken(group, size); set != nil {
+				return set
+			}
+		}
+	}
+	return nil
+}
+
+// broken returns the first set of a size whose combination does not hold; nil where
+// there is none.
+func (s *splitter) broken(group []*piece, size int) []*piece {
+	for mask := range 1 << len(group) {
+		var set []*piece
+		for i, p := range group {
+			if mask>>i&1 == 1 {
+				set = append(set, p)
+			}
+		}
+		if len(set) == size && !s.holds(set) {
+			return set
+		}
+	}
+	return nil
+}
+
+// holds reports whether the merged lock of some parts answers the declarations.
+func (s *splitter) holds(set []*piece) bool {
+	var locks []*lockfile.File
+	for _, p := range set {
+		locks = append(locks, p.res.Partial)
+	}
+	v, err := Check(s.x, s.decl, lockfile.Merge(s.prev, locks...), s.opt)
+	return err == nil && len(v.Stale) == 0
+}
+
+// connected returns the parts in groups of two or more that a constraint connects,
+// directly or over others: a package or an API that one provides, before or after, and
+// another provides or requires.
+func (s *splitter) connected() [][]*piece {
+	group := map[*piece]int{}
+	for i, p := range s.pieces {
+		group[p] = i
+	}
+	join := func(a, b *piece) {
+		to, from := min(group[a], group[b]), max(group[a], group[b])
+		for p, g := range group {
+			if g == from {
+				group[p] = to
+			}
+		}
+	}
+	subjects := map[*piece]map[string]bool{}
+	read := newReader()
+	for _, p := range s.pieces {
+		subjects[p] = p.subjects(read, s.prev)
+	}
+	for _, pin := range s.prev.Pins { // what stays may require one of several that move
+		var needed map[string]bool
+		for _, r := range read.bare(pin.Properties).needs {
+			needed = r.where.subjects(needed)
+		}
+		s.joinAll(subjects, needed, join)
+	}
+	for i, a := range s.pieces {
+		for _, b := range s.pieces[i+1:] {
+			if meets(subjects[a], subjects[b]) {
+				join(a, b)
+			}
+		}
+	}
+	byGroup := map[int][]*piece{}
+	for _, p := range s.pieces {
+		byGroup[group[p]] = append(byGroup[group[p]], p)
+	}
+	var out [][]*piece
+	for _, g := range slices.Sorted(maps.Keys(byGroup)) {
+		if len(byGroup[g]) > 1 {
+			out = append(out, byGroup[g])
+		}
+	}
+	return out
+}
+
+// joinAll joins the parts that one pin's requirements are about.
+func (s *splitter) joinAll(subjects map[*piece]map[string]bool, needed map[string]bool, join func(a, b *piece)) {
+	var first *piece
+	for _, p := range s.pieces {
+		switch {
+		case !meets(subjects[p], needed):
+		case first == nil:
+			first = p
+		default:
+			join(first, p)
+		}
+	}
+}
+
+// anySubject stands for every package and API: a constraint by label or by rule.
+const anySubject = "*"
+
+// meets reports whether two sets of subjects have one in common.
+func meets(a, b map[string]bool) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	if a[anySubject] || b[anySubject] {
+		return true
+	}
+	for subject := range a {
+		if b[subject] {
+			return true
+		}
+	}
+	return false
+}
+
+// subjects returns the packages and APIs that the pins which a part changes provide or
+// require, before and after.
+func (p *piece) subjects(read *reader, prev *lockfile.File) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range lockfile.Diff(prev, p.res.Partial) {
+		for _, f := range []*lockfile.File{prev, p.res.Partial} {
+			pin, ok := f.Pin(c.Namespace, c.Package)
+			if !ok {
+				continue
+			}
+			facts := read.bare(pin.Properties)
+			out["package "+pin.Package] = true
+			for _, g := range facts.apis {
+				out[apiSubject(g)] = true
+			}
+			for _, r := range facts.needs {
+				out = r.where.subjects(out)
+			}
+		}
+	}
+	return out
+}
+
+// subjects adds what a requirement can be met by.
+func (h hint) subjects(to map[string]bool) map[string]bool {
+	if to == nil {
+		to = map[string]bool{}
+	}
+	if h.anywhere {
+		to[anySubject] = true
+	}
+	for _, pkg := range h.packages {
+		to["package "+pkg] = true
+	}
+	for _, g := range h.apis {
+		to[apiSubject(g)] = true
+	}
+	return to
+}
+
+func apiSubject(g catalog.GVK) string { return "API " + g.Kind + "." + g.Group }
