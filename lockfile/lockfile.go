@@ -171,6 +171,10 @@ func (f *File) Pin(namespace, pkg string) (Pin, bool) {
 	return f.Pins[i], true
 }
 
+// IsOlder reports whether a lock was read in an older schema than Format writes. A nil
+// lock is not.
+func (f *File) IsOlder() bool { return f != nil && f.ReadSchema != 0 && f.ReadSchema < Schema }
+
 // Generated reports whether nobody declared the package: it is a dependency.
 func (p Pin) Generated() bool { return len(p.RequestedBy) == 0 }
 

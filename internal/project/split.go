@@ -23,10 +23,14 @@ type Upgrade struct {
 // Split returns what is to move in parts, each with a lock of its own over the one
 // that there is, and what a person should know of all. A lock that does not answer
 // the declarations is refused, as Check does: whatever is missing would be in
-// every part.
+// every part. A lock of an older schema is migrated first, by a part without operators:
+// the others wait, since that rewrites every block.
 func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) {
 	if _, err := in.Check(ctx, false); err != nil {
 		return nil, nil, err
+	}
+	if in.Read.IsOlder() {
+		return []Upgrade{{Resolution: &Resolution{Lock: in.Read, Pins: len(in.Read.Pins)}}}, nil, nil
 	}
 	all, err := in.solve(ctx)
 	var conflicts resolve.Conflicts

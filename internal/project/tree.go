@@ -32,13 +32,24 @@ type TreeReport struct {
 // are the user's patches.
 const foreign = "foreign"
 
-// WriteLock writes a lock and reports whether that changed anything; with tree also
-// what it renders to.
+// WriteLock writes a lock and reports whether that changed anything; with tree also the
+// tree that it renders to. That a lock of an older schema is migrated is noted.
 func (p *Project) WriteLock(ctx context.Context, lock *lockfile.File, tree bool) (written bool, r *TreeReport, err error) {
-	if written, err = filetree.WriteFile(p.Path(LockFile), lockfile.Format(lock)); err == nil && tree {
+	if written, err = filetree.WriteFile(p.Path(LockFile), lockfile.Format(lock)); err == nil {
+		p.noteMigration()
+	}
+	if err == nil && tree {
 		r, err = p.RenderAnew(ctx)
 	}
 	return written, r, err
+}
+
+// noteMigration notes that the lock which was read had an older schema than the one that
+// was written.
+func (p *Project) noteMigration() {
+	if before, err := p.LockIfAny(); err == nil && before.IsOlder() {
+		p.Talk.Note("migrated %s from schema %d to %d", LockFile, before.ReadSchema, lockfile.Schema)
+	}
 }
 
 // RenderAnew writes what the lock renders to that is there now.
@@ -50,11 +61,17 @@ func (p *Project) RenderAnew(ctx context.Context) (*TreeReport, error) {
 	return again.WriteTree(ctx)
 }
 
-// WriteTree writes what the lock renders to.
+// WriteTree writes the tree that the lock renders to. A lock of an older schema is written
+// in the new one.
 func (p *Project) WriteTree(ctx context.Context) (*TreeReport, error) {
 	r, err := p.CheckTree(ctx, false)
 	if err != nil {
 		return nil, err
+	}
+	if lock, err := p.NeedLock(); err == nil && lock.IsOlder() {
+		if _, _, err := p.WriteLock(ctx, lock, false); err != nil {
+			return nil, err
+		}
 	}
 	if err := filetree.Write(p.Path(r.Output), r.Result.Tree); err != nil {
 		return nil, err

@@ -340,8 +340,11 @@ func (b *proposal) subject() string {
 	if len(moved) == 0 {
 		moved = changed
 	}
+	if len(moved) == 0 && len(b.upgrade.Changes) > 0 {
+		return "Update declared Namespaces"
+	}
 	if len(moved) == 0 {
-		return "Update catalogs"
+		return fmt.Sprintf("Migrate %s to schema %d", project.LockFile, lockfile.Schema)
 	}
 	if len(b.upgrade.Operators) == 0 && len(moved) > 1 {
 		return fmt.Sprintf("Update %s", diag.Count(len(moved), "operator"))

@@ -156,7 +156,10 @@ func (b *Base) Split(ctx context.Context, upgrades []project.Upgrade, in *projec
 		if err != nil {
 			return nil, err
 		}
-		branch := b.branchFor(u.Operators[0])
+		branch := b.branchFor(migrationBranch)
+		if len(u.Operators) > 0 {
+			branch = b.branchFor(u.Operators[0])
+		}
 		if slices.Contains(branches, branch) {
 			return nil, fmt.Errorf("two upgrades would both be branch %q: make one of them without --split", branch)
 		}
@@ -171,10 +174,17 @@ func (b *Base) Split(ctx context.Context, upgrades []project.Upgrade, in *projec
 			Operators: u.Operators, Changes: u.Changes, Bonds: append([]resolve.Bond{}, u.Bonds...), Request: out.Request,
 		})
 	}
+	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
+		return s, nil // the others wait: none of them is done
+	}
 	done, err := b.done(ctx, branches)
 	s.Done = append(s.Done, done...)
 	return s, err
 }
+
+// migrationBranch is in the place of the operator in the name of the branch that
+// migrates the lock to a newer schema. No operator is called so: it is no Kubernetes name.
+const migrationBranch = "quayside.lock/_schema"
 
 // Print prints each pull request with its changes, and notes what is left.
 func (s *Split) Print(out *terminal.Terminal, talk project.Talk) {
