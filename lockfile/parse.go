@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -99,19 +98,9 @@ func unmerged(file string, data []byte) error {
 // schemaOf returns the number of a document's schema. A document that is not a lock,
 // or whose schema this program does not read, is an error.
 func (p *parser) schemaOf(n *yaml.Node) (int, error) {
-	for _, want := range [][2]string{{"apiVersion", APIVersion}, {"kind", Kind}} {
-		key, v := yamlnode.Field(n, want[0])
-		if key == nil {
-			return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no %s (want %s)", want[0], want[1])}
-		}
-		got, _ := yamlnode.Text(v)
-		if got == want[1] {
-			continue
-		}
-		if want[0] == "apiVersion" && strings.HasPrefix(got, "quayside.dev/v") {
-			return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "written by a newer quayside (%s; this program reads %s)", got, APIVersion)}
-		}
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, v), "%s %q is not %s: not a lock", want[0], got, want[1])}
+	var errs diag.List
+	if yamlnode.Header(p.file, n, APIVersion, Kind, &errs); errs != nil {
+		return 0, errs
 	}
 	key, v := yamlnode.Field(n, "schema")
 	if key == nil {

@@ -138,9 +138,10 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 		return nil, diag.List{diag.Errorf(diag.Pos{File: file}, "want one document, got %d: write it with quayside status --save", len(docs))}
 	}
 	var errs diag.List
-	header(file, docs[0], &errs)
 	var w wireFile
-	errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &w))
+	if yamlnode.Header(file, docs[0], APIVersion, Kind, &errs) {
+		errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &w))
+	}
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
@@ -159,17 +160,6 @@ func ParseObserved(file string, data []byte) (*ObservedFile, error) {
 		return nil, err
 	}
 	return out, nil
-}
-
-func header(file string, n *yaml.Node, errs *diag.List) {
-	for _, want := range [][2]string{{"apiVersion", APIVersion}, {"kind", Kind}} {
-		_, v := yamlnode.Field(n, want[0])
-		if v == nil {
-			errs.Addf(yamlnode.At(file, n), "no %s (want %s)", want[0], want[1])
-		} else if got, ok := yamlnode.Text(v); ok && got != want[1] {
-			errs.Addf(yamlnode.At(file, v), "%s: %q is not %s", want[0], got, want[1])
-		}
-	}
 }
 
 type parser struct {

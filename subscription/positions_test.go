@@ -323,7 +323,11 @@ func TestEveryKindIsRead(t *testing.T) {
 			continue
 		}
 		_, err := Parse("d.yaml", []byte("apiVersion: "+k.group+"/v9\nkind: "+k.kind+"\n"))
-		if want := `d.yaml:1:13: apiVersion "` + k.group + `/v9" is not known for ` + k.kind + " (want " + k.versions[0]; err == nil || !strings.HasPrefix(err.Error(), want) {
+		want := `d.yaml:1:13: apiVersion "` + k.group + `/v9" is not known for ` + k.kind + " (want " + k.versions[0]
+		if k.group == string(Quayside) {
+			want = "d.yaml:1:13: written by a newer quayside (schema quayside.dev/v9; this program reads quayside.dev/v1alpha1)"
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", k.kind, err)
 		}
 	}

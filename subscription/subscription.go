@@ -220,6 +220,10 @@ func (r *reader) object(n *yaml.Node) {
 		}
 		if !slices.Contains(k.versions, apiVersion) {
 			_, v := yamlnode.Field(n, "apiVersion")
+			if group == string(Quayside) {
+				yamlnode.Header(r.file, n, k.versions[len(k.versions)-1], kind, &r.errs)
+				return
+			}
 			r.errs.Addf(r.at(v), "apiVersion %q is not known for %s (want %s)", apiVersion, kind, strings.Join(k.versions, " or "))
 			return
 		}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
@@ -52,39 +50,6 @@ func Load(name string, data []byte, repo Repository) (*Workspace, error) {
 		return nil, err
 	}
 	return w, nil
-}
-
-// header checks apiVersion and kind. It returns false for a file of a newer program,
-// whose other fields cannot be judged.
-//
-// The schema number of quayside.yaml and of declarations is their apiVersion:
-// v1alpha1 is the first, and the order is that of Kubernetes API versions. Optional
-// fields may be added to a schema; any other change takes a new version.
-func header(name string, n *yaml.Node, errs *diag.List) bool {
-	for _, want := range [][2]string{{"apiVersion", APIVersion}, {"kind", Kind}} {
-		_, v := yamlnode.Field(n, want[0])
-		if v == nil {
-			errs.Addf(yamlnode.At(name, n), "no %s (want %s)", want[0], want[1])
-			continue
-		}
-		got, ok := yamlnode.Text(v)
-		switch {
-		case !ok || got == want[1]:
-		case want[0] == "apiVersion" && isNewer(got):
-			errs.Addf(yamlnode.At(name, v), "written by a newer quayside (schema %s; this program reads %s)", got, APIVersion)
-			return false
-		default:
-			errs.Addf(yamlnode.At(name, v), "%s: %q is not %s", want[0], got, want[1])
-		}
-	}
-	return true
-}
-
-// isNewer reports whether an apiVersion is a later one of the same group.
-func isNewer(apiVersion string) bool {
-	group, known, _ := strings.Cut(APIVersion, "/")
-	got, ok := strings.CutPrefix(apiVersion, group+"/")
-	return ok && regexp.MustCompile(`^v[1-9][0-9]{0,3}((alpha|beta)[1-9][0-9]{0,3})?$`).MatchString(got) && version.CompareKubeAwareVersionStrings(got, known) > 0
 }
 
 // fill completes what depends on other fields, or stands in a list.

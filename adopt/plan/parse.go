@@ -25,6 +25,9 @@ func Parse(file string, data []byte) (*Plan, error) {
 	}
 	var p Plan
 	var errs diag.List
+	if !yamlnode.Header(file, docs[0], APIVersion, Kind, &errs) {
+		return nil, errs
+	}
 	errs.Add(diag.Pos{File: file}, yamlnode.Decode(file, docs[0], &p))
 	v := validator{yamlnode.Checker{Fields: yamlnode.Positions(file, docs[0]), Whole: yamlnode.At(file, docs[0]), Faults: &errs}}
 	v.forms("", reflect.ValueOf(p))

@@ -56,7 +56,8 @@ const (
 type Entry struct {
 	Time    time.Time `json:"time"`
 	Event   Event     `json:"event"`
-	Plan    string    `json:"plan,omitempty"` // digest
+	Schema  int       `json:"schema,omitempty"` // of the journal, in its first entry
+	Plan    string    `json:"plan,omitempty"`   // digest
 	Step    int       `json:"step,omitempty"`
 	Action  int       `json:"action,omitempty"` // of the step, from 1
 	Do      plan.Verb `json:"do,omitempty"`
@@ -69,6 +70,9 @@ type Entry struct {
 
 // logName is the file of a journal's entries.
 const logName = "log.jsonl"
+
+// journalSchema is the number of the only schema of a journal that is read.
+const journalSchema = 1
 
 // maxLog bounds what is read of a journal.
 const maxLog = 64 << 20
@@ -101,6 +105,9 @@ func OpenJournal(files Files, p *plan.Plan) (*Journal, error) {
 		}
 		j.entries = append(j.entries, e)
 	}
+	if len(j.entries) > 0 && j.entries[0].Schema != journalSchema {
+		return nil, fmt.Errorf("%s: the journal has schema %d; this program reads %d: finish the plan with the program that began it", logName, j.entries[0].Schema, journalSchema)
+	}
 	if len(j.entries) > 0 && (j.entries[0].Event != Opened || j.entries[0].Plan != j.digest) {
 		return nil, fmt.Errorf("the journal is that of another plan, or the plan was changed after it was begun: put the plan back as it was, or move the journal away if nothing of it was done")
 	}
@@ -120,7 +127,7 @@ func Digest(p *plan.Plan) string {
 // add writes an entry, which is there for good when it returns.
 func (j *Journal) add(e Entry) error {
 	if len(j.entries) == 0 && e.Event != Opened {
-		if err := j.add(Entry{Time: e.Time, Event: Opened, Plan: j.digest}); err != nil {
+		if err := j.add(Entry{Time: e.Time, Event: Opened, Schema: journalSchema, Plan: j.digest}); err != nil {
 			return err
 		}
 	}

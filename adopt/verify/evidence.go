@@ -12,6 +12,7 @@ import (
 // Evidence is what a cluster has of one namespace's operators, as far as it must
 // stay as it is. Two that were captured of the same cluster are the same.
 type Evidence struct {
+	Schema    int       `json:"schema"`
 	Namespace string    `json:"namespace"`
 	Objects   []Object  `json:"objects"`            // by reference
 	Targets   []string  `json:"targets"`            // namespaces that the operators watch, sorted; "" is all
@@ -88,9 +89,14 @@ type Answer struct {
 // maxEvidence bounds the text of one namespace's evidence, in bytes.
 const maxEvidence = 256 << 20
 
+// schema is the number of the only schema of saved evidence that is read.
+const schema = 1
+
 // Format returns the evidence as text.
 func (e *Evidence) Format() ([]byte, error) {
-	text, err := json.MarshalIndent(e, "", " ")
+	now := *e
+	now.Schema = schema
+	text, err := json.MarshalIndent(now, "", " ")
 	return append(text, '\n'), err
 }
 
@@ -102,6 +108,9 @@ func Parse(file string, text []byte) (*Evidence, error) {
 	var e Evidence
 	if err := json.Unmarshal(text, &e); err != nil {
 		return nil, fmt.Errorf("%s is not what was seen before: %w", file, err)
+	}
+	if e.Schema != schema {
+		return nil, fmt.Errorf("%s has schema %d; this program reads %d: capture it again", file, e.Schema, schema)
 	}
 	return &e, nil
 }
