@@ -73,13 +73,16 @@ func (b *batch) commit(name string) (commit, error) {
 	if err != nil {
 		return commit{}, err
 	}
-	text, err := b.line(nil, "log", "--no-walk", "--no-show-signature", "--format=%T %cI", hash)
+	text, err := b.line(nil, "log", "--no-walk", "--no-show-signature", "--format=%T %cI %P", hash)
 	if err != nil {
 		return commit{}, err
 	}
-	tree, when, _ := strings.Cut(text, " ")
-	at, err := time.Parse(time.RFC3339, when)
-	return commit{hash, tree, at}, err
+	fields := strings.Fields(text)
+	if len(fields) < 2 {
+		return commit{}, fmt.Errorf("git log: %q", text)
+	}
+	at, err := time.Parse(time.RFC3339, fields[1])
+	return commit{hash, fields[0], at, fields[2:]}, err
 }
 
 func (b *batch) base(x, y string) (string, error) {

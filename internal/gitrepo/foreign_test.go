@@ -27,7 +27,7 @@ func TestForeign(t *testing.T) {
 			}
 			for name, test := range map[string]func(*testing.T){
 				"open": TestOpen, "read": TestRead, "merge base": TestMergeBase, "default branch": TestDefaultBranch, "missing": TestMissing,
-				"branch": TestBranch, "branches": TestBranches, "checked out": TestHeadBranch, "push": TestPushByGit, "token": TestTokenByGit, "lfs": TestPushLFS,
+				"branch": TestBranch, "branches": TestBranches, "checked out": TestHeadBranch, "joins": TestJoins, "push": TestPushByGit, "token": TestTokenByGit, "lfs": TestPushLFS,
 			} {
 				t.Run(name, test)
 			}

@@ -15,6 +15,7 @@ import (
 type commit struct {
 	hash, tree string
 	time       time.Time
+	parents    []string
 }
 
 // entry is one line of a tree.
@@ -56,7 +57,11 @@ func (l library) commit(name string) (commit, error) {
 	if err != nil {
 		return commit{}, err
 	}
-	return commit{c.Hash.String(), c.TreeHash.String(), c.Committer.When}, nil
+	out := commit{hash: c.Hash.String(), tree: c.TreeHash.String(), time: c.Committer.When}
+	for _, p := range c.ParentHashes {
+		out.parents = append(out.parents, p.String())
+	}
+	return out, nil
 }
 
 func (l library) tree(hash string) ([]entry, error) {
