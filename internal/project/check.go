@@ -35,6 +35,11 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	v.Warnings = in.project.Waive(append(v.Warnings, in.project.reviewWaivers(diag.Resolving, in.AboutDeclared(), v.Warnings)...))
 	v.Stale = append(v.Stale, in.stale...)
 	v.Stale = append(v.Stale, in.elsewhere()...)
+	if !in.Options.AllowDowngrade {
+		lowered, _ := in.compareSides(in.Lock)
+		v.Stale = append(v.Stale, loweredReasons(lowered)...)
+		v.Warnings = append(v.Warnings, in.project.Acknowledge(in.unjudged)...)
+	}
 	if content {
 		if err := in.confirm(ctx, v); err != nil {
 			return v, err

@@ -183,7 +183,7 @@ func (p place) check(t *testing.T, text string) {
 // those of declared catalogs, is held by what Broken and Vendored say.
 func TestEveryPositionHasARow(t *testing.T) {
 	elsewhere := []string{
-		"elsewhere", "ask", "embedded", "checkSigned", "refreshed", "Unedited", "CheckInto", // of the lock
+		"elsewhere", "ask", "embedded", "checkSigned", "refreshed", "Unedited", "CheckInto", "loweredReasons", "refuseLowered", // of the lock
 		"Hold",       // of what a cluster was seen to have
 		"putDirects", // of a bundle that reads and makes no catalog: none is known
 		"Shelf",      // of catalogs, once more, where nobody signed them as quayside.yaml demands

@@ -78,6 +78,8 @@ type Project struct {
 	// Mirrors returns where images are fetched from.
 	Mirrors func() (registry.Mirrors, error)
 
+	takesSides bool // see TakingSides
+
 	trusted func() (*trust.Policy, error)
 	signed  *signatures
 }

@@ -43,6 +43,9 @@ type Inputs struct {
 	observed []*report.ObservedFile       // what was seen of clusters
 	storage  map[string]*lockfile.Storage // how operators wait for objects to leave versions, by namespace/package
 	unread   []diag.Warning               // upgrades of which that is not known
+	lowered  []lockfile.Lowering          // pins that a join of commits lowered
+	taken    map[string]string            // pins of Lock that are a commit's, by namespace/package: its name
+	unjudged []diag.Warning               // commits whose locks could not be compared
 }
 
 // Inputs reads the declarations, the lock, and of the catalogs what resolving
@@ -65,10 +68,6 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		return nil, err
 	}
 	in.Options = opt
-	at := in.Read
-	if fresh {
-		at = nil
-	}
 	in.catalogs = p.Catalogs(set)
 	bundles, err := p.directs(ctx, set, in.Read, fresh)
 	if err != nil {
@@ -78,6 +77,15 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		return nil, err
 	}
 	in.Lock, in.stale = refreshed(in.Read, bundles, opt)
+	at := in.Read
+	if p.takesSides {
+		if in.takeSides(set); len(in.taken) > 0 {
+			at = in.Lock
+		}
+	}
+	if fresh {
+		at = nil
+	}
 	sh, err := p.Shelf(ctx, in.catalogs, at, true)
 	if err != nil {
 		return nil, err
@@ -150,7 +158,7 @@ func (in *Inputs) resolution(ctx context.Context, res *resolve.Result, waiting .
 	if len(res.Conflicts) > 0 {
 		out.Failed = in.blame(resolve.Conflicts(res.Conflicts))
 	}
-	out.Warnings = diag.SortWarnings(slices.Concat(out.Warnings, in.heldBack(out.Warnings), in.unread))
+	out.Warnings = diag.SortWarnings(slices.Concat(out.Warnings, in.heldBack(out.Warnings), in.unread, in.unjudged))
 	if res.Lock != nil {
 		out.Warnings = append(out.Warnings, in.project.reviewWaivers(diag.Resolving, in.AboutDeclared(), out.Warnings)...)
 	}
@@ -161,10 +169,18 @@ func (in *Inputs) resolution(ctx context.Context, res *resolve.Result, waiting .
 		return out, nil
 	}
 	out.Pins = len(res.Lock.Pins)
+	if err := in.refuseLowered(res.Lock); err != nil {
+		return out, err
+	}
 	if out.Lock, err = in.complete(ctx, in.staged(res.Lock, waiting...)); err != nil {
 		return out, err
 	}
 	out.Changes = changes(in.Read, out.Lock, res.Moves)
+	for i, c := range out.Changes {
+		if side, ok := in.taken[c.Operator]; ok && c.Why == "" {
+			out.Changes[i].Why = "as in " + side
+		}
+	}
 	return out, nil
 }
 

@@ -85,7 +85,7 @@ func (in *Inputs) holdStored(ctx context.Context, next *lockfile.File) (bool, er
 }
 
 // steps returns what packages of the lock move between it and next, but for those
-// that somebody wants moved whatever leads there.
+// that somebody wants moved whatever leads there, and those of a commit's lock.
 func (in *Inputs) steps(next *lockfile.File) []step {
 	best := func(pins []lockfile.Pin, pkg string) (out lockfile.Pin) {
 		for _, p := range pins {
@@ -98,7 +98,7 @@ func (in *Inputs) steps(next *lockfile.File) []step {
 	var out []step
 	for _, p := range in.Read.Pins {
 		moved, ok := next.Pin(p.Namespace, p.Package)
-		if by := names(in.Options, p); !ok || moved.Bundle == p.Bundle || by != nil && by.Anew {
+		if by := names(in.Options, p); !ok || in.taken[p.Key()] != "" || moved.Bundle == p.Bundle || by != nil && by.Anew {
 			continue
 		}
 		i := slices.IndexFunc(out, func(s step) bool { return s.after.Package == p.Package })

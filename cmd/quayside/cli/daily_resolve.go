@@ -261,6 +261,9 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.
 			return nil, nil, err
 		}
 	}
+	if !o.check {
+		p = p.TakingSides()
+	}
 	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.from != "" || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
 }
