@@ -83,7 +83,7 @@ func Codes() []Code {
 		{"bundle-unusable", Otherwise, "A bundle of a catalog can never be chosen."},
 		{"catalog-left-out", Otherwise, "A catalog cannot be fetched, and is not vendored."},
 		{"examples", Otherwise, "The examples in a CSV cannot be read, or are not of its own APIs."},
-		{"not-checked", Otherwise, "Something could not be compared, for want of a catalog or of a network."},
+		{"not-checked", Otherwise, "Something could not be compared: a catalog, the network or a commit is missing."},
 		{"olm-stopped", Otherwise, "A plan to leave OLM has stopped it, and did not start it again."},
 		{"properties", Otherwise, "A CSV has an annotation that belongs into metadata/properties.yaml."},
 		{"related-image", Otherwise, "A related image is no reference."},

@@ -176,17 +176,17 @@ func readIfAny(rev *gitrepo.Revision, name string) ([]byte, error) {
 	return data, err
 }
 
-// text describes what is wrong with a lowered pin, without the operator.
-func text(l lockfile.Lowering) string {
-	return fmt.Sprintf("is locked at %s, and %s has %s: run quayside resolve --upgrade=%s@%s, or accept the lower version with quayside resolve --allow-downgrade",
-		l.Pin.VersionText(), l.Side, l.Higher.VersionText(), l.Pin.Key(), l.Higher.Version)
+// loweredText describes a lowered pin, without the operator.
+func loweredText(l lockfile.Lowering) string {
+	return fmt.Sprintf("is locked at %s, which is lower than %s of %s: run quayside resolve --upgrade=%s@%s, or accept the lower version with quayside resolve --allow-downgrade",
+		l.Pin.VersionText(), l.Higher.VersionText(), l.Side, l.Pin.Key(), l.Higher.Version)
 }
 
 // loweredReasons returns why a lock with lowered pins is refused by a check.
 func loweredReasons(lowered []lockfile.Lowering) []resolve.Reason {
 	var out []resolve.Reason
 	for _, l := range lowered {
-		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: text(l)})
+		out = append(out, resolve.Reason{Namespace: l.Pin.Namespace, Package: l.Pin.Package, Pos: l.Pin.Fields.At("version", l.Pin.Pos), Text: loweredText(l)})
 	}
 	return out
 }

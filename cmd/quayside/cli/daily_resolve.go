@@ -78,8 +78,9 @@ func newResolve(a *app) *cobra.Command {
 			the reason. A version that is older than the one here is not taken, unless
 			--allow-downgrade says so.
 
-			After a merge conflict in the lock, 'git checkout --theirs quayside.lock' and
-			'quayside resolve' bring it in step with the merged declarations.
+			After a merge conflict in the lock, run 'git checkout --theirs quayside.lock' and
+			'quayside resolve'. A version lower than on a side that upgraded it is an error,
+			unless --allow-downgrade accepts it (see docs/lock.md).
 
 			With --observed, an operator stays at its pin if a cluster was seen where it
 			says that it must not be upgraded (in its OperatorCondition), was not healthy,
