@@ -97,7 +97,7 @@ func formatStored(b *bytes.Buffer, list []v1alpha1.StoredVersions) {
 		for i, v := range s.Versions {
 			quoted[i] = yamlnode.Quote(v)
 		}
-		fmt.Fprintf(b, "  - {definition: %s, versions: [%s]}\n", yamlnode.Quote(s.Definition), strings.Join(quoted, ", "))
+		fmt.Fprintf(b, "  - {crd: %s, versions: [%s]}\n", yamlnode.Quote(s.Definition), strings.Join(quoted, ", "))
 	}
 }
 
@@ -123,7 +123,7 @@ type wireOperator struct {
 }
 
 type wireStored struct {
-	Definition string   `json:"definition"`
+	Definition string   `json:"crd"`
 	Versions   []string `json:"versions"`
 }
 
@@ -220,7 +220,7 @@ func (p *parser) stored(n *yaml.Node, list []wireStored) []v1alpha1.StoredVersio
 	var out []v1alpha1.StoredVersions
 	for _, s := range list {
 		if s.Definition == "" || len(s.Versions) == 0 || slices.Contains(s.Versions, "") {
-			p.errs.Addf(p.at(n, "storedVersions"), "storedVersions: want a definition and its versions, as in {definition: widgets.example.com, versions: [v1]}")
+			p.errs.Addf(p.at(n, "storedVersions"), "storedVersions: want a CRD and its versions, as in {crd: widgets.example.com, versions: [v1]}")
 			continue
 		}
 		one := v1alpha1.StoredVersions{Definition: short(s.Definition)}

@@ -54,7 +54,7 @@ func TestStoredVersions(t *testing.T) {
 	sum := Summarize(&lockfile.File{Pins: []lockfile.Pin{pin}}, []Operator{{Namespace: "ops", Package: "demo", Status: status}}, noon())
 	sum.Cluster = "prod"
 	text := FormatObserved(sum)
-	if line := "  - {definition: widgets.demo.io, versions: [v1, v1beta1]}\n"; !strings.Contains(string(text), line) {
+	if line := "  - {crd: widgets.demo.io, versions: [v1, v1beta1]}\n"; !strings.Contains(string(text), line) {
 		t.Errorf("no %q in\n%s", line, text)
 	}
 	f, err := ParseObserved("observed.yaml", text)
@@ -90,9 +90,9 @@ func TestStoredVersionsBound(t *testing.T) {
 
 // TestStoredVersionsFaults has observed files that say nothing of a definition.
 func TestStoredVersionsFaults(t *testing.T) {
-	for _, item := range []string{"{definition: a}", "{versions: [v1]}", "{definition: a, versions: []}", `{definition: a, versions: [""]}`} {
+	for _, item := range []string{"{crd: a}", "{versions: [v1]}", "{crd: a, versions: []}", `{crd: a, versions: [""]}`} {
 		text := "apiVersion: quayside.dev/v1alpha1\nkind: Observed\nobservedAt: \"2026-01-01T00:00:00Z\"\noperators:\n- namespace: ops\n  package: demo\n  state: Ready\n  storedVersions:\n  - " + item + "\n"
-		if _, err := ParseObserved("o.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "o.yaml:9:3: storedVersions: want a definition and its versions") {
+		if _, err := ParseObserved("o.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "o.yaml:9:3: storedVersions: want a CRD and its versions") {
 			t.Errorf("%s: %v", item, err)
 		}
 	}

@@ -31,8 +31,6 @@ type Age struct {
 	Lifecycle *lifecycle.Version `json:"lifecycle,omitempty"` // what is said of the pinned version by the catalogs; nil: nothing
 	Support   *lifecycle.Support `json:"support,omitempty"`   // what that means on the day that was asked for; nil: nothing is said, or no day was given
 	Unclear   string             `json:"unclear,omitempty"`   // why nothing is said although a catalog tries to
-
-	version string // pinned, without its release
 }
 
 // ChannelHead is the newest version of a channel.
@@ -59,11 +57,11 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 	for _, p := range lock.Pins {
 		a := Age{
 			Namespace: p.Namespace, Package: p.Package, Subscription: p.Subscription(), Channel: p.Channel, Pinned: p.VersionText(),
-			Others: []ChannelHead{}, Deprecated: []string{}, version: p.Version,
+			Others: []ChannelHead{}, Deprecated: []string{},
 		}
 		for _, s := range st.wants {
 			if s.current != nil && s.current.pin != nil && s.current.pin.Key() == p.Key() {
-				w.age(&a, s)
+				w.age(&a, s, p.Version)
 				h := holds[s]
 				_, why, _ := strings.Cut(w.sentence(s, h, lock), ": ") // what is offered stands in Next
 				a.HeldBack, a.Stays = h.by, cmp.Or(why, a.Stays)
@@ -77,7 +75,8 @@ func Outdated(x *catalog.Index, decl *subscription.Set, lock *lockfile.File, opt
 	return out
 }
 
-func (w *world) age(a *Age, s *want) {
+// age fills in the age of the pinned version that is installed for s.
+func (w *world) age(a *Age, s *want, pinned string) {
 	_, a.Stays = w.manner(s)
 	pkgs, bad := w.packages(s)
 	if bad != nil {
@@ -112,7 +111,7 @@ func (w *world) age(a *Age, s *want) {
 		if b, ok := p.Bundle(s.current.bundle); ok {
 			a.deprecated(b.Deprecation())
 		}
-		a.Lifecycle = lifecycle.Find(p.Lifecycle(), a.version)
+		a.Lifecycle = lifecycle.Find(p.Lifecycle(), pinned)
 		if err := p.LifecycleFaults(); err != nil {
 			a.Unclear = oneLine(err)
 		}

@@ -38,7 +38,7 @@ func (in *Inputs) Check(ctx context.Context, content bool) (*resolve.Verdict, er
 	if !in.Options.AllowDowngrade {
 		lowered, _ := in.compareSides(in.Lock)
 		v.Stale = append(v.Stale, loweredReasons(lowered)...)
-		v.Warnings = append(v.Warnings, in.project.Acknowledge(in.unjudged)...)
+		v.Warnings = append(v.Warnings, in.project.Waive(in.unjudged)...)
 	}
 	if content {
 		if err := in.confirm(ctx, v); err != nil {

@@ -126,7 +126,7 @@ type ObjectHealth struct {
 
 // StoredVersions is what a CustomResourceDefinition's status says of its objects.
 type StoredVersions struct {
-	Definition string   `json:"definition" doc:"Name of the CustomResourceDefinition."`
+	Definition string   `json:"crd" doc:"Name of the CustomResourceDefinition."`
 	Versions   []string `json:"versions" doc:"Its status.storedVersions, sorted."`
 }
 
