@@ -1,7 +1,9 @@
 package resolve_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,6 +100,12 @@ func TestPartsHoldTogether(t *testing.T) {
 		t.Skip("git is not installed: nothing to merge with")
 	}
 	dir := t.TempDir()
+	if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if usage, _ := exec.Command(git, "merge-tree", "-h").CombinedOutput(); !bytes.Contains(usage, []byte("--write-tree")) {
+		t.Skip("git is older than 2.38: it cannot merge without a work tree")
+	}
 	merges, waited, joined, older := 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawOutdated(t)
@@ -134,6 +142,11 @@ func TestPartsHoldTogether(t *testing.T) {
 			}
 			for i, b := range chosen {
 				merged := mergeFile(t, git, dir, main, b.base, b.lock)
+				if merges%20 == 0 { // the whole merge takes a dozen times as long
+					if whole := mergeBranches(t, git, dir, main, b.base, b.lock); !bytes.Equal(whole, merged) {
+						t.Fatalf("git merge and git merge-file differ: %s", cmp.Diff(string(merged), string(whole)))
+					}
+				}
 				if main, err = lockfile.Parse("quayside.lock", merged); err != nil {
 					t.Fatalf("night %d: merge %d, of %v: %v\n%s", night, i, b.operators, err, merged)
 				}
@@ -181,7 +194,7 @@ func (b branch) upgrades() string {
 	return strings.Join(out, " ")
 }
 
-// mergeFile returns what Git makes of a lock when a branch is merged into it.
+// mergeFile returns the lock that git merge-file makes of two versions of base.
 func mergeFile(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) []byte {
 	var files []string
 	for i, f := range []*lockfile.File{ours, base, theirs} {
@@ -196,6 +209,30 @@ func mergeFile(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) [
 		t.Fatalf("git could not merge: %v\n%s", err, out)
 	}
 	return out
+}
+
+// mergeBranches returns the lock that git merge makes of two branches.
+func mergeBranches(t *rapid.T, git, dir string, ours, base, theirs *lockfile.File) []byte {
+	var stream bytes.Buffer
+	for _, c := range []struct {
+		name, from string
+		lock       *lockfile.File
+	}{{"base", "", base}, {"ours", "from refs/heads/base\n", ours}, {"theirs", "from refs/heads/base\n", theirs}} {
+		text := lockfile.Format(c.lock)
+		fmt.Fprintf(&stream, "commit refs/heads/%s\ncommitter a <a@example.com> 0 +0000\ndata 0\n%sM 100644 inline quayside.lock\ndata %d\n%s\n", c.name, c.from, len(text), text)
+	}
+	run := func(in io.Reader, args ...string) []byte {
+		cmd := exec.Command(git, append([]string{"-C", dir}, args...)...)
+		cmd.Stdin = in
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return out
+	}
+	run(&stream, "fast-import", "--quiet", "--force")
+	tree := run(nil, "merge-tree", "--write-tree", "ours", "theirs")
+	return run(nil, "cat-file", "blob", strings.TrimSpace(string(tree))+":quayside.lock")
 }
 
 // day returns the catalogs of one day: the same bundles, at another digest.
