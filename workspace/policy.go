@@ -26,6 +26,12 @@ func (v validator) rules() {
 	for i, r := range v.w.Policy.Rules {
 		field := index("spec.policy.rules", i)
 		v.Enum(field+".on", r.On, "diff", "tree")
+		if r.Name == "" {
+			v.Addf(field+".name", "missing: name the rule, so that reports and waivers can")
+		}
+		if strings.TrimSpace(r.Expression) == "" {
+			v.Addf(field+".expression", "missing: write an expression that is true for what is refused")
+		}
 		if prev, dup := first[r.Name]; dup && r.Name != "" {
 			v.Addf(field+".name", "rule %q appears twice, first at %s", r.Name, v.At(prev))
 		}

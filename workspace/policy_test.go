@@ -53,3 +53,28 @@ quayside.yaml:20:14: spec.policy.waivers[8].rule: unknown rule "unchekced" (did 
 		t.Errorf("-want +got\n%s", d)
 	}
 }
+
+// TestRulesWithout holds that each rule has a name and an expression.
+func TestRulesWithout(t *testing.T) {
+	const text = `apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+spec:
+  policy:
+    rules:
+    - {on: tree, expression: "true"}
+    - {name: "", expression: "true"}
+    - {name: one}
+    - {name: two, expression: " "}
+`
+	const want = `quayside.yaml:6:7: spec.policy.rules[0].name: missing: name the rule, so that reports and waivers can
+quayside.yaml:7:14: spec.policy.rules[1].name: missing: name the rule, so that reports and waivers can
+quayside.yaml:8:7: spec.policy.rules[2].expression: missing: write an expression that is true for what is refused
+quayside.yaml:9:31: spec.policy.rules[3].expression: missing: write an expression that is true for what is refused`
+	_, err := workspace.Parse("quayside.yaml", []byte(text))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	if d := cmp.Diff(want, err.Error()); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
