@@ -195,7 +195,7 @@ func (d pinDiff) settings() {
 		d.add("upgrade.config", Finding{Field: "config", Before: show(string(a.Config)), After: show(string(b.Config)), Message: "configuration of the operator's pods changed"})
 	}
 	if a.Bundle == b.Bundle {
-		differs("upgrade.storage", "storage", storageText(a), storageText(b), "is in another state of leaving versions that its next bundle drops")
+		differs("upgrade.storage", "storage", storageText(a), storageText(b), "is at another stage of migrating objects out of versions that its next bundle drops")
 	}
 	d.watched()
 }

@@ -20,7 +20,7 @@ type Change struct {
 	Fields        []string            `json:"fields,omitempty"`
 	Why           string              `json:"why,omitempty"`
 	RemainingHops []string            `json:"remainingHops,omitempty"`
-	Storage       *lockfile.Storage   `json:"storage,omitempty" doc:"the state in which it waits for an upgrade that drops versions in which objects may be stored"`
+	Storage       *lockfile.Storage   `json:"storage,omitempty" doc:"migration step before an upgrade that drops versions in which objects may be stored"`
 }
 
 // changes returns how after differs from before, which may be nil, and why.
