@@ -58,9 +58,13 @@ func newResolve(a *app) *cobra.Command {
 
 			A pin that is still valid stays: without --upgrade, only what is missing is
 			filled in, and a new release in a catalog changes nothing. An upgrade takes one
-			hop along the edges that the operator's author declared, and the lock lists the
-			remaining hops, and why --upgrade would leave an operator where it is.
-			Subscriptions with installPlanApproval: Manual move only when they are named.
+			hop along the edges that the operator's author declared; 'quayside outdated'
+			lists the remaining hops, and what --upgrade would hold back. Subscriptions with
+			installPlanApproval: Manual move only when they are named.
+
+			With --split, operators that must be upgraded together share a branch. Any of the
+			branches can be merged, in any order; an upgrade for which that cannot be proven
+			waits, with a warning.
 
 			What an operator depends on is pinned too, and stays pinned when nothing
 			requires it any more: a warning says so, and --prune removes it. --unpin forgets
@@ -87,15 +91,11 @@ func newResolve(a *app) *cobra.Command {
 			or had not reached its pin: 'quayside status --save' writes the file. New
 			operators are pinned, and those that the file does not name may move.
 
-			An operator whose declaration says spec.replaces follows another one, which is
-			declared no longer. What is left of that is rendered beside it, without a
-			running program, until --observed shows that the one that follows runs, or
-			--prune says so.
-
-			An upgrade to a bundle that drops a version in which objects may be stored, which
-			the API server would refuse, is taken in states: the operator stays, its objects
-			are stored in the version that remains, those of before are rewritten, and then it
-			moves. From one to the next, --observed has to show that every cluster got there.
+			An operator whose declaration has spec.replaces succeeds another one, whose
+			leftover objects are rendered until --observed or --prune shows that the successor
+			runs. An upgrade that drops a version in which objects may be stored happens in
+			stages, and --observed has to show that every cluster has reached one before the
+			next. See also: docs/lock.md, docs/succession.md, docs/stored-versions.md.
 
 			Exit codes: 0 done; 1 with --check, the lock does not answer the declarations;
 			2 an error; 3 the declarations have no solution; 4 an upgrade asked for by name
