@@ -45,7 +45,7 @@ func TestErrors(t *testing.T) {
 		"newer, other fields": {"apiVersion: quayside.dev/v2\nkind: Lock\nanchors: {}\n", `quayside.lock:1:13: written by a newer quayside (schema quayside.dev/v2; this program reads quayside.dev/v1alpha1)`},
 		"schema 2":            {edit("schema: 1", "schema: 2\nanchors: {}"), `quayside.lock:4:9: written by a newer quayside (schema 2; this program reads 1)`},
 		"schema 0":            {edit("schema: 1", "schema: 0"), `quayside.lock:4:9: there is no schema 0 (want 1)`},
-		"no schema":           {edit("schema: 1\n", ""), `quayside.lock:2:1: no schema (want 1): delete the lock and run quayside resolve`},
+		"no schema":           {edit("schema: 1\n", ""), `quayside.lock:2:1: no schema (want 1): restore the lock from Git, or delete it and run quayside resolve`},
 		"other file":          {"apiVersion: v1\nkind: ConfigMap\n", "quayside.lock:1:13: apiVersion: \"v1\" is not quayside.dev/v1alpha1\nquayside.lock:2:7: kind: \"ConfigMap\" is not Lock"},
 		"other kind":          {"apiVersion: quayside.dev/v1alpha1\nkind: Workspace\n", `quayside.lock:2:7: kind: "Workspace" is not Lock`},
 		"no header":           {"pins: []\n", "quayside.lock:1:1: no apiVersion (want quayside.dev/v1alpha1)\nquayside.lock:1:1: no kind (want Lock)"},

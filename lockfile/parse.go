@@ -104,7 +104,7 @@ func (p *parser) schemaOf(n *yaml.Node) (int, error) {
 	}
 	key, v := yamlnode.Field(n, "schema")
 	if key == nil {
-		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (want %d): delete the lock and run quayside resolve", p.schema)}
+		return 0, diag.List{diag.Errorf(yamlnode.At(p.file, n), "no schema (want %d): restore the lock from Git, or delete it and run quayside resolve", p.schema)}
 	}
 	var schema int
 	if err := yamlnode.Decode(p.file, v, &schema); err != nil {

@@ -58,6 +58,10 @@ func (l *loader) load(name, file string, data []byte) bool {
 		l.errs.Addf(yamlnode.At(name, docs[1]), "a second document: a workspace is one")
 		return false
 	}
+	if len(docs) == 0 && len(l.layers) > 0 {
+		l.errs.Addf(diag.Pos{File: name, Line: 1, Col: 1}, "no apiVersion (want %s): the file is empty", APIVersion)
+		return false
+	}
 	if len(docs) == 0 {
 		docs = []*yaml.Node{{Kind: yaml.MappingNode, Tag: "!!map", Line: 1, Column: 1}}
 	} else if !yamlnode.Header(name, docs[0], APIVersion, Kind, &l.errs) {

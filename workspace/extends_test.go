@@ -285,3 +285,12 @@ func TestRelativeFieldsAreMoved(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyBase refuses a file without settings that another one extends.
+func TestEmptyBase(t *testing.T) {
+	read := func(name string) (string, []byte, error) { return name, []byte("# nothing\n"), nil }
+	_, err := workspace.Load("quayside.yaml", []byte("apiVersion: quayside.dev/v1alpha1\nkind: Workspace\nspec: {extends: none.yaml}\n"), workspace.Repository{Dir: ".", Read: read})
+	if want := "none.yaml:1:1: no apiVersion (want quayside.dev/v1alpha1): the file is empty"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

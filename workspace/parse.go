@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/kinds"
