@@ -295,7 +295,7 @@ func (s *storing) next(t *testing.T, state string) {
 		if i < 0 {
 			continue
 		}
-		moved, waits := strings.Contains(block, "\n  version: 2.0.0\n"), strings.Contains(block, "\n    state: "+state+"\n")
+		moved, waits := strings.Contains(block, "\n  version: 2.0.0\n"), strings.Contains(block, "\n    stage: "+state+"\n")
 		if state == "" && !moved || state != "" && s.all[i].store && (moved || !waits) {
 			t.Errorf("%s is not in state %q:\n%s", s.all[i].name, state, block)
 		}
