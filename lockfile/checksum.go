@@ -21,7 +21,11 @@ const maxInteger = 1<<53 - 1
 // checksum returns the checksum of a block: SHA-256 of its value as canonical JSON
 // (RFC 8785), in which larger integers than 2^53 are strings.
 func checksum(b block) catalog.Digest {
-	sum, err := checksumJSON(blockValue(reflect.ValueOf(b)))
+	raw, err := json.Marshal(blockValue(reflect.ValueOf(b)))
+	must(err)
+	var value any
+	must(decodeJSON(raw, &value))
+	sum, err := checksumJSON(value)
 	must(err)
 	return sum
 }
@@ -42,16 +46,10 @@ func checksumOf(n *yaml.Node) (string, error) {
 	return string(sum), err
 }
 
+// checksumJSON returns the checksum of a decoded JSON value, which it changes.
 func checksumJSON(value any) (catalog.Digest, error) {
-	raw, err := json.Marshal(value)
+	raw, err := json.Marshal(safeIntegers(value))
 	if err != nil {
-		return "", err
-	}
-	var again any
-	if err := decodeJSON(raw, &again); err != nil {
-		return "", err
-	}
-	if raw, err = json.Marshal(safeIntegers(again)); err != nil {
 		return "", err
 	}
 	canonical := jsontext.Value(raw)
