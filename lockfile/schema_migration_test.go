@@ -170,6 +170,7 @@ func restyle(n *yaml.Node, random *rand.Rand) {
 				n.Content[2*i+1], n.Content[2*j+1] = n.Content[2*j+1], n.Content[2*i+1]
 			})
 		}
+	default: // a document, an alias: no style of its own
 	}
 	for _, child := range n.Content {
 		restyle(child, random)

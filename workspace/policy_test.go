@@ -24,7 +24,7 @@ spec:
     - {rule: rbac.gaind, reason: r, expires: 2027-01-01}
     - {rule: rbac.*, object: etcd, reason: r, expires: 2027-01-01}
     - {rule: pods.*, reason: r, expires: 2027-01-01}
-    - {rule: one-registery, reason: r, expires: 2027-01-01}
+    - {rule: one-registri, reason: r, expires: 2027-01-01}
     - {rule: one-registry, vulnerability: CVE-1, reason: r, expires: 2027-01-01}
     - {rule: rbac.gained, vulnerability: CVE-1, reason: r, expires: 2027-01-01}
     - {rule: orphan, object: etcd/etcd, reason: r, expires: 2027-01-01}
@@ -41,7 +41,7 @@ quayside.yaml:9:14: spec.policy.rules[2].name: "orphan" is the code of a warning
 quayside.yaml:12:14: spec.policy.waivers[0].rule: unknown rule "rbac.gaind" (did you mean "rbac.gained"?)
 quayside.yaml:13:30: spec.policy.waivers[1].object: "etcd" is not an object as the report prints it, such as Deployment ops/etcd
 quayside.yaml:14:14: spec.policy.waivers[2].rule: unknown rule "pods.*"
-quayside.yaml:15:14: spec.policy.waivers[3].rule: unknown rule "one-registery" (did you mean "one-registry"?)
+quayside.yaml:15:14: spec.policy.waivers[3].rule: unknown rule "one-registri" (did you mean "one-registry"?)
 quayside.yaml:17:42: spec.policy.waivers[5].vulnerability: findings of rbac.gained are about no vulnerability: waive one of vulnerabilities.*
 quayside.yaml:19:7: spec.policy.waivers[7]: a warning such as "unchecked" is selected by rule and object alone
 quayside.yaml:20:14: spec.policy.waivers[8].rule: unknown rule "unchekced" (did you mean "unchecked"?)`

@@ -58,8 +58,12 @@ func (w Waiver) Expired(today string) bool { return w.Expires != "" && w.Expires
 func (w Waiver) Selectors() string {
 	var more []string
 	for _, s := range [][2]string{
-		{"operator", w.Operator}, {"object", w.Object}, {"field", w.Field}, {"container", w.Container},
-		{"vulnerability", w.Vulnerability}, {"clusters", strings.Join(w.Clusters, " ")},
+		{"operator", w.Operator},
+		{"object", w.Object},
+		{"field", w.Field},
+		{"container", w.Container},
+		{"vulnerability", w.Vulnerability},
+		{"clusters", strings.Join(w.Clusters, " ")},
 	} {
 		if s[1] != "" {
 			more = append(more, s[0]+" "+s[1])
