@@ -175,8 +175,8 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 // contents returns the documents of a file that are not empty, in order, each as
 // Content has it.
 func contents(f File) ([]map[string]any, error) {
-	if m, ok := plainly(f.Data); ok {
-		return []map[string]any{m}, nil
+	if docs, ok := plainly(f.Data); ok {
+		return docs, nil
 	}
 	docs, err := yamlnode.Documents(f.Path, f.Data, yamlnode.Limits{})
 	if err != nil {
@@ -201,18 +201,23 @@ func contents(f File) ([]map[string]any, error) {
 // parser takes, were every line of it one.
 const maxPlain = 4 << 20
 
-// plainly returns the one document of a text as Content has it, where a parser
-// can read it that is many times as fast as the full one, and false for any other.
-func plainly(data []byte) (map[string]any, bool) {
-	if len(data) > maxPlain || bytes.Contains(data, []byte("\n---")) || !utf8.Valid(data) {
+// plainly returns the documents of a text as contents has them, where a parser can
+// read them that is many times as fast as the full one, and false for any other.
+func plainly(data []byte) ([]map[string]any, bool) {
+	if len(data) > maxPlain || bytes.Count(data, []byte("\n---")) >= yamlnode.MaxDocuments || !utf8.Valid(data) {
 		return nil, false
 	}
 	docs, ok := blockyaml.Decode(data, meaning)
-	if !ok || len(docs) != 1 {
+	if !ok || len(docs) == 0 {
 		return nil, false
 	}
-	m, ok := docs[0].(map[string]any)
-	return m, ok
+	out := make([]map[string]any, len(docs))
+	for i, doc := range docs {
+		if out[i], ok = doc.(map[string]any); !ok {
+			return nil, false
+		}
+	}
+	return out, true
 }
 
 // meaning returns what a plain scalar is to the API server, as Content has it, and

@@ -29,19 +29,19 @@ func path(names ...string) []step {
 // parsed only where a finding needs them, each once; one that does not parse leaves
 // lines at zero.
 func locate(found []Finding) {
-	parsed := map[*Object][]*yaml.Node{}
+	parsed := map[*byte][]*yaml.Node{} // by where the text of the file lies
 	place := func(f *Finding) {
 		o := f.where
 		if o != nil && o.sources != nil {
 			f.blame(o.sources)
 		}
-		if o == nil || o.Raw == nil {
+		if o == nil || len(o.Raw) == 0 {
 			return
 		}
-		docs, ok := parsed[o]
+		docs, ok := parsed[&o.Raw[0]]
 		if !ok {
 			docs, _ = yamlnode.Documents(o.Path, o.Raw, yamlnode.Limits{})
-			parsed[o] = docs
+			parsed[&o.Raw[0]] = docs
 		}
 		if o.Document < len(docs) {
 			fill(&f.Place, docs[o.Document], f.steps)

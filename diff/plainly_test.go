@@ -43,7 +43,7 @@ func agree(t *testing.T, name string, data []byte) bool {
 		return false
 	}
 	want, err := fully(data)
-	if d := cmp.Diff(want, []map[string]any{got}, cmpopts.EquateNaNs()); d != "" || err != nil {
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" || err != nil {
 		t.Errorf("%s: %v\n-full +plain\n%s\n%.2000s", name, err, d, data)
 	}
 	return true
@@ -52,7 +52,7 @@ func agree(t *testing.T, name string, data []byte) bool {
 func TestPlainly(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a: 1\nb: [x]\n":      false,
-		"# said\n---\na: b\n": false,
+		"# said\n---\na: b\n": true,
 		"a: 1\nb: -1\nc: 1.50\nd: 1e3\ne: 0777\nf: 12_3\n":  true,
 		"a: yes\nb: off\nc: ~\nd:\ne: Null\nf: y\n":         true,
 		"a: 18446744073709551616\nb: 9223372036854775808\n": true,
@@ -60,16 +60,19 @@ func TestPlainly(t *testing.T) {
 		"a: .inf\n": false,
 		"a: |\n  x\n   y\n\nb: >-\n  x\n  y\nc: 'it''s'\n": true,
 		"a: \"\\u00e4\\x41\\n\"\nb: \"<>&\\u2028\"\n":      true,
-		"a: b\na: c\n":                false,
-		"a: b\n---\nc: d\n":           false,
-		"- a\n":                       false,
-		"":                            false,
-		"a: &x b\nc: *x\n":            false,
-		"a: \xff\n":                   false,
-		"a:\n- b: c\n  d: {}\n- []\n": true,
-		strings.Repeat("a: [\n", 3):   false,
-		nested(99):                    true,
-		nested(101):                   false,
+		"a: b\na: c\n":                 false,
+		"a: b\n---\nc: d\n":            true,
+		"a: b\n---\n- d\n":             false,
+		"a: b\n---\n---\n~\n---\nc: d": true,
+		"a: b\n--- {c: d}\n":           false,
+		"- a\n":                        false,
+		"":                             false,
+		"a: &x b\nc: *x\n":             false,
+		"a: \xff\n":                    false,
+		"a:\n- b: c\n  d: {}\n- []\n":  true,
+		strings.Repeat("a: [\n", 3):    false,
+		nested(99):                     true,
+		nested(101):                    false,
 		"a:\n" + strings.Repeat("- b\n", maxPlain/4): false,
 	} {
 		if got := agree(t, "given", []byte(text)); got != want {
@@ -113,6 +116,7 @@ func TestPlainlyReadsTheExamples(t *testing.T) {
 // FuzzPlainly holds that the fast way finds what the full parser finds.
 func FuzzPlainly(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  a: |\n    b\n"))
+	f.Add([]byte("a: b\n---\nc: |\n  d\n  ---\n---\n# said\n---\ne: f\n"))
 	f.Add([]byte("a: 1.0\nb: \"\\u0000\"\n'yes': no\nc:\n- 1\n- -.5e3\n"))
 	f.Fuzz(func(t *testing.T, data []byte) { agree(t, "drawn", data) })
 }

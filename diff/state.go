@@ -70,12 +70,20 @@ func refOf(content map[string]any) Ref {
 // Key returns the identity of the object across versions of its API.
 func (o *Object) Key() kobj.Key { return o.Ref().key() }
 
-// Simple reports whether kustomize takes the object as it stands in its file, in
-// which there is nothing else: a list is taken apart, and what is marked as local
-// is left out.
-func (o *Object) Simple() bool {
-	list := strings.HasSuffix(o.Ref().Kind, "List") && o.Content["items"] != nil
-	return !list && !bytes.Contains(o.Raw, []byte("\n---")) && !bytes.Contains(o.Raw, []byte("local-config"))
+// Simple reports whether kustomize takes the objects of one file as they stand
+// there, and the file holds nothing else: a list is taken apart, and an object that
+// is marked as local is left out.
+func Simple(file []Object) bool {
+	if len(file) == 0 || bytes.Contains(file[0].Raw, []byte("local-config")) {
+		return false
+	}
+	markers := bytes.Count(file[0].Raw, []byte("\n---"))
+	if markers != len(file)-1 || markers != bytes.Count(file[0].Raw, []byte("\n---\n")) {
+		return false
+	}
+	return !slices.ContainsFunc(file, func(o Object) bool {
+		return strings.HasSuffix(o.Ref().Kind, "List") && o.Content["items"] != nil
+	})
 }
 
 // Keep returns the state with the pins of those operators alone that keep reports
@@ -158,7 +166,7 @@ func newView(s State) (*view, error) {
 			continue
 		}
 		if other, dup := v.byKey[ref.key()]; dup {
-			if !bytes.Equal(other.Raw, o.Raw) && !reflect.DeepEqual(other.Whole(), o.Whole()) {
+			if !(bytes.Equal(other.Raw, o.Raw) && other.Document == o.Document) && !reflect.DeepEqual(other.Whole(), o.Whole()) {
 				faults.Addf(diag.Pos{File: o.Path}, "%s: %s stands in %s too, with another content", s.Name, ref, other.Path)
 			}
 			continue

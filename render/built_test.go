@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -151,7 +152,7 @@ func TestBuiltIsRenderedInCorpus(t *testing.T) {
 }
 
 // TestExamplesBuildWhatLiesThere compares what kustomize builds of each
-// example's tree with the files that lie in it, one object a file.
+// example's tree with the documents of the files that lie in it.
 func TestExamplesBuildWhatLiesThere(t *testing.T) {
 	dirs, err := filepath.Glob("../examples/*/rendered")
 	if err != nil || len(dirs) == 0 {
@@ -167,7 +168,9 @@ func TestExamplesBuildWhatLiesThere(t *testing.T) {
 		for name, data := range files {
 			level, _, _ := strings.Cut(name, "/")
 			if slices.Contains([]string{"crds", "namespaces", "operators", reporterDir}, level) && path.Ext(name) == ".yaml" && path.Base(name) != kustomizationFile {
-				want = append(want, canonicalText(t, data))
+				for doc := range bytes.SplitSeq(data, []byte("\n---\n")) {
+					want = append(want, canonicalText(t, doc))
+				}
 			}
 		}
 		if d := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(built(t, files, ".")))); d != "" {

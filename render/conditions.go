@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/lockfile"
 )
 
 const (
@@ -141,6 +142,20 @@ func operatorGroupRoles(in *install) ([]Object, error) {
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// aggregatedRoles returns the keys of all aggregated roles that a bundle may have
+// where it is pinned: those of its APIs and those of its OperatorGroup.
+func aggregatedRoles(b *bundle.Bundle, pin lockfile.Pin) map[Key]bool {
+	in := &install{b: b, pin: pin}
+	out := map[Key]bool{}
+	for _, generate := range []generator{providedAPIRoles, operatorGroupRoles} {
+		roles, _ := generate(in) // neither fails
+		for _, o := range roles {
+			out[o.Key()] = true
+		}
+	}
+	return out
 }
 
 func aggregationSelectors(csv *bundle.CSV, suffix string) []any {

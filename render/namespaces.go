@@ -53,7 +53,7 @@ func (t *tree) namespaces() ([]string, error) {
 			continue
 		}
 		file := fileName("namespace-"+name) + ".yaml"
-		if err := t.add("namespaces", file, Rendered{Object: t.namespace(name, installs[name])}); err != nil {
+		if err := t.add("namespaces", file, t.namespace(name, installs[name])); err != nil {
 			return nil, err
 		}
 		names, files = append(names, name), append(files, file)

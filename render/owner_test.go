@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 // TestABumpTouchesLittle renders two versions that differ in their number alone:
@@ -45,7 +46,7 @@ func TestABumpTouchesLittle(t *testing.T) {
 }
 
 // TestAggregatedRoles leaves the roles out that give users an operator's API,
-// and nothing else.
+// and nothing else. With them, they share a file, in the order of their keys.
 func TestAggregatedRoles(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1")}
 	with, err := renderSmall(bundles, nil, Options{})
@@ -60,7 +61,8 @@ func TestAggregatedRoles(t *testing.T) {
 	for _, r := range without.Objects {
 		kept[r.Path] = true
 	}
-	gone := 0
+	gone, marker := 0, ""
+	var want []byte
 	for _, r := range with.Objects {
 		aggregates := strings.Contains(strings.Join(labelKeys(r.Object), " "), "aggregate-to-")
 		if kept[r.Path] == aggregates {
@@ -68,7 +70,12 @@ func TestAggregatedRoles(t *testing.T) {
 		}
 		if aggregates {
 			gone++
+			want = append(append(want, marker...), yamlnode.Encode(r.Object)...)
+			marker = "---\n"
 		}
+	}
+	if got, _ := with.Tree.Get("operators/ns/x/aggregated-roles.yaml"); string(got) != string(want) {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if gone != 4 {
 		t.Errorf("%d roles aggregate, want 4", gone)

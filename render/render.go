@@ -10,7 +10,7 @@
 //	kustomization.yaml                    everything, for kubectl apply -k
 //	crds/<package>/                       CRDs once a cluster, without a kustomization
 //	namespaces/                           the install namespaces, and those that are declared
-//	operators/<namespace>/<package>/      the base, one object a file
+//	operators/<namespace>/<package>/      the base, one object a file, but for the aggregated roles
 //	clusters/<name>/kustomization.yaml    the user's: written once, then left alone
 //	clusters/<name>/generated/            the base with what differs in that cluster
 //	clusters/<name>/crds/                 that cluster's CRDs, where some cluster does not get all
@@ -47,7 +47,7 @@ import (
 // Result is everything that a lock renders to.
 type Result struct {
 	Tree     *filetree.Tree
-	Objects  []Rendered     // those of the tree's base, in the order of Path
+	Objects  []Rendered     // those of the tree's base, in the order of Path and of the documents in it
 	Warnings []diag.Warning // sorted
 
 	tree *tree // for Installations
@@ -123,7 +123,9 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err := t.build(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(t.objects, func(a, b Rendered) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(t.objects, func(a, b Rendered) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), a.Object.Key().Compare(b.Object.Key()))
+	})
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
 }
 

@@ -62,7 +62,7 @@ func (t *tree) reporter() error {
 		dir := path.Join(reporterDir, part.dir)
 		names := reporterFiles(part.objects)
 		for i, o := range part.objects {
-			if err := t.add(dir, names[i], Rendered{Object: o}); err != nil {
+			if err := t.add(dir, names[i], o); err != nil {
 				return err
 			}
 		}

@@ -31,7 +31,7 @@ func (t *tree) crds() ([]string, error) {
 		p.crd = t.stored(p.crd)
 		file := fileName("customresourcedefinition-"+name) + ".yaml"
 		dir := path.Join("crds", p.in.pin.Package)
-		if err := t.add(dir, file, Rendered{Object: p.crd}); err != nil {
+		if err := t.add(dir, file, p.crd); err != nil {
 			return nil, err
 		}
 		p.file = path.Join(dir, file)
@@ -45,7 +45,7 @@ func (t *tree) crds() ([]string, error) {
 			continue
 		}
 		dir, file := path.Join("crds", sharedPackage), fileName("customresourcedefinition-"+o.Name())+".yaml"
-		if err := t.add(dir, file, Rendered{Object: o}); err != nil {
+		if err := t.add(dir, file, o); err != nil {
 			return nil, err
 		}
 		paths = append(paths, path.Join(dir, file))

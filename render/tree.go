@@ -18,6 +18,10 @@ import (
 
 const kustomizationFile = "kustomization.yaml"
 
+// aggregatedFile holds the aggregated roles of an operator: there are up to four
+// for each API, and they differ in little.
+const aggregatedFile = "aggregated-roles.yaml"
+
 // attributes has GitHub and GitLab fold what is generated in a pull request, so
 // that the lock and what a team wrote itself are what is read. It is the team's
 // from then on.
@@ -91,15 +95,21 @@ func (t *tree) build() error {
 	return t.kustomization(".", resources)
 }
 
-// add writes an object of the base to dir/file.
-func (t *tree) add(dir, file string, r Rendered) error {
-	r.Path = path.Join(dir, file)
-	r.Object = t.adorn(r.Object)
-	t.objects = append(t.objects, r)
-	if t.opt.ObjectsOnly {
-		return t.files.Add(r.Path, nil)
+// add writes objects of the base to dir/file, one document each.
+func (t *tree) add(dir, file string, objects ...Object) error {
+	var text []byte
+	for _, o := range objects {
+		r := Rendered{Path: path.Join(dir, file), Object: t.adorn(o)}
+		t.objects = append(t.objects, r)
+		if t.opt.ObjectsOnly {
+			continue
+		}
+		if text != nil {
+			text = append(text, "---\n"...)
+		}
+		text = append(text, yamlnode.Encode(r.Object)...)
 	}
-	return t.files.Add(r.Path, yamlnode.Encode(r.Object))
+	return t.files.Add(path.Join(dir, file), text)
 }
 
 // adorn returns an object of the tree as the tool that applies it wants it.
@@ -123,11 +133,18 @@ func (t *tree) operators() error {
 	packages := map[string][]string{}
 	for _, in := range t.everything() {
 		dir := path.Join("operators", in.pin.Namespace, in.pin.Package)
-		names := fileNames(in.pin.Namespace, in.objects)
-		for i, o := range in.objects {
-			if err := t.add(dir, names[i], Rendered{Object: o}); err != nil {
+		single, aggregated := in.splitAggregated()
+		names := fileNames(in.pin.Namespace, single)
+		for i, o := range single {
+			if err := t.add(dir, names[i], o); err != nil {
 				return fmt.Errorf("rendering %s: %w", in.name(), err)
 			}
+		}
+		if len(aggregated) > 0 {
+			if err := t.add(dir, aggregatedFile, aggregated...); err != nil {
+				return fmt.Errorf("rendering %s: %w", in.name(), err)
+			}
+			names = append(names, aggregatedFile)
 		}
 		if err := t.kustomization(dir, slices.Sorted(slices.Values(names))); err != nil {
 			return err
@@ -140,6 +157,20 @@ func (t *tree) operators() error {
 		}
 	}
 	return t.kustomization("operators", slices.Sorted(maps.Keys(packages)))
+}
+
+// splitAggregated returns the operator's objects that have a file each, and the
+// aggregated roles, which share one. Both are in the order of their keys.
+func (o opened) splitAggregated() (single, aggregated []Object) {
+	keys := aggregatedRoles(o.b, o.pin)
+	for _, object := range o.objects {
+		if keys[object.Key()] {
+			aggregated = append(aggregated, object)
+		} else {
+			single = append(single, object)
+		}
+	}
+	return single, aggregated
 }
 
 // distinct refuses two operators that ship the same object with different
@@ -215,7 +246,7 @@ func fileNames(home string, objects []Object) []string {
 		func(o Object) string { return kobj.Fit(strings.Repeat(o.Key().String()+" ", 4), 120) }, // ends in a digest
 	}
 	names := make([]string, len(objects))
-	taken := map[string]bool{}
+	taken := map[string]bool{aggregatedFile: true}
 	left := make([]int, len(objects))
 	for i := range objects {
 		left[i] = i

@@ -53,7 +53,9 @@ func (g *ground) layer(all bool) *layer {
 	}
 	l.here = operators(l.given)
 	for name, list := range l.base {
-		l.there[list[0].Operator] = l.there[list[0].Operator] || !g.side.definition(name)
+		for _, o := range list {
+			l.there[o.Operator] = l.there[o.Operator] || !g.side.definition(name)
+		}
 	}
 	g.layers[all] = l
 	return l
@@ -88,7 +90,7 @@ func (g *ground) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 				return nil, err
 			}
 		}
-		x.simple = x.simple && len(objects) == 1 && objects[0].Simple()
+		x.simple = x.simple && diff.Simple(objects)
 		for i := range objects {
 			key := objects[i].Key()
 			_, twice := x.at[key]

@@ -90,15 +90,31 @@ func (o *Overlay) made() ([][]byte, bool) {
 	return texts, true
 }
 
-// texts appends the files that o lists, in the order in which kustomize loads them.
+// texts appends the documents of the files that o lists, in the order in which
+// kustomize loads them.
 func (o *Overlay) texts(out [][]byte) [][]byte {
 	below := o.below
 	for _, name := range o.k.Resources {
 		if data, isFile := o.own[o.path(name)]; isFile {
-			out = append(out, data)
+			out = append(out, documents(data)...)
 		} else {
 			out, below = below[0].texts(out), below[1:]
 		}
+	}
+	return out
+}
+
+// documents returns the documents of a text, and the text as a whole where they
+// cannot be told apart by its lines, or one of them is empty.
+func documents(text []byte) [][]byte {
+	marker := []byte("\n---\n")
+	n := bytes.Count(text, marker)
+	if n == 0 || n != bytes.Count(text, []byte("\n---")) || bytes.Contains(text, []byte("\n...")) || bytes.ContainsAny(text, "%\r") {
+		return [][]byte{text}
+	}
+	out := bytes.Split(text, marker)
+	if slices.ContainsFunc(out, yamlnode.IsEmpty) {
+		return [][]byte{text}
 	}
 	return out
 }
