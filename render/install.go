@@ -64,7 +64,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	objects = mergeSame(objects)
 	for i, o := range objects {
-		objects[i] = in.own(plainMetadata(o))
+		objects[i] = in.own(withoutUnset(plainMetadata(o)))
 		in.legal(objects[i], &errs)
 		in.free(objects[i], &errs)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/render/profile"
 )
 
 // Object is a Kubernetes object. Functions that change one change a copy.
@@ -53,6 +54,44 @@ func plainMetadata(o Object) Object {
 		}
 	}
 	return o
+}
+
+// withoutUnset returns o without fields that code generators write and that hold
+// nothing: a creationTimestamp that is null, of the object and of its pod templates,
+// and the empty status of a built-in kind. The API server ignores both. The status
+// of a custom resource stays, because its definition may require it.
+func withoutUnset(o Object) Object {
+	for _, at := range [][]string{
+		{"metadata"}, {"spec", "template", "metadata"}, {"spec", "jobTemplate", "metadata"}, {"spec", "jobTemplate", "spec", "template", "metadata"},
+	} {
+		if len(at) > 1 && !profile.BuiltinGroup(o.Group()) {
+			break
+		}
+		if value, set := kobj.Map(o, at...)["creationTimestamp"]; set && value == nil {
+			o = kobj.Without(o, append(at, "creationTimestamp")...)
+		}
+	}
+	if status, set := o["status"]; set && profile.BuiltinGroup(o.Group()) && isUnset(status) {
+		o = kobj.Without(o, "status")
+	}
+	return o
+}
+
+// isUnset reports whether v holds nothing but nulls, empty strings, lists and
+// objects.
+func isUnset(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return v == ""
+	case map[string]any:
+		for _, e := range v {
+			if !isUnset(e) {
+				return false
+			}
+		}
+		return true
+	}
+	return hollow(v)
 }
 
 // own returns o with the labels that say whose it is. A CRD serves every
