@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -45,7 +46,7 @@ func (t *tree) clusters(namespaces []string) error {
 		}
 		part, known := parts[c.key()]
 		if !known {
-			operators := strings.Join(c.Operators, "\x00")
+			operators := strings.Join(append([]string{strconv.Itoa(c.nameRoom())}, c.Operators...), "\x00")
 			var err error
 			if selections[operators] == nil {
 				selections[operators], err = t.selection(c, namespaces)
@@ -82,7 +83,13 @@ func (t *tree) clusters(namespaces []string) error {
 // key returns what stands for all that the objects of a cluster depend on, the
 // base aside: clusters of which it is the same get the same.
 func (c Cluster) key() string {
-	return strings.Join(append([]string{string(c.Config)}, c.Operators...), "\x00")
+	return strings.Join(append([]string{string(c.Config), strconv.Itoa(c.nameRoom())}, c.Operators...), "\x00")
+}
+
+// nameRoom returns how long the names of the cluster's generated files may be: the
+// same for all clusters with names of up to 40 bytes, so that these get the same.
+func (c Cluster) nameRoom() int {
+	return nameRoom(path.Join("clusters", strings.Repeat("n", max(len(c.Name), 40)), "generated"))
 }
 
 // file is a file below some directory of the tree.
@@ -141,15 +148,15 @@ func (t *tree) selection(c Cluster, namespaces []string) (*selection, error) {
 	for _, in := range installs {
 		for _, o := range in.objects {
 			if changes(o) {
-				name := "patch-" + fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()) + ".yaml"
+				name := fitName(c.nameRoom(), "patch-"+fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()))
 				s.changes = append(s.changes, changeable{o, t.atMirrors(o), name, target(o)})
 			}
 		}
 	}
 	both := slices.Concat(installs, leaving)
-	s.namespaces, s.files = t.clusterNamespaces(namespaces, both)
+	s.namespaces, s.files = t.clusterNamespaces(c.nameRoom(), namespaces, both)
 	objects := adopted(both)
-	names := fileNames("", objects)
+	names := fileNames(naming{room: c.nameRoom()}, objects)
 	for i, o := range objects {
 		a := adoptedObject{file: file{name: names[i]}}
 		if changes(o) {
@@ -277,11 +284,12 @@ func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []st
 		}
 		for _, file := range files {
 			data, _ := t.files.Get(from + file)
+			file = fitName(nameRoom(dir), strings.TrimSuffix(file, extension))
 			if err := t.files.Add(path.Join(dir, file), data); err != nil {
 				return err
 			}
+			some = append(some, file)
 		}
-		some = append(some, files...)
 	}
 	return t.kustomization(dir, slices.Concat(whole, some))
 }

@@ -78,7 +78,7 @@ func (t *tree) applied(dir string, objects []Object) error {
 	var files []string
 	for _, o := range objects {
 		o = owned(o, nil, "")
-		file := fileName(o.Kind()+"-"+o.Name()) + ".yaml"
+		file := fitName(nameRoom(dir), fileName(o.Kind()+"-"+o.Name()))
 		if err := t.files.Add(path.Join(dir, file), yamlnode.Encode(o)); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (t *tree) namespaces() ([]string, error) {
 			}
 			continue
 		}
-		file := fileName("namespace-"+name) + ".yaml"
+		file := namespaceFile(nameRoom("namespaces"), name)
 		if err := t.add("namespaces", file, t.namespace(name, installs[name])); err != nil {
 			return nil, err
 		}
@@ -63,6 +63,9 @@ func (t *tree) namespaces() ([]string, error) {
 	}
 	return names, t.kustomization("namespaces", files)
 }
+
+// namespaceFile returns the file name of a Namespace.
+func namespaceFile(room int, name string) string { return fitName(room, fileName("namespace-"+name)) }
 
 // shippedNamespaces returns the Namespaces that bundles bring themselves, by name.
 func (t *tree) shippedNamespaces() map[string][]*Object {
@@ -170,10 +173,10 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 
 // clusterNamespaces returns the resources that hold the Namespaces of a
 // cluster: the base's directory where those are all of them, else files of the
-// overlay's own, which it returns too. They are those of the operators that the cluster gets, and the
+// overlay's own with names of at most room bytes, which it returns too. They are those of the operators that the cluster gets, and the
 // declared ones that these watch, that the reporter is in or that no operator is
 // in.
-func (t *tree) clusterNamespaces(all []string, chosen []*opened) (resources []string, own []file) {
+func (t *tree) clusterNamespaces(room int, all []string, chosen []*opened) (resources []string, own []file) {
 	need := slices.DeleteFunc(slices.Clone(all), func(ns string) bool {
 		_, declared := t.declared[ns]
 		here := func(in *opened) bool {
@@ -190,8 +193,8 @@ func (t *tree) clusterNamespaces(all []string, chosen []*opened) (resources []st
 		return []string{"../../../namespaces"}, nil
 	}
 	for _, ns := range need {
-		name := fileName("namespace-"+ns) + ".yaml"
-		data, _ := t.files.Get(path.Join("namespaces", name))
+		name := namespaceFile(room, ns)
+		data, _ := t.files.Get(path.Join("namespaces", namespaceFile(nameRoom("namespaces"), ns)))
 		resources, own = append(resources, name), append(own, file{name, data})
 	}
 	return resources, own

@@ -60,7 +60,7 @@ func (t *tree) reporter() error {
 			}
 		}
 		dir := path.Join(reporterDir, part.dir)
-		names := reporterFiles(part.objects)
+		names := reporterFiles(dir, part.objects)
 		for i, o := range part.objects {
 			if err := t.add(dir, names[i], o); err != nil {
 				return err
@@ -96,7 +96,7 @@ func (t *tree) reporterOverlay(dir string, base, own []Object) error {
 	if slices.EqualFunc(base, own, func(a, b Object) bool { return kobj.Equal(a, b) }) {
 		return t.kustomization(dir, []string{up})
 	}
-	names := reporterFiles(own)
+	names := reporterFiles(dir, own)
 	for i, o := range own {
 		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.adorn(o))); err != nil {
 			return err
@@ -105,16 +105,16 @@ func (t *tree) reporterOverlay(dir string, base, own []Object) error {
 	return t.kustomization(dir, append([]string{path.Join(up, reporterSystem)}, slices.Sorted(slices.Values(names))...))
 }
 
-// reporterFiles returns the names of files: the same package may be installed
+// reporterFiles returns the names of files in a directory of the tree: the same package may be installed
 // in two namespaces.
-func reporterFiles(objects []Object) []string {
+func reporterFiles(dir string, objects []Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
 		name := o.Kind() + "-" + o.Name()
 		if o.Is(v1alpha1.Group, v1alpha1.Kind) {
 			name = o.Kind() + "-" + o.Namespace() + "." + o.Name()
 		}
-		names[i] = kobj.Fit(fileName(name), 200) + ".yaml"
+		names[i] = fitName(nameRoom(dir), fileName(name))
 	}
 	return names
 }

@@ -29,8 +29,8 @@ func (t *tree) crds() ([]string, error) {
 		p, err := newest(providers[name])
 		errs = append(errs, err, p.serves(needs[name]))
 		p.crd = t.stored(p.crd)
-		file := fileName("customresourcedefinition-"+name) + ".yaml"
 		dir := path.Join("crds", p.in.pin.Package)
+		file := definitionFile(dir, name)
 		if err := t.add(dir, file, p.crd); err != nil {
 			return nil, err
 		}
@@ -44,7 +44,8 @@ func (t *tree) crds() ([]string, error) {
 		if _, provided := providers[o.Name()]; provided {
 			continue
 		}
-		dir, file := path.Join("crds", sharedPackage), fileName("customresourcedefinition-"+o.Name())+".yaml"
+		dir := path.Join("crds", sharedPackage)
+		file := definitionFile(dir, o.Name())
 		if err := t.add(dir, file, o); err != nil {
 			return nil, err
 		}
@@ -52,6 +53,11 @@ func (t *tree) crds() ([]string, error) {
 	}
 	slices.Sort(paths)
 	return paths, errors.Join(errs...)
+}
+
+// definitionFile returns the file name of a CRD in a directory of the tree.
+func definitionFile(dir, name string) string {
+	return fitName(nameRoom(dir), fileName("customresourcedefinition-"+name))
 }
 
 // sharedCRDs returns the CRDs that no operator brings, and no platform.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
@@ -17,10 +16,6 @@ import (
 )
 
 const kustomizationFile = "kustomization.yaml"
-
-// aggregatedFile holds the aggregated roles of an operator: there are up to four
-// for each API, and they differ in little.
-const aggregatedFile = "aggregated-roles.yaml"
 
 // attributes has GitHub and GitLab fold what is generated in a pull request, so
 // that the lock and what a team wrote itself are what is read. It is the team's
@@ -134,17 +129,18 @@ func (t *tree) operators() error {
 	for _, in := range t.everything() {
 		dir := path.Join("operators", in.pin.Namespace, in.pin.Package)
 		single, aggregated := in.splitAggregated()
-		names := fileNames(in.pin.Namespace, single)
+		names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
 		for i, o := range single {
 			if err := t.add(dir, names[i], o); err != nil {
 				return fmt.Errorf("rendering %s: %w", in.name(), err)
 			}
 		}
 		if len(aggregated) > 0 {
-			if err := t.add(dir, aggregatedFile, aggregated...); err != nil {
+			file := aggregatedFile(nameRoom(dir))
+			if err := t.add(dir, file, aggregated...); err != nil {
 				return fmt.Errorf("rendering %s: %w", in.name(), err)
 			}
-			names = append(names, aggregatedFile)
+			names = append(names, file)
 		}
 		if err := t.kustomization(dir, slices.Sorted(slices.Values(names))); err != nil {
 			return err
@@ -221,65 +217,4 @@ func unowned(o Object) Object {
 		o = kobj.Without(o, "metadata", "labels", key)
 	}
 	return unversioned(o)
-}
-
-// fileNames returns a file name for each object: its kind and name, with the
-// namespace or the group where two would be the same.
-func fileNames(home string, objects []Object) []string {
-	elsewhere := func(o Object) string {
-		if o.Namespace() == "" || o.Namespace() == home {
-			return ""
-		}
-		return "." + o.Namespace()
-	}
-	grouped := func(o Object) string {
-		if o.Group() == "" {
-			return o.Kind()
-		}
-		return o.Kind() + "." + o.Group()
-	}
-	spellings := []func(Object) string{
-		func(o Object) string { return o.Kind() + "-" + o.Name() },
-		func(o Object) string { return o.Kind() + "-" + o.Name() + elsewhere(o) },
-		func(o Object) string { return grouped(o) + "-" + o.Name() },
-		func(o Object) string { return grouped(o) + "-" + o.Name() + elsewhere(o) },
-		func(o Object) string { return kobj.Fit(strings.Repeat(o.Key().String()+" ", 4), 120) }, // ends in a digest
-	}
-	names := make([]string, len(objects))
-	taken := map[string]bool{aggregatedFile: true}
-	left := make([]int, len(objects))
-	for i := range objects {
-		left[i] = i
-	}
-	for _, spell := range spellings {
-		count := map[string]int{}
-		for _, i := range left {
-			names[i] = kobj.Fit(fileName(spell(objects[i])), 200) + ".yaml"
-			count[names[i]]++
-		}
-		var again []int
-		for _, i := range left {
-			if count[names[i]] > 1 || taken[names[i]] {
-				again = append(again, i)
-			}
-		}
-		for _, i := range left {
-			if !slices.Contains(again, i) {
-				taken[names[i]] = true
-			}
-		}
-		left = again
-	}
-	return names
-}
-
-// fileName returns s in lower case, with "-" for what is not legal in a file
-// name everywhere.
-func fileName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(s))
 }
