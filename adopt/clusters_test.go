@@ -66,7 +66,7 @@ func TestClustersAsTheyAre(t *testing.T) {
 		seen := cluster(t, append([]kobj.Object{csv, sub, live}, c.more...)...)
 		rep := adopt.Inspect(adopt.Input{
 			Snapshot: seen, Lock: lockfile.New([]lockfile.Pin{pin("ns")}),
-			Rendered: []render.Rendered{{Object: live, Path: "operators/ns/x/d.yaml"}},
+			Rendered: []render.Rendered{{Object: live, Path: "operators/ns.x/d.yaml"}},
 			Made:     func(lockfile.Pin) ([]kobj.Object, error) { return []kobj.Object{live}, nil },
 		})
 		if len(rep.Operators) != 1 {
@@ -100,7 +100,7 @@ func TestWithoutSubscription(t *testing.T) {
 	live := deployment("ns", "i", "x.v1")
 	seen := cluster(t, installed("ns", "Succeeded")[0], live)
 	inspect := func(pins ...lockfile.Pin) adopt.Operator {
-		return adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lockfile.New(pins), Rendered: []render.Rendered{{Object: live, Path: "operators/ns/x/d.yaml"}}}).Operators[0]
+		return adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lockfile.New(pins), Rendered: []render.Rendered{{Object: live, Path: "operators/ns.x/d.yaml"}}}).Operators[0]
 	}
 	if op := inspect(); op.State != adopt.Blocked || !strings.Contains(op.Reasons[0].Message, "spec.startingCSV x.v1") {
 		t.Errorf("%s: %v", op.State, op.Reasons)

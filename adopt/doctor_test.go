@@ -44,7 +44,7 @@ func listed(rules []map[string]any) []any {
 func inTree(objects ...kobj.Object) adopt.Dependence {
 	var rendered []render.Rendered
 	for i, o := range objects {
-		rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a/x/%d.yaml", i)})
+		rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a.x/%d.yaml", i)})
 	}
 	lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
 	return adopt.DiagnoseTree(lock, rendered).Operators[0]
@@ -166,7 +166,7 @@ func TestDiagnosesAgree(t *testing.T) {
 
 		var rendered []render.Rendered
 		for i, o := range bound("a", some...) {
-			rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a/x/%d.yaml", i)})
+			rendered = append(rendered, render.Rendered{Object: o, Path: fmt.Sprintf("operators/a.x/%d.yaml", i)})
 		}
 		lock := (&lockfile.File{}).With([]lockfile.Pin{pin("a")})
 		refused := false

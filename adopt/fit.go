@@ -11,6 +11,7 @@ import (
 
 	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 )
@@ -146,9 +147,8 @@ func unlike(live, ours kobj.Object, pin lockfile.Pin) []lockfile.Annotation {
 // operatorOf returns the operator whose base holds a rendered object, "" for what
 // lies elsewhere in the tree.
 func operatorOf(r render.Rendered) string {
-	parts := strings.Split(r.Path, "/")
-	if len(parts) == 4 && parts[0] == "operators" {
-		return parts[1] + "/" + parts[2]
+	if key, ok := layout.Operator(r.Path); ok {
+		return key
 	}
 	return ""
 }

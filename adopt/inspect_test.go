@@ -111,7 +111,7 @@ func TestPartition(t *testing.T) {
 		seen := cluster(t, live...)
 		var rendered []render.Rendered
 		for _, o := range tree {
-			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/" + o.Namespace() + "/x/" + o.Name() + ".yaml"})
+			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/" + o.Namespace() + ".x/" + o.Name() + ".yaml"})
 		}
 		rep := adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock.With(lock.Pins), Rendered: rendered, Made: func(lockfile.Pin) ([]kobj.Object, error) { return nil, nil }})
 		told, all := map[kobj.Key]adopt.Class{}, rep.Shared
@@ -194,7 +194,7 @@ func TestState(t *testing.T) {
 	} {
 		var rendered []render.Rendered
 		for _, o := range c.tree {
-			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/ns/x/o.yaml"})
+			rendered = append(rendered, render.Rendered{Object: o, Path: "operators/ns.x/o.yaml"})
 		}
 		rep := adopt.Inspect(adopt.Input{
 			Snapshot: cluster(t, c.live...), Lock: lockfile.New(c.pins), Rendered: rendered,

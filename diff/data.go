@@ -13,7 +13,7 @@ import (
 func dataRules() []Rule {
 	const refused = "the API server refuses the change: the sync fails until the object is deleted and made anew"
 	return []Rule{
-		{"data.crd-removed", Critical, "custom resource definition goes", "deleting a definition deletes every object of its kind in every namespace, at once; their finalizers need an operator that still runs; the argocd profile asks before it prunes a definition, the flux profile leaves it"},
+		{"data.crd-removed", Critical, "custom resource definition goes", "deleting a definition deletes every object of its kind in every namespace, at once; their finalizers need an operator that still runs; with the argocd and the flux profile a definition that leaves the tree is not pruned"},
 		{"data.crd-added", Info, "custom resource definition added", "a new kind in the whole cluster"},
 		{"data.resource-orphaned", Critical, "custom resource in the repository loses its definition", "the object is deleted with the definition, and the file can no longer be applied"},
 		{"data.namespace-removed", Critical, "namespace goes", "deleting a namespace deletes all that it holds, volumes and Secrets included"},
@@ -71,9 +71,12 @@ func fate(o *Object, along string) string {
 }
 
 // protected reports whether the tool that applies the object does not prune it
-// without being told to.
+// without being told to. Argo CD tracks no definition, and so prunes none.
 func (o *Object) protected() bool {
 	annotations := kobj.Map(o.Content, "metadata", "annotations")
+	if _, argo := annotations["argocd.argoproj.io/sync-wave"]; argo && kobj.IsCRD(o.Content) {
+		return true
+	}
 	options := kobj.Text(annotations, "argocd.argoproj.io/sync-options")
 	return strings.Contains(options, "Prune=confirm") || strings.Contains(options, "Prune=false") ||
 		kobj.Text(annotations, "kustomize.toolkit.fluxcd.io/prune") == "disabled"

@@ -18,6 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/report/v1alpha1"
 )
 
 // File is one file of a tree.
@@ -100,15 +101,14 @@ func readBeside(f File, twins map[string][]byte, pins []lockfile.Pin) ([]Object,
 }
 
 // Base returns those of files that hold the base of a tree rendered to dir: the
-// objects themselves, without the overlays of clusters, what a GitOps tool reads
-// and the Installations, which say once more what is there. dir "." is the root.
+// objects themselves, without what differs in clusters and what a GitOps tool reads.
+// dir "." is the root.
 func Base(dir string, files []File) []File {
 	var out []File
 	for _, f := range files {
 		rest, ok := below(dir, f.Path)
 		top, _, _ := strings.Cut(rest, "/")
-		said := strings.HasPrefix(rest, "reporter/installations/installation-")
-		if ok && !said && slices.Contains([]string{"crds", "namespaces", "operators", "reporter"}, top) {
+		if ok && slices.Contains([]string{"crds", "namespaces", "operators", "reporter", "installations"}, top) {
 			out = append(out, f)
 		}
 	}
@@ -166,6 +166,9 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 	for i, content := range docs {
 		if kobj.Text(content, "apiVersion") == "" || kobj.Text(content, "kind") == "" || kobj.Text(content, "metadata", "name") == "" {
 			continue
+		}
+		if kobj.Text(content, "kind") == v1alpha1.Kind && kobj.Group(kobj.Text(content, "apiVersion")) == v1alpha1.Group {
+			continue // which says once more what is there
 		}
 		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content, ref: refOf(content)})
 	}

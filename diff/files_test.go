@@ -52,10 +52,10 @@ func TestBaseHoldsTheReporter(t *testing.T) {
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: quayside-reporter}\nroleRef: {kind: ClusterRole, name: quayside-reporter}\nsubjects: [{kind: ServiceAccount, name: quayside-reporter, namespace: qs}]\n"
 	state := func(resource string) State {
 		files := Base("out", []File{
-			{Path: "out/reporter/system/all.yaml", Data: []byte(program)},
-			{Path: "out/reporter/installations/clusterrole-quayside-reporter.yaml", Data: []byte(strings.Replace(role, "RESOURCE", resource, 1))},
-			{Path: "out/reporter/installations/installation-a.b.yaml", Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: b, namespace: a}\nspec: {package: " + resource + "}\n")},
-			{Path: "out/clusters/c/reporter/generated/clusterrole-quayside-reporter.yaml", Data: []byte(role)},
+			{Path: "out/reporter/all.yaml", Data: []byte(program)},
+			{Path: "out/installations/a.b.yaml", Data: []byte(strings.Replace(role, "RESOURCE", resource, 1))},
+			{Path: "out/installations/a.c.yaml", Data: []byte("apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: b, namespace: a}\nspec: {package: " + resource + "}\n")},
+			{Path: "out/clusters/c/reporter/clusterrole-quayside-reporter.yaml", Data: []byte(role)},
 		})
 		objects, err := Objects(files, nil)
 		if err != nil {

@@ -145,7 +145,11 @@ func (r Removal) Steps() []Step {
 	}
 	last := Step{Title: "Afterwards, by hand"}
 	for _, ref := range r.Stays {
-		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and stays: Argo CD asks before it prunes it, Flux leaves it; delete it when nothing of it is needed", ref))
+		who := "Argo CD asks before it prunes it, Flux leaves it"
+		if ref.Kind == "CustomResourceDefinition" {
+			who = "neither Argo CD nor Flux prunes it"
+		}
+		last.Lines = append(last.Lines, fmt.Sprintf("%s is protected and stays: %s; delete it when nothing of it is needed", ref, who))
 	}
 	for _, ref := range r.StillOwned {
 		last.Lines = append(last.Lines, fmt.Sprintf("%s stays: another operator needs it", ref))

@@ -304,16 +304,18 @@ func TestRemovalPlan(t *testing.T) {
 // TestDefinitionStays does not have Argo CD prune a definition, which it never
 // does, whatever the definition says of it.
 func TestDefinitionStays(t *testing.T) {
-	crd := parsed(t, "gone/demo", "a.yaml", `
+	for _, annotation := range []string{`sync-options: "Prune=confirm,PruneLast=true"`, `sync-wave: "-30"`} {
+		crd := parsed(t, "gone/demo", "a.yaml", `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: things.example.com, annotations: {argocd.argoproj.io/sync-options: "Prune=confirm,PruneLast=true"}}
+metadata: {name: things.example.com, annotations: {argocd.argoproj.io/`+annotation+`}}
 spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true}]}
 `)
-	r := compare(t, State{Objects: crd}, State{})
-	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.crd-removed" })
-	if i < 0 || !strings.Contains(r.Findings[i].Message, "leaves the tree: it is protected and stays; whoever deletes it") {
-		t.Errorf("%+v", r.Findings)
+		r := compare(t, State{Objects: crd}, State{})
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.crd-removed" })
+		if i < 0 || !strings.Contains(r.Findings[i].Message, "leaves the tree: it is protected and stays; whoever deletes it") {
+			t.Errorf("%s: %+v", annotation, r.Findings)
+		}
 	}
 }
 

@@ -17,32 +17,58 @@ import (
 )
 
 // TestApplicationSetInputs has the example of an ApplicationSet make of inputs/ the
-// very Applications that those of the tree make of their lists, but for what is a
-// team's own in it.
+// very Applications that those of the tree make of the list of clusters, but for what
+// is a team's own in it.
 func TestApplicationSetInputs(t *testing.T) {
-	files, err := filepath.Glob("fleet/" + text(t, read(t, "fleet/engines/applicationset.yaml"), "spec", "generators", "0", "git", "files", "0", "path"))
-	if err != nil || len(files) != 2 {
-		t.Fatalf("the generator finds %v, want those of two environments", files)
-	}
-	for _, file := range files {
-		var inputs []any
-		load(t, file, &inputs)
-		conform(t, file, inputs)
-		tree := filepath.Dir(filepath.Dir(file))
-		own := read(t, filepath.Join(tree, "argocd", "applicationset-"+filepath.Base(filepath.Dir(tree))+"-operators.yaml"))
-		elements, _ := at(own, "spec", "generators", "0", "list", "elements").([]any)
-		if len(elements) == 0 || len(elements) != len(inputs) {
-			t.Fatalf("%s: %d members, of %d clusters", file, len(inputs), len(elements))
+	example := read(t, "fleet/engines/applicationset.yaml")
+	patterns, _ := at(example, "spec", "generators", "0", "git", "files").([]any)
+	made := map[string]bool{}
+	for _, pattern := range patterns {
+		files := names(t, "fleet/"+text(t, pattern, "path"))
+		if len(files) < 4 {
+			t.Fatalf("the generator finds %v, want one for each piece of an environment", files)
 		}
-		for i := range elements {
-			want, got := application(t, own, elements[i]), application(t, read(t, "fleet/engines/applicationset.yaml"), inputs[i])
-			for _, field := range [][]string{{"metadata", "name"}, {"spec", "project"}, {"spec", "destination", "server"}, {"spec", "destination", "name"}, {"spec", "sources"}} {
-				if d := cmp.Diff(orEmpty(at(want, field...)), orEmpty(at(got, field...))); d != "" {
-					t.Errorf("%s: %s of member %d (-of the tree +of inputs/):\n%s", file, strings.Join(field, "."), i, d)
+		for _, file := range files {
+			var inputs, members []any
+			load(t, file, &inputs)
+			conform(t, file, inputs)
+			tree := filepath.Dir(filepath.Dir(file))
+			load(t, filepath.Join(tree, "clusters.yaml"), &members)
+			if len(members) == 0 || len(members) != len(inputs) {
+				t.Fatalf("%s: %d members, of %d clusters", file, len(inputs), len(members))
+			}
+			own := setOf(t, tree, members[0], text(t, inputs[0], "application"))
+			for i := range members {
+				want, got := application(t, own, members[i]), application(t, example, inputs[i])
+				for _, field := range [][]string{{"metadata", "name"}, {"spec", "project"}, {"spec", "destination", "server"}, {"spec", "destination", "name"}, {"spec", "sources"}} {
+					if d := cmp.Diff(orEmpty(at(want, field...)), orEmpty(at(got, field...))); d != "" {
+						t.Errorf("%s: %s of member %d (-of the tree +of inputs/):\n%s", file, strings.Join(field, "."), i, d)
+					}
 				}
+				name := text(t, got, "metadata", "name")
+				if made[name] {
+					t.Errorf("%s: %s is there already", file, name)
+				}
+				made[name] = true
 			}
 		}
 	}
+	if len(made) != 25*4 {
+		t.Errorf("%d Applications, want four for each cluster of stage and prod-east", len(made))
+	}
+}
+
+// setOf returns the ApplicationSet of a tree that makes an Application of that name for
+// a cluster.
+func setOf(t *testing.T, tree string, member any, name string) map[string]any {
+	t.Helper()
+	for _, file := range names(t, filepath.Join(tree, "pieces/*.yaml")) {
+		if set := read(t, file); text(t, application(t, set, member), "metadata", "name") == name {
+			return set
+		}
+	}
+	t.Fatalf("%s: no ApplicationSet makes %s", tree, name)
+	return nil
 }
 
 // TestResourceSetInputs has the example of a ResourceSet make of inputs/ what
@@ -95,7 +121,7 @@ func TestResourceSetInputs(t *testing.T) {
 			o := fill(t, set.Spec.Resources[0], "<<", ">>", template.FuncMap{"inputs": func() any { return provider.Spec.DefaultValues }}, nil)
 			name, dir := text(t, o, "metadata", "name"), filepath.Join("fleet", text(t, o, "spec", "path"))
 			applied := names(t, filepath.Join(dir, "kustomization-*.yaml"))
-			if made[name] || len(applied) < 4 {
+			if made[name] || len(applied) == 0 {
 				t.Errorf("%s: %s is there already, or %s has no Kustomizations", file, name, dir)
 			}
 			made[name] = true

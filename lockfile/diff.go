@@ -28,6 +28,7 @@ type Change struct {
 	Namespace string
 	Package   string      // of a pin, or of an operator that is leaving
 	Leaving   string      // "namespace/package" of the successor of an operator that is leaving
+	Pruned    bool        // the operator is leaving, and has no successor
 	From, To  string      // versions of a pin, with their releases; empty where there was none
 	Fields    []string    // names, as in the file, of all that differs; sorted; nil when added or removed
 	Pos       diag.Pos    // of the block, where the old lock has it and was parsed
@@ -61,7 +62,7 @@ func (p Pin) change() Change {
 
 func (l Leaving) change() Change {
 	c := l.Pin.change()
-	c.Leaving = l.ReplacedBy
+	c.Leaving, c.Pruned = l.ReplacedBy, l.ReplacedBy == ""
 	return c
 }
 
@@ -75,7 +76,7 @@ func each[T changing](out *[]Change, a, b []T, compare func(x, y T) int) {
 			a = a[1:]
 		case len(a) == 0 || compare(a[0], b[0]) > 0:
 			c := b[0].change()
-			*out = append(*out, Change{Kind: Added, Namespace: c.Namespace, Package: c.Package, Leaving: c.Leaving, To: c.From})
+			*out = append(*out, Change{Kind: Added, Namespace: c.Namespace, Package: c.Package, Leaving: c.Leaving, Pruned: c.Pruned, To: c.From})
 			b = b[1:]
 		default:
 			c := a[0].change()

@@ -58,6 +58,7 @@ func (f *File) sorted() *File {
 	}
 	for i := range out.Leaving {
 		out.Leaving[i].Pin = sorted(canonical(out.Leaving[i].Pin))
+		out.Leaving[i].With = slices.Sorted(slices.Values(out.Leaving[i].With))
 	}
 	slices.SortStableFunc(out.Namespaces, compareNamespaces)
 	slices.SortStableFunc(out.Pins, comparePins)
@@ -265,13 +266,13 @@ func twice[T block](errs *diag.List, sorted []T, at func(T) diag.Pos) {
 }
 
 // succeeded adds a fault for each operator that is leaving and pinned all the same, or
-// that has no pinned successor.
+// whose successor is not pinned.
 func succeeded(errs *diag.List, f *File) {
 	for _, l := range f.Leaving {
 		if _, pinned := f.Pin(l.Namespace, l.Package); pinned {
 			errs.Addf(l.Pos, "%s: it is pinned: delete one block and run quayside resolve", l.title())
 		}
-		if f.Successor(l) == "" {
+		if l.ReplacedBy != "" && f.Successor(l) == "" {
 			errs.Addf(l.Pos, "%s: its successor %q is not pinned: delete the block and run quayside resolve", l.title(), l.ReplacedBy)
 		}
 	}

@@ -110,11 +110,13 @@ type Requirement struct {
 	Pin         string `json:"pin" form:"required nonempty" doc:"namespace/package of the pin that meets it."`
 }
 
-// Leaving is the last pin of an operator that another one replaces. It is no longer
-// installed: the block records its leftover objects until the successor is observed
-// to run.
+// Leaving is the last pin of an operator that is no longer installed: another one
+// replaces it, and the block records its leftover objects until the successor is
+// observed to run; or it is uninstalled, and the engine prunes what it applied until
+// that is observed to be gone.
 type Leaving struct {
-	ReplacedBy string `json:"replacedBy" form:"required nonempty" doc:"namespace/package of the successor, which is pinned or leaving too."`
+	ReplacedBy string   `json:"replacedBy" form:"nonempty" doc:"namespace/package of the successor, which is pinned or leaving too. Absent for an operator that is uninstalled."`
+	With       []string `json:"with" form:"nonempty" doc:"Operators (namespace/package) that were one piece with it and stay. Absent where it was one by itself."`
 	Pin        `json:",inline"`
 }
 
@@ -207,7 +209,7 @@ type document[N, P, L any] struct {
 	Schema     int    `json:"schema" form:"required" doc:"Number of the schema: 1."`
 	Namespaces []N    `json:"namespaces" doc:"The declared Namespaces, by name. Absent where there are none."`
 	Pins       []P    `json:"pins" form:"required" doc:"One block per installed package, by namespace and package."`
-	Leaving    []L    `json:"leaving" doc:"Operators that others replace and of which objects are still rendered, by namespace and package. Absent where there are none."`
+	Leaving    []L    `json:"leaving" doc:"Operators that others replace and of which objects are still rendered, and such that are being uninstalled, by namespace and package. Absent where there are none."`
 }
 
 // JSONSchema returns the JSON schema of quayside.lock, as it is shipped.

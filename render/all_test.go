@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
@@ -148,7 +149,7 @@ func TestEqualObjectsAreRenderedOnce(t *testing.T) {
 			paths = append(paths, r.Path)
 		}
 	}
-	if !slices.Equal(paths, []string{"operators/a/x/priorityclass-p.yaml"}) {
+	if !slices.Equal(paths, []string{"operators/a.x/priorityclass-p.yaml"}) {
 		t.Errorf("got %v", paths)
 	}
 }
@@ -181,10 +182,10 @@ func TestBindingsOfOnePackageAreJoined(t *testing.T) {
 		}
 		return out
 	}
-	if got := at("operators/a/x/clusterrolebinding-b.yaml"); !slices.Equal(got, []string{"a/sa", "/g", "b/sa", "c/sa"}) {
+	if got := at("operators/a.x/clusterrolebinding-b.yaml"); !slices.Equal(got, []string{"a/sa", "/g", "b/sa", "c/sa"}) {
 		t.Errorf("got %v", got)
 	}
-	if got := at("clusters/second/generated/clusterrolebinding-b.yaml"); !slices.Equal(got, []string{"b/sa", "/g"}) {
+	if got := at("clusters/second/operators/b.x/clusterrolebinding-b.yaml"); !slices.Equal(got, []string{"b/sa", "/g"}) {
 		t.Errorf("in a cluster with the second: got %v", got)
 	}
 	for name, other := range map[string]map[string]fstest.MapFS{
@@ -267,45 +268,63 @@ func TestNoPins(t *testing.T) {
 	}
 }
 
-// TestNoPinsAnyMore wants every level that a GitOps tool or a user's overlay
-// names to be there, empty, once the last operator went.
+// TestNoPinsAnyMore wants every directory that a GitOps tool or the team's own
+// kustomization names to be there, empty, once the last operator is removed.
 func TestNoPinsAnyMore(t *testing.T) {
-	for name, dir := range map[profile.Name]string{profile.Plain: "operators", profile.Flux: "flux/lab", profile.ArgoCD: "argocd"} {
-		opt := Options{Profile: name, HealthChecks: true, Clusters: []Cluster{{Name: "lab"}}, GitOps: &GitOps{
-			Name: "quayside", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
-			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"},
-		}}
-		res, err := All(&lockfile.File{}, opt, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if _, kept := res.Tree.Get("crds/README.md"); kept != (name != profile.Plain) {
-			t.Errorf("%s: the CRDs' directory is kept: %v", name, kept)
-		}
-		files := withUserFiles(res.Tree, nil)
-		for _, level := range []string{".", "operators", "clusters", "clusters/lab", "clusters/lab/generated"} {
-			if docs, err := build(files, level); err != nil || len(docs) > 0 {
-				t.Errorf("%s: %s builds %d objects, %v; want none", name, level, len(docs), err)
+	for name, dir := range map[profile.Name]string{profile.Plain: ".", profile.Flux: "flux/lab", profile.ArgoCD: "argocd"} {
+		for _, granularity := range []string{profile.PerOperator, profile.PerCluster} {
+			opt := Options{Profile: name, HealthChecks: true, Clusters: []Cluster{{Name: "lab"}}, GitOps: &GitOps{
+				Name: "quayside", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
+				SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}, Granularity: granularity,
+			}}
+			res, err := All(&lockfile.File{}, opt, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
 			}
-		}
-		docs, err := build(files, dir)
-		if want := map[profile.Name]int{profile.Flux: 4, profile.ArgoCD: 1}[name]; err != nil || len(docs) != want {
-			t.Errorf("%s: %s builds %d objects, %v; want %d", name, dir, len(docs), err, want)
-		}
-		for _, d := range docs {
-			if bytes.Contains(d.text, []byte("null")) {
-				t.Errorf("%s: an empty field:\n%s", name, d.text)
+			files := filesOf(res.Tree, nil)
+			whole := granularity == profile.PerCluster
+			for kept, want := range map[string]bool{
+				"crds": name != profile.Plain && whole, "pieces": name == profile.ArgoCD && !whole, "pieces/_shared": name == profile.Flux && !whole,
+			} {
+				if _, there := files[kept+"/README.md"]; there != want {
+					t.Errorf("%s by %s: %s is kept: %v", name, granularity, kept, there)
+				}
 			}
-		}
-		if stream, err := StreamOverlay(res, builder(res, nil), "lab"); err != nil || len(stream) > 0 {
-			t.Errorf("%s: got stream %q, %v", name, stream, err)
-		}
-		opt.Reporter = &Reporter{Image: "registry.example.com/quayside-report:v1", Namespace: "quayside-system"}
-		if res, err = All(&lockfile.File{}, opt, nil); err != nil {
-			t.Fatalf("%s: with the reporter: %v", name, err)
-		}
-		if docs, err := build(withUserFiles(res.Tree, nil), "."); err != nil || len(docs) == 0 {
-			t.Errorf("%s: with the reporter: %d objects, %v", name, len(docs), err)
+			built := []string{"all"}
+			switch {
+			case name == profile.Plain:
+				built = append(built, ".")
+			case !whole:
+				built = nil
+			}
+			for _, level := range built {
+				if docs, err := build(files, level); err != nil || len(docs) > 0 {
+					t.Errorf("%s: %s builds %d objects, %v; want none", name, level, len(docs), err)
+				}
+			}
+			docs, err := build(files, dir)
+			want := map[profile.Name]int{profile.Flux: 1, profile.ArgoCD: 1}[name]
+			if name == profile.Flux && whole {
+				want = 4
+			}
+			if err != nil || len(docs) != want {
+				t.Errorf("%s by %s: %s builds %d objects, %v; want %d", name, granularity, dir, len(docs), err, want)
+			}
+			for _, d := range docs {
+				if bytes.Contains(d.text, []byte("null")) {
+					t.Errorf("%s: an empty field:\n%s", name, d.text)
+				}
+			}
+			if stream, err := StreamOverlay(res, builder(res, nil), "lab"); err != nil || len(stream) > 0 {
+				t.Errorf("%s: got stream %q, %v", name, stream, err)
+			}
+			opt.Reporter = &Reporter{Image: "registry.example.com/quayside-report:v1", Namespace: "quayside-system"}
+			if res, err = All(&lockfile.File{}, opt, nil); err != nil {
+				t.Fatalf("%s: with the reporter: %v", name, err)
+			}
+			if docs, err := build(filesOf(res.Tree, nil), reporterDir); err != nil || len(docs) == 0 {
+				t.Errorf("%s: with the reporter: %d objects, %v", name, len(docs), err)
+			}
 		}
 	}
 }
@@ -345,7 +364,7 @@ func TestObjectsOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(whole.Objects, only.Objects); d != "" {
+	if d := cmp.Diff(whole.Objects, only.Objects, cmpopts.IgnoreUnexported(Rendered{})); d != "" {
 		t.Error(d)
 	}
 	for name, text := range whole.Tree.All() {

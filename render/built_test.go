@@ -1,11 +1,9 @@
 package render
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,29 +30,41 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// builtIsRendered holds what every other promise rests on: kustomize builds of
-// a tree the objects that render says it wrote, all of them, no others, each
-// with the same content.
+// builtIsRendered holds what every other promise rests on: what is built of the
+// directories of a tree, and what lies in those that no tool builds, are the objects
+// that render says it wrote, all of them, no others, each with the same content. So
+// is the list of everything, where there is one.
 func builtIsRendered(t failer, res *Result) {
 	t.Helper()
-	files := withUserFiles(res.Tree, nil)
+	files := filesOf(res.Tree, nil)
 	var base []Object
 	for _, r := range res.Objects {
 		base = append(base, r.Object)
 	}
-	sameObjects(t, ".", built(t, files, "."), base)
+	got := canonicals(t, slices.Concat(plainDocuments(t, files, crdsDir), plainDocuments(t, files, installationsDir)))
+	for name := range files {
+		level, rest, _ := strings.Cut(path.Dir(name), "/")
+		top := slices.Contains([]string{operatorsDir, namespacesDir}, level) && !strings.Contains(rest, "/") || path.Dir(name) == reporterDir
+		if top && path.Base(name) == kustomizationFile {
+			got = append(got, built(t, files, path.Dir(name))...)
+		}
+	}
+	sameObjects(t, "the base", got, base)
+	if _, whole := files[kustomizationFile]; whole {
+		sameObjects(t, ".", built(t, files, "."), base)
+	}
 }
 
-// builtIsRenderedInClusters holds it for every cluster's overlay.
+// builtIsRenderedInClusters holds it for what every cluster gets.
 func builtIsRenderedInClusters(t failer, res *Result) {
 	t.Helper()
-	files := withUserFiles(res.Tree, nil)
+	files := filesOf(res.Tree, nil)
 	for _, c := range res.tree.opt.Clusters {
 		cfg, err := parseConfig(c.Config)
 		if err != nil {
 			t.Fatalf("cluster %s: %v", c.Name, err)
 		}
-		installs, err := res.tree.chosen(c)
+		installs, err := res.tree.here(c)
 		if err != nil {
 			t.Fatalf("cluster %s: %v", c.Name, err)
 		}
@@ -65,12 +75,20 @@ func builtIsRenderedInClusters(t failer, res *Result) {
 			}
 		}
 		for _, o := range adopted(installs) {
-			want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o)))
+			want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o.object)))
 		}
-		got := slices.DeleteFunc(built(t, files, path.Join("clusters", c.Name)), func(text string) bool {
-			return slices.ContainsFunc(res.Objects, func(r Rendered) bool { return path.Dir(r.Path) == "namespaces" && canonical(t, r.Object) == text })
-		})
-		sameObjects(t, "clusters/"+c.Name, got, want)
+		for _, r := range res.Objects {
+			if ns, is := strings.CutPrefix(path.Dir(r.Path), namespacesDir+"/"); is && slices.Contains(res.tree.neededNamespaces(installs), ns) {
+				want = append(want, r.Object)
+			}
+		}
+		got := partsOf(t, res, nil, c.Name)
+		sameObjects(t, "cluster "+c.Name, canonicals(t, got.operators()), want)
+		if dir := path.Join(".", res.tree.prefix(c)); files[path.Join(dir, kustomizationFile)] != nil {
+			if d := cmp.Diff(canonicals(t, got.all()), slices.Sorted(slices.Values(built(t, files, dir)))); d != "" {
+				t.Errorf("cluster %s: the pieces are not what is built of all (-pieces +all):\n%s", c.Name, d)
+			}
+		}
 	}
 }
 
@@ -151,8 +169,8 @@ func TestBuiltIsRenderedInCorpus(t *testing.T) {
 	}
 }
 
-// TestExamplesBuildWhatLiesThere compares what kustomize builds of each
-// example's tree with the documents of the files that lie in it.
+// TestExamplesBuildWhatLiesThere compares what is built of each example's tree with
+// the documents of the files that lie in it.
 func TestExamplesBuildWhatLiesThere(t *testing.T) {
 	dirs, err := filepath.Glob("../examples/*/rendered")
 	if err != nil || len(dirs) == 0 {
@@ -163,18 +181,20 @@ func TestExamplesBuildWhatLiesThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := maps.Collect(tree.All())
-		var want []string
+		files := filesOf(tree, nil)
+		var want, got []string
 		for name, data := range files {
-			level, _, _ := strings.Cut(name, "/")
-			if slices.Contains([]string{"crds", "namespaces", "operators", reporterDir}, level) && path.Ext(name) == ".yaml" && path.Base(name) != kustomizationFile {
-				for doc := range bytes.SplitSeq(data, []byte("\n---\n")) {
-					want = append(want, canonicalText(t, doc))
-				}
+			level, rest, _ := strings.Cut(path.Dir(name), "/")
+			switch {
+			case !slices.Contains([]string{namespacesDir, operatorsDir, reporterDir}, level) || path.Ext(name) != ".yaml":
+			case path.Base(name) != kustomizationFile:
+				want = append(want, canonicals(t, fileDocuments(t, data))...)
+			case !strings.Contains(rest, "/"):
+				got = append(got, built(t, files, path.Dir(name))...)
 			}
 		}
-		if d := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(built(t, files, ".")))); d != "" {
-			t.Errorf("%s: (-files +built):\n%s", dir, d)
+		if d := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); d != "" || len(got) == 0 {
+			t.Errorf("%s: %d objects (-files +built):\n%s", dir, len(got), d)
 		}
 	}
 }
@@ -324,7 +344,7 @@ func TestListsAreTakenApart(t *testing.T) {
 		switch name {
 		case "named list", "unnamed list", "list of lists", "list of another API", "list called List":
 			if err != nil || !slices.ContainsFunc(res.Objects, func(r Rendered) bool {
-				return r.Path == "operators/a/x/clusterrolebinding-all.yaml" && r.Object["items"] == nil
+				return r.Path == "operators/a.x/clusterrolebinding-all.yaml" && r.Object["items"] == nil
 			}) {
 				t.Errorf("%s: the binding is not rendered: %v", name, err)
 			}

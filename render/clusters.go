@@ -2,6 +2,7 @@ package render
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -12,84 +13,255 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
+	"github.com/quayside/quayside/render/profile"
 )
 
-// starter is the part of an overlay that is the user's own.
-const starter = `# This file is yours: quayside wrote it once and leaves it alone from now on.
-# What it renders for this cluster is in generated/; put your own patches,
-# components and resources here or beside this file.
-#
-# patches:
-# - path: more-memory.yaml
-#   target: {kind: Deployment, name: etcd-operator}
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-resources:
-- generated
-`
+// prefix returns what stands before the directories of a cluster's pieces in the
+// tree: nothing where it gets what is rendered for all, else its own directory. It
+// depends on settings alone.
+func (t *tree) prefix(c Cluster) string {
+	all := len(c.Operators) == 0 || slices.Contains(c.Operators, "*") || slices.Contains(c.Operators, "*/*")
+	registered := t.gitOps().Clusters != nil && len(t.opt.Clusters) > 1 // only by name, which Argo CD fills in
+	if all && !registered && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
+		return ""
+	}
+	return path.Join(clustersDir, c.Name) + "/"
+}
 
-// clusters writes one overlay a cluster: a kustomization that is the user's,
-// over one that is generated.
-func (t *tree) clusters(namespaces []string) error {
-	var names []string
-	seen, parts, held, text := map[string]bool{}, map[string][]file{}, texts{}, []byte(starter)
-	selections := map[string]*selection{}
+// clusters writes the list of the clusters, and for each in which something differs
+// what that is.
+func (t *tree) clusters() error {
+	var members []profile.Member
+	seen := map[string]bool{}
+	if err := t.unknownOverlays(); err != nil {
+		return err
+	}
+	held, parts := texts{}, map[string][]file{}
 	for _, c := range t.opt.Clusters {
 		if c.Name == "" || fileName(c.Name) != c.Name || seen[c.Name] {
 			return fmt.Errorf("clusters: %q is not a name of its own in lower-case letters, digits, \"-\" and \".\"", c.Name)
 		}
-		names, seen[c.Name] = append(names, c.Name), true
-		dir := path.Join("clusters", c.Name)
-		if err := t.files.AddStarter(path.Join(dir, kustomizationFile), text); err != nil {
-			return err
+		seen[c.Name] = true
+		member := profile.MemberOf(t.toldCluster(c))
+		if t.engine() {
+			member = t.opt.profile.Member(*t.opt.GitOps, t.toldCluster(c))
+		}
+		members = append(members, member)
+		if t.prefix(c) == "" {
+			continue
 		}
 		part, known := parts[c.key()]
-		if !known {
-			operators := strings.Join(append([]string{strconv.Itoa(c.nameRoom())}, c.Operators...), "\x00")
+		if own := len(c.Overlays) > 0; !known || own { // whose paths name the cluster
 			var err error
-			if selections[operators] == nil {
-				selections[operators], err = t.selection(c, namespaces)
-			}
-			if err == nil {
-				part, err = t.overlay(c, selections[operators])
-			}
-			if err != nil {
+			if part, err = t.ownPieces(c); err != nil {
 				return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 			}
 			for i, f := range part {
 				part[i].data = held.once(f.data)
 			}
-			parts[c.key()] = part
+			if !own {
+				parts[c.key()] = part
+			}
 		}
 		for _, f := range part {
-			if err := t.files.Add(path.Join(dir, "generated", f.name), f.data); err != nil {
+			if err := t.files.Add(t.prefix(c)+f.name, f.data); err != nil {
 				return err
 			}
 		}
 	}
+	list, err := yamlnode.Marshal(members)
+	if err != nil {
+		return err
+	}
+	if err := t.files.Add(layout.ClustersFile, list); err != nil {
+		return err
+	}
 	if err := t.clusterCRDs(); err != nil {
 		return err
 	}
-	if len(names) > 1 {
-		return nil // the same objects several times over, which no kustomization can hold
-	}
-	if t.opt.Reporter != nil {
-		names = append(names, path.Join(names[0], reporterDir))
-	}
-	return t.kustomization("clusters", names)
+	return t.whole()
 }
 
-// key returns what stands for all that the objects of a cluster depend on, the
-// base aside: clusters of which it is the same get the same.
+// unknownOverlays refuses what the team changes of an operator that a cluster does not
+// get: it would be lost without a word.
+func (t *tree) unknownOverlays() error {
+	var errs []error
+	for _, c := range t.opt.Clusters {
+		here, err := t.here(c)
+		if err != nil {
+			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
+		}
+		for _, name := range c.Overlays {
+			if strings.Contains(name, ".") && !slices.ContainsFunc(here, func(in *opened) bool { return pieceName(in.pin) == name }) {
+				errs = append(errs, fmt.Errorf("%s: cluster %q gets no operator of this name: move it to that of the operator that it is for, or delete it", path.Join(layout.Overlays, c.Name, name), c.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// toldCluster returns a cluster as the profile is told of it.
+func (t *tree) toldCluster(c Cluster) profile.Cluster {
+	return profile.Cluster{
+		Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, Values: c.Values,
+		Prefix: t.prefix(c), Overlays: len(c.Overlays) > 0, Resources: slices.Contains(c.Overlays, layout.Resources),
+	}
+}
+
+// gitOps returns where the tree will live, the zero value where nobody says.
+func (t *tree) gitOps() profile.GitOps {
+	if t.opt.GitOps == nil {
+		return profile.GitOps{}
+	}
+	return *t.opt.GitOps
+}
+
+// byCluster reports whether all that a cluster gets is applied as one: where the
+// workspace says so, and where nothing is known of what applies the tree.
+func (t *tree) byCluster() bool {
+	return !t.engine() || t.opt.GitOps.Granularity == profile.PerCluster
+}
+
+// engine reports whether objects are rendered by which an engine applies the tree.
+func (t *tree) engine() bool { return t.opt.GitOps != nil && t.opt.profile.Kind() != "" }
+
+// ownPieces returns the directories of a cluster's own.
+func (t *tree) ownPieces(c Cluster) ([]file, error) {
+	cfg, err := t.config(c)
+	if err != nil {
+		return nil, err
+	}
+	here, err := t.here(c)
+	if err != nil {
+		return nil, err
+	}
+	adopted := t.adoptedBy(here, cfg)
+	var out []file
+	own := func(dir string, fields map[string]any, names []string, more []file) {
+		var components []string
+		// The one of all pieces is the last, as in one build of everything.
+		for _, name := range append(names, "") {
+			// The reporter has its own alone: it is built by itself in both granularities.
+			if slices.Contains(c.Overlays, name) && (name != "" || !t.byCluster() && dir != reporterDir) {
+				components = append(components, t.overlay(c, dir, name))
+			}
+		}
+		if len(components) > 0 {
+			fields["components"] = kobj.Values(components...)
+		}
+		_, patched := fields["patches"]
+		same := kobj.Equal(fields["resources"], kobj.Values(above(dir, true)+dir))
+		if t.byCluster() && dir != reporterDir && !patched && len(components) == 0 && same { // which the list of all names in the base
+			return
+		}
+		for _, f := range append(more, file{kustomizationFile, kustomization(fields)}) {
+			out = append(out, file{path.Join(dir, f.name), f.data})
+		}
+	}
+	for _, ns := range t.neededNamespaces(here) {
+		dir := path.Join(namespacesDir, ns)
+		own(dir, map[string]any{"resources": kobj.Values(above(dir, true) + dir)}, nil, nil)
+	}
+	for _, p := range t.pieces {
+		if !p.gets(here) {
+			continue
+		}
+		more := adopted[p.name]
+		resources, without := t.shareOf(p, here)
+		for _, f := range more {
+			resources = append(resources, f.name)
+		}
+		fields := map[string]any{"resources": kobj.Values(resources...)}
+		targets, patches, err := patches(cfg, t.changeables(p, here, c.nameRoom(p.dir())))
+		if err != nil {
+			return nil, err
+		}
+		if targets = append(without, targets...); len(targets) > 0 {
+			fields["patches"] = targets
+		}
+		var names []string
+		for _, in := range p.members {
+			names = append(names, pieceName(in.pin))
+		}
+		own(p.dir(), fields, names, append(more, patches...))
+	}
+	if slices.Contains(c.Overlays, layout.Resources) && !t.byCluster() { // whose list has the team's directory itself
+		own(layout.Resources, map[string]any{"resources": kobj.Values(t.overlay(c, layout.Resources, layout.Resources))}, nil, nil)
+	}
+	if t.opt.Reporter == nil {
+		return out, nil
+	}
+	own(reporterDir, map[string]any{"resources": kobj.Values(above(reporterDir, true) + reporterDir)}, []string{reporterDir}, nil)
+	expected, err := t.inOverlay(c)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, in := range expected {
+		files = append(files, installationFile(in))
+		out = append(out, file{path.Join(installationsDir, installationFile(in)), documents(t.adornAll(t.reported(in)))})
+	}
+	if !t.engine() {
+		out = append(out, file{path.Join(installationsDir, kustomizationFile), kustomization(map[string]any{"resources": kobj.Values(files...)})})
+	}
+	return out, nil
+}
+
+// shareOf returns the directories of a piece that a cluster gets, as seen from its own
+// directory of the piece, and the patches that take out of these what it does not get:
+// leftover objects of an operator that it never had.
+func (t *tree) shareOf(p piece, here []*opened) (dirs []string, without []any) {
+	up := above(p.dir(), true)
+	whole := []string{up + p.dir()}
+	for _, in := range p.members {
+		switch {
+		case slices.Contains(here, in):
+			dirs = append(dirs, up+p.memberDir(in))
+		case in.follower != "":
+			for _, o := range in.objects {
+				removed := kobj.New(o.APIVersion(), o.Kind(), o.Namespace(), o.Name())
+				removed["$patch"] = "delete"
+				without = append(without, map[string]any{"patch": string(yamlnode.Encode(removed))})
+			}
+		}
+	}
+	switch {
+	case len(dirs) == len(p.members):
+		return whole, nil
+	case slices.Contains(dirs, whole[0]): // with all that is left of others
+		return whole, without
+	}
+	return dirs, nil
+}
+
+// above returns the way from a directory of the tree, or of a cluster's own, to the
+// tree.
+func above(dir string, own bool) string {
+	depth := strings.Count(dir, "/") + 1
+	if own {
+		depth += 2
+	}
+	return strings.Repeat("../", depth)
+}
+
+// overlay returns the way from a directory of a cluster's own to the team's changes
+// of that name, "" being those of all pieces.
+func (t *tree) overlay(c Cluster, dir, name string) string {
+	return above(dir, true) + path.Join("..", layout.Overlays, c.Name, name)
+}
+
+// key returns what stands for all that the pieces of a cluster depend on, the base
+// and the team's changes aside: clusters of which it is the same get the same.
 func (c Cluster) key() string {
-	return strings.Join(append([]string{string(c.Config), strconv.Itoa(c.nameRoom())}, c.Operators...), "\x00")
+	return strings.Join(append([]string{string(c.Config), strconv.Itoa(max(len(c.Name), 40))}, c.Operators...), "\x00")
 }
 
-// nameRoom returns how long the names of the cluster's generated files may be: the
-// same for all clusters with names of up to 40 bytes, so that these get the same.
-func (c Cluster) nameRoom() int {
-	return nameRoom(path.Join("clusters", strings.Repeat("n", max(len(c.Name), 40)), "generated"))
+// nameRoom returns how long the names of files in a cluster's own directory may be:
+// the same for all clusters with names of up to 40 bytes, so that these get the same.
+func (c Cluster) nameRoom(dir string) int {
+	return nameRoom(path.Join(clustersDir, strings.Repeat("n", max(len(c.Name), 40)), dir))
 }
 
 // file is a file below some directory of the tree.
@@ -110,105 +282,164 @@ func (t texts) once(data []byte) []byte {
 	return t[sum]
 }
 
-// selection is what clusters with the same operators have in common, whatever
-// their config.
-type selection struct {
-	operators  []string // their directories, as seen from an overlay
-	namespaces []string // the resources that bring them, and the files among these
-	files      []file
-	adopted    []adoptedObject
-	changes    []changeable
-}
-
-// adoptedObject is an object that no operator of a selection renders, and its file.
-type adoptedObject struct {
-	file
-	object Object // where the config of a cluster changes it, else nil
-}
-
 // changeable is an object of the base that the config of a cluster may change.
 type changeable struct {
-	object   Object // as the base has it
-	mirrored Object // with the images of mirrors, which are the same in every cluster
-	file     string // of the patch
-	target   map[string]any
+	object Object // as the base has it
+	file   string // of the patch
+	target map[string]any
 }
 
-// selection returns what is the same in every cluster with the operators of c.
-func (t *tree) selection(c Cluster, namespaces []string) (*selection, error) {
-	installs, err := t.chosen(c)
-	if err != nil {
-		return nil, err
-	}
-	leaving, err := t.leavingIn(c)
-	if err != nil {
-		return nil, err
-	}
-	s := &selection{operators: t.directories(installs, leaving)}
-	for _, in := range installs {
-		for _, o := range in.objects {
-			if changes(o) {
-				name := fitName(c.nameRoom(), "patch-"+fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace()))
-				s.changes = append(s.changes, changeable{o, t.atMirrors(o), name, target(o)})
-			}
-		}
-	}
-	both := slices.Concat(installs, leaving)
-	s.namespaces, s.files = t.clusterNamespaces(c.nameRoom(), namespaces, both)
-	objects := adopted(both)
-	names := fileNames(naming{room: c.nameRoom()}, objects)
-	for i, o := range objects {
-		a := adoptedObject{file: file{name: names[i]}}
-		if changes(o) {
-			a.object = t.atMirrors(o)
-		} else {
-			a.data = yamlnode.Encode(t.adorn(o))
-		}
-		s.adopted = append(s.adopted, a)
-	}
-	slices.SortFunc(s.adopted, func(a, b adoptedObject) int { return strings.Compare(a.name, b.name) })
-	return s, nil
-}
-
-// directories returns those of the operators that a cluster gets, and of what is
-// left of others, as seen from its overlay.
-func (t *tree) directories(installs, leaving []*opened) []string {
-	var out []string
-	for _, in := range t.everything() {
-		if slices.Contains(installs, in) || slices.Contains(leaving, in) {
-			out = append(out, path.Join("../../../operators", in.pin.Namespace, in.pin.Package))
+// changeables returns what the config of a cluster may change of the operators of a
+// piece that it gets, with the names of patches of at most room bytes.
+func (t *tree) changeables(p piece, here []*opened, room int) []changeable {
+	var out []changeable
+	for _, in := range p.members {
+		if in.follower == "" && slices.Contains(here, in) {
+			out = append(out, t.changeablesOf(in, room)...)
 		}
 	}
 	return out
 }
 
-// overlay returns the generated part of a cluster's overlay.
-func (t *tree) overlay(c Cluster, s *selection) ([]file, error) {
-	cfg, err := t.config(c)
-	if err != nil {
-		return nil, err
+func (t *tree) changeablesOf(in *opened, room int) []changeable {
+	key := fmt.Sprintf("%s %d", in.name(), room)
+	if known, is := t.changes[key]; is {
+		return known
 	}
-	resources, files := slices.Clone(s.namespaces), slices.Clone(s.files)
-	for _, a := range s.adopted {
-		if a.object != nil {
-			a.data = yamlnode.Encode(t.adorn(cfg.applied(a.object)))
+	var out []changeable
+	for _, o := range in.objects {
+		if changes(o) {
+			out = append(out, changeable{o, fitName(room, "patch-"+fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace())), target(o)})
 		}
-		resources, files = append(resources, a.name), append(files, a.file)
 	}
-	fields := map[string]any{"resources": kobj.Values(append(resources, s.operators...)...)}
-	targets, patches, err := patches(cfg, s.changes)
-	if err != nil {
-		return nil, err
+	t.changes[key] = out
+	return out
+}
+
+// adoptedBy returns, by piece, files with what operators of a cluster ship and an
+// operator renders that the cluster does not get, each once.
+func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
+	out := map[string][]file{}
+	for _, p := range t.pieces {
+		var objects []Object
+		for _, o := range adopted(here) {
+			if slices.ContainsFunc(p.members, func(in *opened) bool { return in == o.by }) {
+				objects = append(objects, o.object)
+			}
+		}
+		names := fileNames(naming{room: nameRoom(path.Join(clustersDir, strings.Repeat("n", 40), p.dir()))}, objects)
+		for i, o := range objects {
+			out[p.name] = append(out[p.name], file{names[i], yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))})
+		}
+		slices.SortFunc(out[p.name], func(a, b file) int { return strings.Compare(a.name, b.name) })
 	}
-	if len(targets) > 0 {
-		fields["patches"] = targets
+	return out
+}
+
+// whole writes the lists of all that a cluster gets in one, where that is how it is
+// applied. Each names directories alone, so that it changes where an operator or a
+// Namespace comes or goes.
+func (t *tree) whole() error {
+	if !t.byCluster() {
+		return nil
 	}
-	return append(append(files, patches...), file{kustomizationFile, kustomization(fields)}), nil
+	written := map[string]bool{}
+	for _, c := range t.opt.Clusters {
+		prefix := t.prefix(c)
+		if written[prefix] {
+			continue
+		}
+		written[prefix] = true
+		here, err := t.here(c)
+		if err != nil {
+			return err
+		}
+		up := above(profile.AllDir, prefix != "")
+		var resources []string
+		add := func(dir string) {
+			if _, own := t.files.Get(path.Join(prefix, dir, kustomizationFile)); own && prefix != "" {
+				resources = append(resources, "../"+dir)
+				return
+			}
+			resources = append(resources, up+dir)
+		}
+		for _, ns := range t.neededNamespaces(here) {
+			add(path.Join(namespacesDir, ns))
+		}
+		for _, p := range t.pieces {
+			if p.gets(here) {
+				add(p.dir())
+			}
+		}
+		if slices.Contains(c.Overlays, layout.Resources) {
+			resources = append(resources, up+path.Join("..", layout.Overlays, c.Name, layout.Resources))
+		}
+		fields := marked(resources, nil)
+		if slices.Contains(c.Overlays, "") {
+			fields["components"] = kobj.Values(up + path.Join("..", layout.Overlays, c.Name))
+		}
+		if err := t.files.Add(path.Join(prefix, profile.AllDir, kustomizationFile), kustomization(fields)); err != nil {
+			return err
+		}
+		if t.engine() {
+			continue
+		}
+		if err := t.top(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// top writes the list of everything that a cluster gets, definitions and the reporter
+// too, for kubectl apply -k.
+func (t *tree) top(c Cluster) error {
+	prefix, up := t.prefix(c), ""
+	if prefix != "" {
+		up = "../../"
+	}
+	var resources []string
+	for _, dir := range t.crdsOf(c) {
+		if own, is := strings.CutPrefix(dir, prefix); is {
+			resources = append(resources, own)
+			continue
+		}
+		resources = append(resources, up+dir)
+	}
+	resources = append(resources, profile.AllDir)
+	if t.opt.Reporter != nil {
+		for _, dir := range []string{reporterDir, installationsDir} {
+			if _, own := t.files.Get(path.Join(prefix, dir, kustomizationFile)); own {
+				resources = append(resources, dir)
+				continue
+			}
+			resources = append(resources, up+dir)
+		}
+	}
+	return t.kustomization(path.Join(".", prefix), resources)
+}
+
+// crdsOf returns the directories of definitions that a cluster gets, each of which
+// has a kustomization.
+func (t *tree) crdsOf(c Cluster) []string {
+	if own := path.Join(clustersDir, c.Name, crdsDir); t.ownCRDs {
+		return []string{own}
+	}
+	dirs := map[string]bool{}
+	for _, r := range t.objects {
+		if kobj.IsCRD(r.Object) {
+			dirs[path.Dir(r.Path)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(dirs))
 }
 
 // gets returns whether a cluster gets a CRD of the tree: those that its operators
 // ship, whoever provides them, and those that quayside brings itself.
 func (t *tree) gets(c Cluster) (func(crd Object) bool, error) {
+	if !t.byCluster() {
+		return t.getsWithPieces(c)
+	}
 	installs, err := t.chosen(c)
 	if err != nil {
 		return nil, err
@@ -225,9 +456,33 @@ func (t *tree) gets(c Cluster) (func(crd Object) bool, error) {
 	return func(crd Object) bool { return names[crd.Name()] }, nil
 }
 
-// clusterCRDs writes, where some cluster does not get every CRD, a kustomization
-// of them for each cluster, over one for each package that provides some.
+// getsWithPieces is as gets where the definitions of a package go, as one directory,
+// with each piece that ships some of them.
+func (t *tree) getsWithPieces(c Cluster) (func(crd Object) bool, error) {
+	here, err := t.here(c)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	if t.opt.Reporter != nil {
+		dirs = append(dirs, path.Join(crdsDir, sharedPackage))
+	}
+	for _, p := range t.pieces {
+		if p.gets(here) {
+			dirs = append(dirs, t.pieceCRDs(p)...)
+		}
+	}
+	return func(crd Object) bool { return slices.Contains(dirs, t.crdDirs[crd.Name()]) }, nil
+}
+
+// clusterCRDs writes, where all that a cluster gets is applied as one and some
+// cluster does not get every CRD, a kustomization of them for each cluster, over one
+// for each package that provides some. These are there, too, where no engine
+// applies them as plain directories.
 func (t *tree) clusterCRDs() error {
+	if !t.byCluster() {
+		return nil
+	}
 	packages := map[string][]string{} // directory → files
 	lacking := map[string][]string{}  // cluster → files that it does not get
 	known := map[string][]string{}    // operators → files
@@ -250,7 +505,7 @@ func (t *tree) clusterCRDs() error {
 			lacking[c.Name] = files
 		}
 	}
-	if t.ownCRDs = len(lacking) > 0; !t.ownCRDs {
+	if t.ownCRDs = len(lacking) > 0; !t.ownCRDs && t.engine() {
 		return nil
 	}
 	for _, r := range t.objects {
@@ -263,6 +518,9 @@ func (t *tree) clusterCRDs() error {
 		if err := t.kustomization(dir, packages[dir]); err != nil {
 			return err
 		}
+	}
+	if !t.ownCRDs {
+		return nil
 	}
 	for _, c := range t.opt.Clusters {
 		if err := t.chosenCRDs(path.Join("clusters", c.Name, "crds"), packages, lacking[c.Name]); err != nil {
@@ -294,21 +552,28 @@ func (t *tree) chosenCRDs(dir string, packages map[string][]string, lacking []st
 	return t.kustomization(dir, slices.Concat(whole, some))
 }
 
+// adoptedObject is an object that no operator of a cluster renders, and the first that
+// ships it.
+type adoptedObject struct {
+	object Object
+	by     *opened
+}
+
 // adopted returns what some of the installs ship and none of them renders,
 // each from the first that does.
-func adopted(installs []*opened) []Object {
+func adopted(installs []*opened) []adoptedObject {
 	there := map[Key]bool{}
 	for _, in := range installs {
 		for _, o := range in.objects {
 			there[o.Key()] = true
 		}
 	}
-	var out []Object
+	var out []adoptedObject
 	for _, in := range installs {
 		for _, o := range in.others {
 			if !there[o.Key()] {
 				there[o.Key()] = true
-				out = append(out, o)
+				out = append(out, adoptedObject{o, in})
 			}
 		}
 	}
@@ -354,13 +619,12 @@ func (t *tree) config(c Cluster) (config, error) {
 	return cfg, err
 }
 
-// inCluster returns o with a cluster's own config and mirrors; it shares with o what
-// is the same.
+// inCluster returns o with a cluster's own config; it shares with o what is the same.
 func (t *tree) inCluster(cfg config, o Object) Object {
 	if !changes(o) {
 		return o
 	}
-	return cfg.applied(t.atMirrors(o))
+	return cfg.applied(o)
 }
 
 // changes reports whether a cluster may change an object.
@@ -370,7 +634,7 @@ func changes(o Object) bool { return o.Is("apps", "Deployment") }
 // the kustomization's entries for them.
 func patches(cfg config, of []changeable) (targets []any, files []file, err error) {
 	for _, c := range of {
-		want := cfg.applied(c.mirrored)
+		want := cfg.applied(c.object)
 		if err := cfg.mounted(diag.Pos{}, want); err != nil {
 			return nil, nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,12 +19,14 @@ import (
 func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	lock, opt, open := goldenLock(t, path.Join("testdata", "lantern", "own-plain"))
 	opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
+	team := []string{"", "my-lantern.lantern", "other-lantern.lantern", "resources"}
 	rapid.Check(t, func(t *rapid.T) {
 		opt.Clusters = nil
 		for i := range rapid.IntRange(1, 6).Draw(t, "clusters") {
 			c := Cluster{Name: fmt.Sprintf("c%d", i), Config: []byte(rapid.SampledFrom([]string{"", "{}", `{"nodeSelector":{"a":"b"}}`, `{"nodeSelector":{"a":"c"},"env":[{"name":"A","value":"b"}]}`, `{"env":[{"name":"I","value":"quay.io/a/b:1"}],"annotations":{"a":"b"},"affinity":{}}`, `{"volumes":[{"name":"v"}],"volumeMounts":[{"name":"v","mountPath":"/v"}],"tolerations":[{}],"resources":{"limits":{"cpu":"1"}}}`}).Draw(t, "config"))}
 			c.Operators = rapid.SampledFrom([][]string{nil, {"*/*"}, {"my-lantern/*"}, {"other-lantern/*"}}).Draw(t, "operators")
-			opt.Clusters = append(opt.Clusters, c)
+			c.Overlays = rapid.SliceOfNDistinct(rapid.SampledFrom(team), 0, 2, rapid.ID).Draw(t, "overlays")
+			opt.Clusters = append(opt.Clusters, changed(t, c))
 		}
 		together := clusterFiles(t, lock, opt, open)
 		for _, c := range opt.Clusters {
@@ -42,18 +45,31 @@ func TestClustersAreRenderedAsIfAlone(t *testing.T) {
 	})
 }
 
-// clusterFiles returns the generated files of all clusters, by path.
+// clusterFiles returns the files of all clusters, by path, but for those of their
+// definitions: where one does not get all, each has a list of them.
 func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error)) map[string]string {
 	t.Helper()
 	res, err := All(lock, opt, open)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	out := map[string]string{}
 	for name, data := range res.Tree.All() {
-		if strings.HasPrefix(name, "clusters/") && strings.Contains(name, "/generated/") {
+		if strings.HasPrefix(name, clustersDir+"/") && !strings.Contains(name, "/"+crdsDir+"/") && path.Dir(path.Dir(name)) != clustersDir {
 			out[name] = string(data)
 		}
 	}
 	return out
+}
+
+// changed returns a cluster without changes of operators that it does not get.
+func changed(t failer, c Cluster) Cluster {
+	c.Overlays = slices.DeleteFunc(c.Overlays, func(name string) bool {
+		got, err := c.Gets(strings.Replace(name, ".", "/", 1))
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		return strings.Contains(name, ".") && !got
+	})
+	return c
 }

@@ -55,7 +55,7 @@ func TestFileNamesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?`)
 		n := naming{namespace: label.Draw(t, "namespace"), pkg: label.Draw(t, "package")}
-		dir := path.Join("operators", n.namespace, n.pkg)
+		dir := path.Join(operatorsDir, n.namespace+"."+n.pkg)
 		n.room = nameRoom(dir)
 		name := rapid.OneOf(
 			rapid.SampledFrom([]string{"a", "A", "a.b", "a-b", "a_b", "a:b", "a__b", "b"}),

@@ -14,15 +14,15 @@ import (
 	"github.com/quayside/quayside/render/profile"
 )
 
-// gitops writes the objects that make the GitOps tool apply the tree, in a
-// directory of their own that is not part of the tree's base.
+// gitops writes the objects that make the GitOps tool apply the tree: what a person
+// has it apply once, and what that applies.
 func (t *tree) gitops() error {
-	if t.opt.GitOps == nil || t.opt.profile.Kind() == "" {
+	if !t.engine() {
 		return nil
 	}
 	told := profile.Tree{GitOps: *t.opt.GitOps, OwnCRDs: t.ownCRDs, HealthChecks: t.opt.HealthChecks, APIs: t.providedAPIs()}
 	for _, c := range t.opt.Clusters {
-		told.Clusters = append(told.Clusters, profile.Cluster{Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, Values: c.Values})
+		told.Clusters = append(told.Clusters, t.toldCluster(c))
 	}
 	var faults []error
 	for _, f := range t.opt.profile.Faults(told.GitOps, told.Clusters) {
@@ -37,20 +37,23 @@ func (t *tree) gitops() error {
 	for _, r := range t.objects {
 		told.Objects = append(told.Objects, r.Object)
 	}
+	var err error
+	if told.Pieces, err = t.toldPieces(); err != nil {
+		return err
+	}
 	own, beside := t.opt.profile.Apply(told)
-	if !slices.ContainsFunc(told.Objects, kobj.IsCRD) {
+	if t.byCluster() && !slices.ContainsFunc(told.Objects, kobj.IsCRD) {
 		if err := t.files.Add("crds/README.md", []byte(noDefinitions)); err != nil {
 			return err
 		}
 	}
-	dir := string(t.opt.Profile)
 	for _, name := range slices.Sorted(maps.Keys(beside)) {
-		if err := t.files.Add(path.Join(dir, name), beside[name]); err != nil {
+		if err := t.files.Add(name, beside[name]); err != nil {
 			return err
 		}
 	}
-	for below, objects := range own {
-		if err := t.applied(path.Join(dir, below), objects); err != nil {
+	for dir, objects := range own {
+		if err := t.applied(dir, objects); err != nil {
 			return err
 		}
 	}
@@ -73,16 +76,28 @@ func (t *tree) inputs(objects []Object, beside map[string][]byte) error {
 	return t.applied("inputs", objects)
 }
 
-// applied writes some of the tool's own objects, and the kustomization of them.
+// applied writes some of the tool's own objects, and the kustomization of them but
+// where that would be a list of pieces: engines read a directory without one, too.
 func (t *tree) applied(dir string, objects []Object) error {
+	pieces := dir == profile.PiecesDir || strings.HasPrefix(dir, profile.PiecesDir+"/")
 	var files []string
 	for _, o := range objects {
 		o = owned(o, nil, "")
-		file := fitName(nameRoom(dir), fileName(o.Kind()+"-"+o.Name()))
+		name := o.Kind() + "-" + o.Name()
+		if pieces { // without what all names begin with
+			_, name, _ = strings.Cut(o.Name(), "--")
+		}
+		file := fitName(nameRoom(dir), fileName(name))
 		if err := t.files.Add(path.Join(dir, file), yamlnode.Encode(o)); err != nil {
 			return err
 		}
 		files = append(files, file)
+	}
+	if pieces && len(files) == 0 {
+		return t.files.Add(path.Join(dir, "README.md"), []byte(noPieces))
+	}
+	if pieces {
+		return nil
 	}
 	slices.Sort(files)
 	return t.kustomization(dir, files)
@@ -91,6 +106,9 @@ func (t *tree) applied(dir string, objects []Object) error {
 // noDefinitions keeps a directory, which Git would not do, for the GitOps tool:
 // it prunes nothing of a directory that is not there.
 const noDefinitions = "No operator is installed, so there is no custom resource definition here.\n"
+
+// noPieces likewise keeps the directory of the pieces.
+const noPieces = "Nothing is installed, so there is no piece here.\n"
 
 // providedAPIs returns the custom resources that the operators provide, each
 // once, sorted.

@@ -21,20 +21,20 @@ func engines(name profile.Name, clusters ...Cluster) Options {
 	}}
 }
 
-// crdNames returns the names of a tree's CRDs below dir, as a GitOps tool reads the
-// directory: by its kustomization, else every file.
+// perCluster returns the options with all of a cluster applied as one.
+func perCluster(opt Options) Options {
+	g := *opt.GitOps
+	g.Granularity, opt.GitOps = profile.PerCluster, &g
+	return opt
+}
+
+// crdNames returns the names of a tree's CRDs below a directory, as a GitOps tool
+// reads it: by its kustomization, else every file.
 func crdNames(t *testing.T, res *Result, dir string) []string {
 	t.Helper()
-	files := withUserFiles(res.Tree, nil)
-	if _, ok := files[path.Join(dir, kustomizationFile)]; !ok {
-		var all []string
-		for name := range files {
-			if strings.HasPrefix(name, dir+"/") && strings.HasSuffix(name, ".yaml") {
-				all = append(all, strings.TrimPrefix(name, dir+"/"))
-			}
-		}
-		slices.Sort(all)
-		files[path.Join(dir, kustomizationFile)] = kustomization(map[string]any{"resources": kobj.Values(all...)})
+	files := filesOf(res.Tree, nil)
+	if _, kustomized := files[path.Join(dir, kustomizationFile)]; !kustomized {
+		return namesOf(plainDocuments(t, files, dir))
 	}
 	docs, err := build(files, dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func namesOf(docs []document) []string {
 }
 
 // TestClusterGetsItsCRDs wants a cluster to get the CRDs that its operators ship,
-// by whatever applies them.
+// by whatever applies all of it as one.
 func TestClusterGetsItsCRDs(t *testing.T) {
 	const conditions = "operatorconditions.operators.coreos.com"
 	shared := string(small("x", "1.0.0", "v1")["manifests/crd.yaml"].Data)
@@ -80,7 +80,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 			clusters = append(clusters, Cluster{Name: cluster, Operators: c.operators})
 		}
 		for _, tool := range []profile.Name{profile.ArgoCD, profile.Flux} {
-			res, err := renderSmall(bundles, nil, engines(tool, clusters...))
+			res, err := renderSmall(bundles, nil, perCluster(engines(tool, clusters...)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func issuing() map[string]fstest.MapFS {
 // TestIssuerComesFirst wants whoever issues certificates to run before what waits
 // for them, in Argo CD's waves and in Flux's Kustomizations.
 func TestIssuerComesFirst(t *testing.T) {
-	res, err := renderSmall(issuing(), nil, engines(profile.ArgoCD))
+	res, err := renderSmall(issuing(), nil, perCluster(engines(profile.ArgoCD)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,18 +198,19 @@ func TestIssuerComesFirst(t *testing.T) {
 func TestFluxStages(t *testing.T) {
 	bundles := issuing()
 	bundles["c/needy"] = small("needy", "1.0.0", "v1")
-	res, err := renderNeeding(bundles, map[string][]string{"c/needy": {"a/x", "ops/trust"}, "a/x": {"ops/trust"}, "ops/trust": {"c/needy"}}, engines(profile.Flux, Cluster{Name: "lab"}))
+	res, err := renderNeeding(bundles, map[string][]string{"c/needy": {"a/x", "ops/trust"}, "a/x": {"ops/trust"}, "ops/trust": {"c/needy"}}, perCluster(engines(profile.Flux, Cluster{Name: "lab", Overlays: []string{"resources"}})))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := withUserFiles(res.Tree, nil)
-	files["clusters/lab/kustomization.yaml"] = []byte("resources: [generated, mine.yaml]\n")
-	files["clusters/lab/mine.yaml"] = []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: a}}")
+	files := filesOf(res.Tree, map[string]string{
+		"lab/resources/kustomization.yaml": "resources: [mine.yaml]\n",
+		"lab/resources/mine.yaml":          "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: a}}",
+	})
 	stages := map[Key][]string{}
 	for _, name := range []string{"platform", "independent", "operators"} {
 		text, _ := res.Tree.Get("flux/lab/kustomization-env-lab-" + name + ".yaml")
 		files["stage/kustomization.yaml"] = kustomization(map[string]any{
-			"resources": kobj.Values("../clusters/lab"), "patches": kobj.At(decoded(t, text), "spec", "patches"),
+			"resources": kobj.Values("../clusters/lab/all"), "patches": kobj.At(decoded(t, text), "spec", "patches"),
 		})
 		docs, err := build(files, "stage")
 		if err != nil {
@@ -219,7 +220,7 @@ func TestFluxStages(t *testing.T) {
 			stages[d.head.Key()] = append(stages[d.head.Key()], name)
 		}
 	}
-	docs, err := build(files, "clusters/lab")
+	docs, err := build(files, "clusters/lab/all")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package render
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -49,13 +48,9 @@ func (r *Result) In(cluster string) ([]Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen := map[string]bool{}
-	for _, in := range installs {
-		chosen[in.name()] = true
-	}
 	var out []Rendered
 	for _, o := range r.Objects {
-		if name, of := strings.CutPrefix(path.Dir(o.Path), "operators/"); of && !chosen[name] || kobj.IsCRD(o.Object) && !gets(o.Object) {
+		if o.operator != nil && !slices.Contains(installs, o.operator) || kobj.IsCRD(o.Object) && !gets(o.Object) {
 			continue
 		}
 		o.Object = r.tree.inCluster(cfg, o.Object)
@@ -110,10 +105,10 @@ func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Install
 		}
 	}
 	for _, o := range adopted(installs) {
-		there[o.Key()] = o
+		there[o.object.Key()] = o.object
 	}
 	for _, r := range t.objects {
-		if kobj.IsCRD(r.Object) || path.Dir(r.Path) == "namespaces" {
+		if kobj.IsCRD(r.Object) || strings.HasPrefix(r.Path, namespacesDir+"/") {
 			there[r.Object.Key()] = r.Object
 		}
 	}

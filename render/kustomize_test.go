@@ -1,7 +1,9 @@
 package render
 
 import (
+	"bytes"
 	"path"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -9,36 +11,45 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/layout"
 )
 
-// withUserFiles returns the files of a rendered tree, and those on disk that
-// are the user's.
-func withUserFiles(t, disk *filetree.Tree) map[string][]byte {
+// filesOf returns the files of a rendered tree by path, with the team's own
+// overlays beside it: "../overlays/lab/kustomization.yaml".
+func filesOf(t *filetree.Tree, overlays map[string]string) map[string][]byte {
 	files := map[string][]byte{}
-	if disk != nil {
-		for name, data := range disk.All() {
-			if strings.HasPrefix(name, "clusters/") {
-				files[name] = data
-			}
-		}
-	}
 	for name, data := range t.All() {
-		if _, theirs := files[name]; !theirs || !t.Starter(name) {
-			files[name] = data
-		}
+		files[name] = data
+	}
+	for name, text := range overlays {
+		files["../"+layout.Overlays+"/"+name] = []byte(text)
 	}
 	return files
 }
 
-// build builds a kustomization of the files in memory, without plugins.
-func build(files map[string][]byte, dir string) ([]document, error) {
+// checkout writes the files of a tree to a file system in memory.
+func checkout(files map[string][]byte) (filesys.FileSystem, error) {
 	fsys := filesys.MakeFsInMemory()
 	for name, data := range files {
-		if err := fsys.WriteFile("/"+name, data); err != nil {
+		if err := fsys.WriteFile(path.Join("/rendered", name), data); err != nil {
 			return nil, err
 		}
 	}
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/", dir))
+	return fsys, nil
+}
+
+// build builds a directory of a tree in memory, without plugins.
+func build(files map[string][]byte, dir string) ([]document, error) {
+	fsys, err := checkout(files)
+	if err != nil {
+		return nil, err
+	}
+	return buildIn(fsys, dir)
+}
+
+// buildIn builds a directory of a tree that is checked out.
+func buildIn(fsys filesys.FileSystem, dir string) ([]document, error) {
+	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join("/rendered", dir))
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +68,10 @@ func build(files map[string][]byte, dir string) ([]document, error) {
 	return out, nil
 }
 
-// builder builds directories of a rendered tree, with the user's files of disk.
-func builder(res *Result, disk *filetree.Tree) func(dir string) ([][]byte, error) {
+// builder builds directories of a rendered tree, with the team's overlays.
+func builder(res *Result, overlays map[string]string) func(dir string) ([][]byte, error) {
 	return func(dir string) ([][]byte, error) {
-		docs, err := build(withUserFiles(res.Tree, disk), dir)
+		docs, err := build(filesOf(res.Tree, overlays), dir)
 		var out [][]byte
 		for _, d := range docs {
 			data, err := yaml.YAMLToJSON(d.text)
@@ -71,4 +82,120 @@ func builder(res *Result, disk *filetree.Tree) func(dir string) ([][]byte, error
 		}
 		return out, err
 	}
+}
+
+// parts is what a cluster gets, read back from the files of its tree.
+type parts struct {
+	pieces        map[string][]document // by directory
+	definitions   []document
+	installations []document
+}
+
+// operators returns the objects of all pieces but the reporter's.
+func (p parts) operators() []document {
+	var out []document
+	for dir, docs := range p.pieces {
+		if path.Base(dir) != reporterDir {
+			out = append(out, docs...)
+		}
+	}
+	return out
+}
+
+// reporter returns the objects of the reporter, Installations included.
+func (p parts) reporter() []document {
+	out := slices.Clone(p.installations)
+	for dir, docs := range p.pieces {
+		if path.Base(dir) == reporterDir {
+			out = append(out, docs...)
+		}
+	}
+	return out
+}
+
+// all returns all that the cluster gets.
+func (p parts) all() []document {
+	return slices.Concat(p.operators(), p.definitions, p.reporter())
+}
+
+// partsOf reads back what a cluster gets.
+func partsOf(t failer, res *Result, overlays map[string]string, cluster string) parts {
+	t.Helper()
+	files := filesOf(res.Tree, overlays)
+	fsys, err := checkout(files)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	c, err := res.tree.cluster(cluster)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	lies, here, err := res.layout(c)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	out := parts{pieces: map[string][]document{}}
+	read := func(dir string) []document {
+		docs, err := buildIn(fsys, dir)
+		if err != nil {
+			t.Fatalf("cluster %s: %s does not build: %v", cluster, dir, err)
+		}
+		return docs
+	}
+	for _, dir := range lies.Pieces(here) {
+		out.pieces[dir] = read(dir)
+	}
+	plain, own := lies.Definitions(here)
+	if own != "" {
+		out.definitions = read(own)
+	}
+	for _, dir := range plain {
+		out.definitions = append(out.definitions, plainDocuments(t, files, dir)...)
+	}
+	for _, name := range lies.Installations(here) {
+		out.installations = append(out.installations, fileDocuments(t, files[path.Join(here.Prefix, name)])...)
+	}
+	return out
+}
+
+// plainDocuments returns the objects of the files below a directory, as a tool reads
+// them that finds no kustomization there.
+func plainDocuments(t failer, files map[string][]byte, dir string) []document {
+	t.Helper()
+	var out []document
+	for name, data := range files {
+		if strings.HasPrefix(name, dir+"/") && path.Ext(name) == ".yaml" && path.Base(name) != kustomizationFile {
+			out = append(out, fileDocuments(t, data)...)
+		}
+	}
+	return out
+}
+
+// fileDocuments returns the objects of a file.
+func fileDocuments(t failer, data []byte) []document {
+	t.Helper()
+	var out []document
+	for text := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		text, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		d, err := newDocument(text)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// canonicals returns the documents in the words of canonical, sorted.
+func canonicals(t failer, docs []document) []string {
+	t.Helper()
+	out := make([]string, len(docs))
+	for i, d := range docs {
+		out[i] = canonicalText(t, d.text)
+	}
+	slices.Sort(out)
+	return out
 }

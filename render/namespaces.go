@@ -17,10 +17,10 @@ import (
 	"github.com/quayside/quayside/lockfile"
 )
 
-// namespaces writes the Namespaces that are declared and those that something
-// is installed in, each once, and returns their names. What the cluster makes
+// writeNamespaces writes the Namespaces that are declared and those that something
+// is installed in, each once in a directory of its own. What the cluster makes
 // stays out. Where a bundle ships one itself, that has the place.
-func (t *tree) namespaces() ([]string, error) {
+func (t *tree) writeNamespaces() error {
 	installs := map[string][]opened{}
 	for _, in := range t.installs {
 		installs[in.pin.Namespace] = append(installs[in.pin.Namespace], in)
@@ -34,7 +34,6 @@ func (t *tree) namespaces() ([]string, error) {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(installs)), maps.Keys(t.declared))
 	slices.Sort(all)
 	shipped := t.shippedNamespaces()
-	var names, files []string
 	for _, name := range slices.Compact(all) {
 		d, isDeclared := t.declared[name]
 		switch {
@@ -52,20 +51,18 @@ func (t *tree) namespaces() ([]string, error) {
 			}
 			continue
 		}
-		file := namespaceFile(nameRoom("namespaces"), name)
-		if err := t.add("namespaces", file, t.namespace(name, installs[name])); err != nil {
-			return nil, err
+		dir := path.Join(namespacesDir, name)
+		file := fitName(nameRoom(dir), "namespace")
+		if err := t.add(nil, dir, file, t.namespace(name, installs[name])); err != nil {
+			return err
 		}
-		names, files = append(names, name), append(files, file)
+		if err := t.files.Add(path.Join(dir, kustomizationFile), kustomization(marked([]string{file}, nil))); err != nil {
+			return err
+		}
+		t.namespaces = append(t.namespaces, name)
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	return names, t.kustomization("namespaces", files)
+	return nil
 }
-
-// namespaceFile returns the file name of a Namespace.
-func namespaceFile(room int, name string) string { return fitName(room, fileName("namespace-"+name)) }
 
 // shippedNamespaces returns the Namespaces that bundles bring themselves, by name.
 func (t *tree) shippedNamespaces() map[string][]*Object {
@@ -171,13 +168,11 @@ func (t *tree) expectNamespaces(rendered map[string][]opened) {
 	}
 }
 
-// clusterNamespaces returns the resources that hold the Namespaces of a
-// cluster: the base's directory where those are all of them, else files of the
-// overlay's own with names of at most room bytes, which it returns too. They are those of the operators that the cluster gets, and the
-// declared ones that these watch, that the reporter is in or that no operator is
-// in.
-func (t *tree) clusterNamespaces(room int, all []string, chosen []*opened) (resources []string, own []file) {
-	need := slices.DeleteFunc(slices.Clone(all), func(ns string) bool {
+// neededNamespaces returns the rendered Namespaces that a cluster needs: those of
+// the operators that it gets, and the declared ones that these watch, that the
+// reporter is in or that no operator is in.
+func (t *tree) neededNamespaces(chosen []*opened) []string {
+	return slices.DeleteFunc(slices.Clone(t.namespaces), func(ns string) bool {
 		_, declared := t.declared[ns]
 		here := func(in *opened) bool {
 			return in.pin.Namespace == ns || declared && slices.Contains(in.pin.WatchNamespaces, ns)
@@ -186,16 +181,4 @@ func (t *tree) clusterNamespaces(room int, all []string, chosen []*opened) (reso
 		reporter := declared && t.opt.Reporter != nil && t.opt.Reporter.Namespace == ns
 		return !free && !reporter && !slices.ContainsFunc(chosen, here)
 	})
-	if len(need) == 0 {
-		return nil, nil
-	}
-	if len(need) == len(all) {
-		return []string{"../../../namespaces"}, nil
-	}
-	for _, ns := range need {
-		name := namespaceFile(room, ns)
-		data, _ := t.files.Get(path.Join("namespaces", namespaceFile(nameRoom("namespaces"), ns)))
-		resources, own = append(resources, name), append(own, file{name, data})
-	}
-	return resources, own
 }

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +55,7 @@ func TestNamespacesThatAreNotOurs(t *testing.T) {
 		paths = append(paths, p)
 	}
 	slices.Sort(paths)
-	if want := []string{"namespaces/namespace-declared.yaml", "namespaces/namespace-mine.yaml", "operators/shipped/p9/namespace-shipped.yaml"}; !slices.Equal(paths, want) {
+	if want := []string{"namespaces/declared/namespace.yaml", "namespaces/mine/namespace.yaml", "operators/shipped.p9/namespace-shipped.yaml"}; !slices.Equal(paths, want) {
 		t.Errorf("got %v, want %v", paths, want)
 	}
 	if len(warnings) != 1 || !strings.Contains(warnings[0], `"outside"`) {
@@ -87,28 +86,28 @@ func TestDeclaredNamespaces(t *testing.T) {
 		"ok/one operator": {
 			map[string]fstest.MapFS{"a/x": suggestion},
 			[]lockfile.Namespace{labelled},
-			"namespaces/namespace-a.yaml",
+			"namespaces/a/namespace.yaml",
 			map[string]any{"team": "one", kobj.LabelManagedBy: "us", kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
 			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
 			"",
 		},
 		"ok/not declared": {
 			map[string]fstest.MapFS{"a/x": suggestion},
-			nil, "namespaces/namespace-a.yaml",
+			nil, "namespaces/a/namespace.yaml",
 			map[string]any{"team": "two", "more": "x", kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
 			map[string]any{"note": "m"},
 			"",
 		},
 		"ok/template that cannot be read": {
 			map[string]fstest.MapFS{"a/x": template("{")},
-			nil, "namespaces/namespace-a.yaml",
+			nil, "namespaces/a/namespace.yaml",
 			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
 			map[string]any(nil),
 			"namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: unexpected end of JSON input",
 		},
 		"ok/template with labels that are none": {
 			map[string]fstest.MapFS{"a/x": template(`{"metadata":{"labels":{"team":"a b"},"annotations":{"note":"m"}}}`)},
-			nil, "namespaces/namespace-a.yaml",
+			nil, "namespaces/a/namespace.yaml",
 			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: "x", kobj.LabelNamespace: "a"},
 			map[string]any(nil),
 			`namespace-template: annotation operatorframework.io/suggested-namespace-template is passed over, it is not a Namespace in JSON: metadata.labels: Invalid value: "a b": ` + strings.Join(validation.IsValidLabelValue("a b"), ""),
@@ -116,7 +115,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 		"ok/two operators": {
 			map[string]fstest.MapFS{"a/x": suggestion, "a/y": beside("y")},
 			[]lockfile.Namespace{labelled},
-			"namespaces/namespace-a.yaml",
+			"namespaces/a/namespace.yaml",
 			map[string]any{"team": "one", kobj.LabelManagedBy: "us", kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "a"},
 			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
 			"",
@@ -124,7 +123,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 		"ok/no operator": {
 			nil,
 			[]lockfile.Namespace{{Name: "free"}},
-			"namespaces/namespace-free.yaml",
+			"namespaces/free/namespace.yaml",
 			map[string]any{kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "free"},
 			map[string]any(nil),
 			"",
@@ -132,7 +131,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 		"ok/the vendor's": {
 			nil,
 			[]lockfile.Namespace{{Name: "openshift-logging", Labels: map[string]string{"openshift.io/cluster-monitoring": "true"}}},
-			"namespaces/namespace-openshift-logging.yaml",
+			"namespaces/openshift-logging/namespace.yaml",
 			map[string]any{"openshift.io/cluster-monitoring": "true", kobj.LabelManagedBy: kobj.Manager, kobj.LabelPackage: sharedPackage, kobj.LabelNamespace: "openshift-logging"},
 			map[string]any(nil),
 			"",
@@ -140,7 +139,7 @@ func TestDeclaredNamespaces(t *testing.T) {
 		"ok/shipped": {
 			map[string]fstest.MapFS{"b/x": small("x", "1.0.0", "v1", "{kind: Namespace, apiVersion: v1, metadata: {name: a, labels: {team: two, more: x}}}")},
 			[]lockfile.Namespace{labelled},
-			"operators/b/x/namespace-a.yaml",
+			"operators/b.x/namespace-a.yaml",
 			map[string]any{"team": "one", "more": "x", kobj.LabelManagedBy: "us", kobj.LabelPackage: "x", kobj.LabelNamespace: "b"},
 			map[string]any{"note": "n", kobj.LabelVersion: "ours"},
 			"",
@@ -192,7 +191,7 @@ func TestDeclaringChangesNoPlace(t *testing.T) {
 				if !there {
 					t.Errorf("%s: declaring %s takes %s away", name, ns, name)
 				}
-				if path.Base(name) == "namespace-"+ns+".yaml" {
+				if name == "namespaces/"+ns+"/namespace.yaml" {
 					now = []byte(strings.Replace(string(now), "    team: one\n", "", 1))
 				}
 				if d := cmp.Diff(string(data), string(now)); d != "" {
@@ -220,12 +219,8 @@ func TestDeclaredNamespacesOfClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cluster, want := range map[string][]string{"all": {"a", "b", "c", "free", "ops"}, "some": {"a", "b", "free", "ops"}, "none": {"free", "ops"}} {
-		docs, err := build(withUserFiles(res.Tree, nil), path.Join("clusters", cluster))
-		if err != nil {
-			t.Fatal(err)
-		}
 		var got []string
-		for _, d := range docs {
+		for _, d := range partsOf(t, res, nil, cluster).all() {
 			if d.head.Is("", "Namespace") {
 				got = append(got, d.head.Name())
 			}

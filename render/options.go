@@ -46,7 +46,7 @@ type Taken interface {
 	Note(text []byte)
 }
 
-// Cluster is one overlay.
+// Cluster is one that gets the tree, or some of it.
 type Cluster struct {
 	Name              string            // "prod"
 	Server            string            // "https://prod.example.com:6443", where Argo CD has the cluster …
@@ -55,6 +55,7 @@ type Cluster struct {
 	Values            map[string]string // what GitOps.Inputs says of it beside
 	KubernetesVersion string            // "1.34"; empty: that of the options
 	Operators         []string          // globs over "namespace/package"; empty or "*": all
+	Overlays          []string          // what the team changes in overlays/<name>/: "" for all pieces, the names of single ones, "resources"
 	Config            json.RawMessage   // as a Subscription's spec.config, on top of each operator's own; canonical JSON
 }
 

@@ -84,6 +84,10 @@ func (t *tree) arrange() {
 	}
 	order := newOrder(needs)
 	t.places = map[Key]profile.Place{}
+	if !t.byCluster() {
+		t.alone()
+		return
+	}
 	for _, in := range t.installs {
 		for _, o := range slices.Concat(in.objects, in.others) {
 			place := profile.Place{
@@ -97,6 +101,16 @@ func (t *tree) arrange() {
 		}
 	}
 	t.arrangeLeaving()
+}
+
+// alone sets the places of what must not work any more, in pieces of which none waits
+// for another.
+func (t *tree) alone() {
+	for _, in := range t.leaving {
+		for _, o := range in.objects {
+			t.places[o.Key()] = profile.Place{Stopped: works(o)}
+		}
+	}
 }
 
 // arrangeLeaving finds out the places of what is left over, as early as it may have

@@ -68,7 +68,7 @@ func TestOperatorOrder(t *testing.T) {
 			bundles[name+"/"+name] = small(name, "1.0.0", "v1", files...)
 		}
 		bundles["ops/trust"] = issuing()["ops/trust"]
-		res, err := renderNeeding(bundles, needs, engines(profile.ArgoCD))
+		res, err := renderNeeding(bundles, needs, perCluster(engines(profile.ArgoCD)))
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -5,10 +5,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/profile"
 )
@@ -27,10 +27,11 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 		return nil, err
 	}
 	var docs []document
-	for _, dir := range []string{path.Join("clusters", cluster), path.Join("clusters", cluster, reporterDir)} {
-		if _, there := r.Tree.Get(path.Join(dir, kustomizationFile)); !there {
-			continue
-		}
+	lies, here, err := r.layout(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range lies.Pieces(here) {
 		built, err := build(dir)
 		if err != nil {
 			return nil, fmt.Errorf("building cluster %q: %w", cluster, err)
@@ -48,6 +49,17 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 			docs = append(docs, document{o.Object, yamlnode.Encode(o.Object)})
 		}
 	}
+	if r.tree.opt.Reporter != nil {
+		installations, err := r.tree.inOverlay(c)
+		if err != nil {
+			return nil, err
+		}
+		for _, in := range installations {
+			for _, o := range r.tree.adornAll(r.tree.reported(in)) {
+				docs = append(docs, document{o, yamlnode.Encode(o)})
+			}
+		}
+	}
 	slices.SortStableFunc(docs, func(a, b document) int {
 		return cmp.Or(cmp.Compare(profile.Phase(a.head), profile.Phase(b.head)), a.head.Key().Compare(b.head.Key()))
 	})
@@ -57,6 +69,22 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 		out.Write(d.text)
 	}
 	return out.Bytes(), nil
+}
+
+// layout returns where what a cluster gets lies in the tree.
+func (r *Result) layout(c Cluster) (*layout.Tree, layout.Cluster, error) {
+	lies, err := layout.Read(func(yield func(string) bool) {
+		for name := range r.Tree.All() {
+			if !yield(name) {
+				return
+			}
+		}
+	}, r.Tree.Get)
+	if err != nil {
+		return nil, layout.Cluster{}, err
+	}
+	here, _ := lies.Cluster(c.Name)
+	return lies, here, nil
 }
 
 // document is one object with its text.

@@ -2,13 +2,11 @@ package render
 
 import (
 	"bytes"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -22,7 +20,7 @@ func TestEveryLevelBuilds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files := withUserFiles(res.Tree, nil)
+		files := filesOf(res.Tree, nil)
 		for name := range files {
 			if path.Base(name) != kustomizationFile {
 				continue
@@ -69,16 +67,16 @@ func TestOwnerLabels(t *testing.T) {
 
 func TestStreamOverlay(t *testing.T) {
 	lock, opt, open := goldenLock(t, filepath.Join("testdata", "beacon", "all-argocd"))
+	opt.Clusters[1].Overlays = []string{""}
 	res, err := All(lock, opt, open)
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk := treeOf(t, map[string]string{
-		"clusters/lab/kustomization.yaml": "resources: [generated]\npatches: [{path: more.yaml}]\n",
-		"clusters/lab/more.yaml":          "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: beacon-controller, namespace: beacon-system}\nspec: {replicas: 3}\n",
-		"operators/stray.yaml":            "not: ours",
-	})
-	data, err := StreamOverlay(res, builder(res, disk), "lab")
+	team := map[string]string{
+		"lab/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\npatches: [{path: more.yaml, target: {kind: Deployment, name: beacon-controller}}]\n",
+		"lab/more.yaml":          "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: beacon-controller, namespace: beacon-system}\nspec: {replicas: 3}\n",
+	}
+	data, err := StreamOverlay(res, builder(res, team), "lab")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,56 +95,5 @@ func TestStreamOverlay(t *testing.T) {
 	}
 	if _, err := StreamOverlay(res, builder(res, nil), "dev"); err == nil || !strings.Contains(err.Error(), `no cluster "dev" (have lab, prod)`) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func treeOf(t *testing.T, files map[string]string) *filetree.Tree {
-	t.Helper()
-	out := filetree.New()
-	for name, data := range files {
-		if err := out.Add(name, []byte(data)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out
-}
-
-// TestUserPatchSurvives renders over a tree that the user has patched, at
-// another version.
-func TestUserPatchSurvives(t *testing.T) {
-	lock, opt, open := goldenLock(t, filepath.Join("testdata", "lantern", "own-plain"))
-	out := filepath.Join(t.TempDir(), "rendered")
-	write := func() {
-		res, err := All(lock, opt, open)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := filetree.Write(out, res.Tree); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write()
-	mine := []byte("resources: [generated]\nnameSuffix: -mine\n")
-	file := filepath.Join(out, "clusters", "default", kustomizationFile)
-	if err := os.WriteFile(file, mine, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for i := range lock.Pins {
-		lock.Pins[i].Version = "0.9.5"
-	}
-	write()
-	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, mine) {
-		t.Errorf("the user's file is now %q, %v", got, err)
-	}
-	have, err := filetree.Read(os.DirFS(out))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := All(lock, opt, open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if changes := filetree.Diff(have, res.Tree); len(changes) > 0 {
-		t.Errorf("out of step: %v", changes)
 	}
 }

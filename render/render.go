@@ -7,20 +7,20 @@
 //
 // A tree looks like this; each directory with a kustomization builds by itself:
 //
-//	kustomization.yaml                    everything, for kubectl apply -k
-//	crds/<package>/                       CRDs once a cluster, without a kustomization
-//	namespaces/                           the install namespaces, and those that are declared
-//	operators/<namespace>/<package>/      the base, one object a file, but for the aggregated roles
-//	clusters/<name>/kustomization.yaml    the user's: written once, then left alone
-//	clusters/<name>/generated/            the base with what differs in that cluster
-//	clusters/<name>/crds/                 that cluster's CRDs, where some cluster does not get all
-//	reporter/                             where it is asked for, the reporter and an Installation a pin
-//	clusters/<name>/reporter/             that cluster's reporter, likewise over generated
-//	argocd/ or flux/<name>/               what makes the GitOps tool apply the tree
+//	clusters.yaml                     the clusters, and what stands before their directories
+//	crds/<package>/                   CRDs, without a kustomization
+//	namespaces/<namespace>/           a piece: an install namespace, or one that is declared
+//	operators/<namespace>.<package>/  a piece: one object a file, but for the aggregated roles
+//	reporter/                         where it is asked for, a piece: the reporter …
+//	installations/                    … and what it is to look at, a file a pin, without a kustomization
+//	clusters/<name>/…                 where something differs there: the same directories, over these
+//	all/, clusters/<name>/all/        where all is applied as one, the list of it
+//	argocd/ or flux/<name>/           what a person has the GitOps tool apply once
+//	pieces/                           what applies a piece each, which that tool reads
 //
-// A user's patches lie beside clusters/<name>/kustomization.yaml, which builds
-// on generated; rendering again changes only generated. With several clusters
-// clusters/ itself has no kustomization, since they hold the same objects.
+// The team's own changes lie beside the tree, in overlays/<cluster>/, and are
+// Components of what is in clusters/<cluster>/. Every file depends on one pin or on
+// settings alone, but for those in all/.
 //
 // Start from [All], [Manifests] and [StreamOverlay].
 package render
@@ -56,8 +56,10 @@ type Result struct {
 // Rendered is one object of the tree's base.
 type Rendered struct {
 	Object  Object
-	Path    string // "operators/my-etcd/etcd/deployment-etcd-operator.yaml"
+	Path    string // "operators/my-etcd.etcd/deployment-etcd-operator.yaml"
 	Refused string // why the cluster will refuse it, for its own definition does; "" where it will not
+
+	operator *opened // nil: of none
 }
 
 // opened is a pin with its bundle and what it renders to.
@@ -103,7 +105,8 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 		return nil, err
 	}
 	installs, err1 := openAll(lock.Pins, open)
-	leaving, err2 := openAll(leavingPins(lock), open)
+	replaced, gone := leavingPins(lock)
+	leaving, err2 := openAll(replaced, open)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -116,7 +119,10 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	t := &tree{opt: opt, installs: installs, leaving: leaving, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings}
+	t := &tree{
+		opt: opt, installs: installs, leaving: leaving, gone: gone, declared: map[string]lockfile.Namespace{}, files: filetree.New(), warnings: warnings,
+		crdDirs: map[string]string{}, chosenBy: map[string][]*opened{}, changes: map[string][]changeable{},
+	}
 	for _, n := range lock.Namespaces {
 		t.declared[n.Name] = n
 	}
@@ -129,13 +135,17 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 	return &Result{Tree: t.files, Objects: t.objects, Warnings: diag.SortWarnings(t.warnings), tree: t}, nil
 }
 
-// leavingPins returns the pins of what is leaving.
-func leavingPins(lock *lockfile.File) []lockfile.Pin {
-	var out []lockfile.Pin
+// leavingPins returns the pins of operators that are replaced, and what is being
+// uninstalled.
+func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, gone []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
-		out = append(out, l.Pin)
+		if l.ReplacedBy == "" {
+			gone = append(gone, l)
+			continue
+		}
+		replaced = append(replaced, l.Pin)
 	}
-	return out
+	return replaced, gone
 }
 
 // renderAll fills in the objects of each install. All faults are found.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -20,26 +20,12 @@ type Reporter struct {
 }
 
 const (
-	reporterName   = "quayside-reporter" // of its objects, its package and its Lease
-	reporterDir    = "reporter"
-	reporterSystem = "system"        // the program
-	reporterPins   = "installations" // what it is to look at, and may
+	reporterName = "quayside-reporter" // of its objects, its package and its Lease
+	reporterDir  = "reporter"
 )
 
-// reporterStarter is the part of the reporter's overlay that is the user's own.
-const reporterStarter = `# This file is yours: quayside wrote it once and leaves it alone from now on.
-# The reporter as it is rendered for this cluster is in generated/; put your own
-# patches here or beside this file. What the reporter does never changes how an
-# operator is applied.
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-resources:
-- generated
-`
-
-// reporter writes the reporter: its base, and an overlay a cluster that is no
-// part of the operators' overlay, so that nothing of an operator ever waits for
-// the reporter.
+// reporter writes the reporter, and beside it what it is to look at and may: a file
+// for each pin. Nothing of an operator ever waits for either.
 func (t *tree) reporter() error {
 	r := t.opt.Reporter
 	if r.Image == "" || r.Namespace == "" {
@@ -49,89 +35,77 @@ func (t *tree) reporter() error {
 	if err != nil {
 		return err
 	}
-	pins := t.reported(t.inBase())
-	for _, part := range []struct {
-		dir     string
-		objects []Object
-	}{{reporterSystem, system}, {reporterPins, pins}} {
-		for _, o := range part.objects {
-			if i := slices.IndexFunc(t.objects, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
-				return fmt.Errorf("spec.reporter: %s is the reporter's, and %s holds one too", o.Key(), t.objects[i].Path)
-			}
-		}
-		dir := path.Join(reporterDir, part.dir)
-		names := reporterFiles(dir, part.objects)
-		for i, o := range part.objects {
-			if err := t.add(dir, names[i], o); err != nil {
-				return err
-			}
-		}
-		if err := t.kustomization(dir, slices.Sorted(slices.Values(names))); err != nil {
-			return err
-		}
-	}
-	if err := t.kustomization(reporterDir, []string{reporterSystem, reporterPins}); err != nil {
+	if err := t.reporters(system); err != nil {
 		return err
 	}
-	for _, c := range t.opt.Clusters {
-		dir := path.Join("clusters", c.Name, reporterDir)
-		if err := t.files.AddStarter(path.Join(dir, kustomizationFile), []byte(reporterStarter)); err != nil {
+	names := reporterFiles(system)
+	for i, o := range system {
+		if err := t.add(nil, reporterDir, names[i], o); err != nil {
 			return err
 		}
-		own, err := t.inOverlay(c)
-		if err != nil {
-			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
-		}
-		if err := t.reporterOverlay(path.Join(dir, "generated"), pins, t.reported(own)); err != nil {
+	}
+	crds := []string{path.Join(crdsDir, sharedPackage)}
+	if err := t.files.Add(path.Join(reporterDir, kustomizationFile), kustomization(marked(slices.Sorted(slices.Values(names)), crds))); err != nil {
+		return err
+	}
+	var files []string
+	for _, in := range t.inBase() {
+		objects := t.reported(in)
+		if err := t.reporters(objects); err != nil {
 			return err
+		}
+		file := installationFile(in)
+		if err := t.add(nil, installationsDir, file, objects...); err != nil {
+			return err
+		}
+		files = append(files, file)
+	}
+	if t.engine() { // which reads a directory without one
+		return nil
+	}
+	return t.kustomization(installationsDir, files)
+}
+
+// reporters refuses objects of the reporter that an operator has too.
+func (t *tree) reporters(objects []Object) error {
+	for _, o := range objects {
+		if i := slices.IndexFunc(t.objects, func(r Rendered) bool { return r.Object.Key() == o.Key() }); i >= 0 {
+			return fmt.Errorf("spec.reporter: %s is the reporter's, and %s holds one too", o.Key(), t.objects[i].Path)
 		}
 	}
 	return nil
 }
 
-// reporterOverlay writes the generated part of a cluster's overlay: the base,
-// or where the cluster expects something else, files of its own.
-func (t *tree) reporterOverlay(dir string, base, own []Object) error {
-	const up = "../../../../" + reporterDir
-	if slices.EqualFunc(base, own, func(a, b Object) bool { return kobj.Equal(a, b) }) {
-		return t.kustomization(dir, []string{up})
-	}
-	names := reporterFiles(dir, own)
-	for i, o := range own {
-		if err := t.files.Add(path.Join(dir, names[i]), yamlnode.Encode(t.adorn(o))); err != nil {
-			return err
-		}
-	}
-	return t.kustomization(dir, append([]string{path.Join(up, reporterSystem)}, slices.Sorted(slices.Values(names))...))
-}
-
-// reporterFiles returns the names of files in a directory of the tree: the same package may be installed
-// in two namespaces.
-func reporterFiles(dir string, objects []Object) []string {
+// reporterFiles returns the names of the files of the reporter's objects.
+func reporterFiles(objects []Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
-		name := o.Kind() + "-" + o.Name()
-		if o.Is(v1alpha1.Group, v1alpha1.Kind) {
-			name = o.Kind() + "-" + o.Namespace() + "." + o.Name()
-		}
-		names[i] = fitName(nameRoom(dir), fileName(name))
+		names[i] = fitName(nameRoom(reporterDir), fileName(o.Kind()+"-"+o.Name()))
 	}
 	return names
 }
 
-// reported returns the objects of the installations: one Installation each,
-// and the right to read what they name.
-func (t *tree) reported(all []Installation) []Object {
-	var out []Object
-	for _, in := range all {
-		spec := in.Spec.DeepCopy()
-		spec.Objects = slices.DeleteFunc(spec.Objects, confidential)
-		o := kobj.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
-		o["spec"] = specFields(spec)
-		owner := map[string]any{kobj.LabelPackage: labelValue(spec.Package), kobj.LabelNamespace: in.Namespace}
-		out = append(out, owned(t.opt.profile.AdornInstallation(o), owner, spec.Version))
+// installationFile returns the name of the file of what the reporter is to look at.
+func installationFile(in Installation) string {
+	return fitName(nameRoom(path.Join(clustersDir, strings.Repeat("n", 40), installationsDir)), in.Namespace+"."+in.Spec.Package)
+}
+
+// reported returns the objects of an installation: what to look at, and the right
+// to read it.
+func (t *tree) reported(in Installation) []Object {
+	spec := in.Spec.DeepCopy()
+	spec.Objects = slices.DeleteFunc(spec.Objects, confidential)
+	o := kobj.New(v1alpha1.Group+"/"+v1alpha1.Version, v1alpha1.Kind, in.Namespace, in.Name)
+	o["spec"] = specFields(spec)
+	owner := map[string]any{kobj.LabelPackage: labelValue(spec.Package), kobj.LabelNamespace: in.Namespace}
+	if t.byCluster() {
+		o = t.opt.profile.AdornInstallation(o)
 	}
-	return append(out, t.ownReporter(t.reporterRole(all)))
+	out := []Object{owned(o, owner, spec.Version)}
+	for _, o := range t.reporterRoles(in) {
+		out = append(out, t.ownReporter(o))
+	}
+	return out
 }
 
 // confidential reports whether an object holds what opens doors: the right to

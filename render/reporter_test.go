@@ -82,32 +82,19 @@ func renderings(t *testing.T, corpus bool) []rendering {
 	return out
 }
 
-// gets returns what a cluster gets, read back from the files: its overlay, its
-// reporter, and the CRDs.
+// gets returns what a cluster gets, read back from the files: its operators and
+// Namespaces, the reporter with its Installations, and the definitions.
 func gets(t *testing.T, res *Result, cluster string) (operators, reporter, crds []Object) {
 	t.Helper()
-	files := withUserFiles(res.Tree, nil)
-	read := func(dir string) []Object {
-		docs, err := build(files, dir)
-		if err != nil {
-			t.Fatalf("building %s: %v", dir, err)
-		}
+	objects := func(docs []document) []Object {
 		var out []Object
 		for _, d := range docs {
 			out = append(out, decodeObject(t, d.text))
 		}
 		return out
 	}
-	operators = read(path.Join("clusters", cluster))
-	if _, on := files[path.Join("clusters", cluster, "reporter", kustomizationFile)]; on {
-		reporter = read(path.Join("clusters", cluster, "reporter"))
-	}
-	for name, data := range files {
-		if strings.HasPrefix(name, "crds/") && strings.HasSuffix(name, ".yaml") {
-			crds = append(crds, decodeObject(t, data))
-		}
-	}
-	return operators, reporter, crds
+	got := partsOf(t, res, nil, cluster)
+	return objects(got.operators()), objects(got.reporter()), objects(got.definitions)
 }
 
 func decodeObject(t *testing.T, text []byte) Object {
@@ -286,7 +273,7 @@ func resourceOf() map[string]string {
 // checkRights counts every right of the reporter's role one by one.
 func checkRights(t *testing.T, r received) {
 	want := map[string]bool{
-		"get /pods": true, "list /pods": true,
+		"get /pods": true, "list /pods": true, "watch /pods": true,
 		"create /events": true, "patch /events": true, "create events.k8s.io/events": true, "patch events.k8s.io/events": true,
 		"get quayside.dev/installations": true, "list quayside.dev/installations": true, "watch quayside.dev/installations": true,
 		"update quayside.dev/installations/status": true, "patch quayside.dev/installations/status": true,
@@ -337,8 +324,9 @@ func rights(t *testing.T, role Object, into map[string]bool) {
 	}
 }
 
-// TestReporterChangesNothingElse renders with and without: the reporter adds
-// files, and lines to three lists.
+// TestReporterChangesNothingElse renders with and without: the reporter adds files,
+// and what it is to clusters.yaml and to the lists of everything, and to those of the
+// definitions that quayside brings and of what applies a whole cluster.
 func TestReporterChangesNothingElse(t *testing.T) {
 	for _, r := range renderings(t, false) {
 		r.opt.Reporter = nil
@@ -352,12 +340,12 @@ func TestReporterChangesNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, after := contents(without.Tree), contents(with.Tree)
-		lists := []string{"kustomization.yaml", "clusters/kustomization.yaml", "argocd/kustomization.yaml", "flux/default/kustomization.yaml", "crds/quayside/kustomization.yaml"}
 		for _, name := range slices.Sorted(maps.Keys(before)) {
 			old, now := before[name], after[name]
 			delete(after, name)
-			if slices.Contains(lists, name) && slices.Equal(strings.Split(old, "\n"), slices.DeleteFunc(strings.Split(now, "\n"), func(line string) bool {
-				return strings.HasPrefix(line, "- ") && (strings.Contains(line, "reporter") || strings.Contains(line, "installations.quayside.dev"))
+			list := path.Base(name) == kustomizationFile && !strings.HasPrefix(name, operatorsDir+"/")
+			if list && slices.Equal(strings.Split(old, "\n"), slices.DeleteFunc(strings.Split(now, "\n"), func(line string) bool {
+				return strings.HasPrefix(line, "- ") && (strings.Contains(line, "reporter") || strings.Contains(line, "installations"))
 			})) {
 				continue
 			}
@@ -366,7 +354,7 @@ func TestReporterChangesNothingElse(t *testing.T) {
 			}
 		}
 		for name := range after {
-			if !strings.Contains(name, "reporter") && name != "crds/quayside/customresourcedefinition-installations.quayside.dev.yaml" {
+			if !strings.Contains(name, "reporter") && !strings.Contains(name, "installations") {
 				t.Errorf("%s: the reporter brings %s", r.name, name)
 			}
 		}
@@ -423,7 +411,7 @@ func TestReporterIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := res.Tree.Get("reporter/system/namespace-" + ns + ".yaml"); ok {
+		if _, ok := res.Tree.Get("reporter/namespace-" + ns + ".yaml"); ok {
 			t.Errorf("%s is rendered, and is not ours", ns)
 		}
 	}

@@ -22,7 +22,7 @@ func TestReporterPod(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, _ := res.Tree.Get("reporter/system/deployment-quayside-reporter.yaml")
+		data, _ := res.Tree.Get("reporter/deployment-quayside-reporter.yaml")
 		var d appsv1.Deployment
 		if err := yaml.UnmarshalStrict(data, &d); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestReporterPod(t *testing.T) {
 		if got := slices.Contains(pod.Spec.Containers[0].Args, "--leader-elect"); got != elect {
 			t.Errorf("leader election is %v, want %v", got, elect)
 		}
-		if _, role := res.Tree.Get("reporter/system/role-quayside-reporter.yaml"); role != elect {
+		if _, role := res.Tree.Get("reporter/role-quayside-reporter.yaml"); role != elect {
 			t.Errorf("a role for the Lease: %v, want %v", role, elect)
 		}
 	}

@@ -32,7 +32,7 @@ func (t *tree) reporterObjects(r Reporter) ([]Object, error) {
 		"selector": map[string]any{"app.kubernetes.io/name": reporterName},
 		"ports":    []any{map[string]any{"name": "metrics", "port": int64(8080), "targetPort": "metrics", "protocol": "TCP"}},
 	}
-	out := []Object{account, service, binding("ClusterRole", "", reporterName, reporterName, r.Namespace, reporterName), t.reporterDeployment(r)}
+	out := []Object{account, service, reporterRole(), binding("ClusterRole", "", reporterName, reporterName, r.Namespace, reporterName), t.reporterDeployment(r)}
 	namespace, err := t.reporterNamespace(r.Namespace)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func TestShippedWebhookRules(t *testing.T) {
 func TestReporterIsAlone(t *testing.T) {
 	bundles := map[string]fstest.MapFS{"ns/x": small("x", "1.0.0", "v1", "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: quayside-reporter}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}")}
 	_, err := renderSmall(bundles, nil, Options{Reporter: reporterOptions()})
-	const want = "spec.reporter: ClusterRole.rbac.authorization.k8s.io quayside-reporter is the reporter's, and operators/ns/x/clusterrole-quayside-reporter.yaml holds one too"
+	const want = "spec.reporter: ClusterRole.rbac.authorization.k8s.io quayside-reporter is the reporter's, and operators/ns.x/clusterrole-quayside-reporter.yaml holds one too"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

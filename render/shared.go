@@ -12,16 +12,14 @@ import (
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
-// crds writes each CRD once, from the newest bundle that provides it, and
-// returns the files' paths.
-func (t *tree) crds() ([]string, error) {
+// crds writes each CRD once, from the newest bundle that provides it.
+func (t *tree) crds() error {
 	providers := map[string][]provider{}
 	for i := range t.installs {
 		for _, o := range t.installs[i].crds {
 			providers[o.Name()] = append(providers[o.Name()], provider{in: &t.installs[i], crd: o})
 		}
 	}
-	var paths []string
 	var errs []error
 	given := map[*opened][]provider{}
 	needs := t.needs()
@@ -29,13 +27,13 @@ func (t *tree) crds() ([]string, error) {
 		p, err := newest(providers[name])
 		errs = append(errs, err, p.serves(needs[name]))
 		p.crd = t.stored(p.crd)
-		dir := path.Join("crds", p.in.pin.Package)
+		dir := path.Join(crdsDir, p.in.pin.Package)
 		file := definitionFile(dir, name)
-		if err := t.add(dir, file, p.crd); err != nil {
-			return nil, err
+		if err := t.add(nil, dir, file, p.crd); err != nil {
+			return err
 		}
-		p.file = path.Join(dir, file)
-		paths, given[p.in] = append(paths, p.file), append(given[p.in], p)
+		p.file, t.crdDirs[name] = path.Join(dir, file), dir
+		given[p.in] = append(given[p.in], p)
 	}
 	for i := range t.installs {
 		errs = append(errs, t.taken(given[&t.installs[i]]))
@@ -44,15 +42,14 @@ func (t *tree) crds() ([]string, error) {
 		if _, provided := providers[o.Name()]; provided {
 			continue
 		}
-		dir := path.Join("crds", sharedPackage)
+		dir := path.Join(crdsDir, sharedPackage)
 		file := definitionFile(dir, o.Name())
-		if err := t.add(dir, file, o); err != nil {
-			return nil, err
+		if err := t.add(nil, dir, file, o); err != nil {
+			return err
 		}
-		paths = append(paths, path.Join(dir, file))
+		t.crdDirs[o.Name()] = dir
 	}
-	slices.Sort(paths)
-	return paths, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // definitionFile returns the file name of a CRD in a directory of the tree.

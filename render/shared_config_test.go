@@ -19,7 +19,8 @@ func TestConfigsShareADeployment(t *testing.T) {
 		if rapid.Bool().Draw(t, "mirrors") {
 			tree.opt.Mirrors = []Mirror{{Source: "quay.io", Mirror: "mirror.example.com/quay"}}
 		}
-		o := drawDeployment(t)
+		drawn := drawDeployment(t)
+		o := tree.atMirrors(drawn)
 		before := kobj.Copy(o)
 		for range rapid.IntRange(1, 4).Draw(t, "clusters") {
 			text, err := json.Marshal(drawConfig(t))
@@ -30,7 +31,7 @@ func TestConfigsShareADeployment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := kobj.Copy(o)
+			want := kobj.Copy(drawn)
 			alone.apply(want)
 			mirrorImages(want, tree.opt.Mirrors)
 			cfg, err := tree.config(Cluster{Config: text})

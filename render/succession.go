@@ -3,7 +3,6 @@ package render
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/quayside/quayside/internal/kobj"
 )
@@ -134,20 +133,4 @@ func (t *tree) leavingIn(c Cluster) ([]*opened, error) {
 		}
 	}
 	return out, nil
-}
-
-// everything returns the installs and what is left of others, by namespace and
-// package.
-func (t *tree) everything() []*opened {
-	var out []*opened
-	for i := range t.installs {
-		out = append(out, &t.installs[i])
-	}
-	for i := range t.leaving {
-		if len(t.leaving[i].objects) > 0 {
-			out = append(out, &t.leaving[i])
-		}
-	}
-	slices.SortStableFunc(out, func(a, b *opened) int { return comparePins(a.pin, b.pin) })
-	return out
 }

@@ -3,7 +3,6 @@ package render
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 
@@ -17,37 +16,36 @@ import (
 
 const kustomizationFile = "kustomization.yaml"
 
-// attributes has GitHub and GitLab fold what is generated in a pull request, so
-// that the lock and what a team wrote itself are what is read. It is the team's
-// from then on.
-const attributes = `* linguist-generated gitlab-generated
-/.gitattributes -linguist-generated -gitlab-generated
-/clusters/*/** -linguist-generated -gitlab-generated
-/clusters/*/generated/** linguist-generated gitlab-generated
-/clusters/*/reporter/generated/** linguist-generated gitlab-generated
-`
+// attributes has GitHub and GitLab fold the tree in a pull request, so that the lock
+// and what a team wrote itself are what is read.
+const attributes = "* linguist-generated gitlab-generated\n"
 
 // tree lays objects out as files.
 type tree struct {
 	opt      Options
-	installs []opened // by namespace, then package
-	leaving  []opened // what is left of operators that installs follow, likewise
+	installs []opened           // by namespace, then package
+	leaving  []opened           // what is left of operators that installs follow, likewise
+	gone     []lockfile.Leaving // operators that are being uninstalled
 	declared map[string]lockfile.Namespace
 	files    *filetree.Tree
 	objects  []Rendered
 	warnings []diag.Warning
 	ownCRDs  bool // some cluster does not get every CRD
 	places   map[Key]profile.Place
+
+	pieces     []piece           // by name
+	namespaces []string          // that are rendered, sorted
+	crdDirs    map[string]string // of each definition, its directory
+	chosenBy   map[string][]*opened
+	changes    map[string][]changeable
+	plural     map[[2]string]string // of plurals
 }
 
-// build fills the tree: CRDs, Namespaces, operators, one overlay a cluster,
-// what the GitOps tool needs, and the kustomization of everything.
-//
-// The levels are there even where nothing is installed: overlays of the user's
-// own and the GitOps tool go on naming them when the last operator goes.
+// build fills the tree: CRDs, Namespaces, operators, the reporter, what differs in
+// clusters, and what the GitOps tool needs.
 func (t *tree) build() error {
-	crds, err := t.crds()
-	if err != nil {
+	t.mirrored()
+	if err := t.crds(); err != nil {
 		return err
 	}
 	if err := t.distinct(); err != nil {
@@ -56,15 +54,15 @@ func (t *tree) build() error {
 	if err := t.leftovers(); err != nil {
 		return err
 	}
+	t.pieces = t.findPieces()
 	t.arrange()
-	namespaces, err := t.namespaces()
-	if err != nil {
+	if err := t.writeNamespaces(); err != nil {
 		return err
 	}
 	if err := t.operators(); err != nil {
 		return err
 	}
-	if err := t.clusters(namespaces); err != nil {
+	if err := t.uninstalled(); err != nil {
 		return err
 	}
 	t.refused()
@@ -73,43 +71,67 @@ func (t *tree) build() error {
 			return err
 		}
 	}
+	if err := t.clusters(); err != nil {
+		return err
+	}
 	if err := t.gitops(); err != nil {
 		return err
 	}
-	if err := t.files.AddStarter(".gitattributes", []byte(attributes)); err != nil {
-		return err
-	}
-	resources := crds
-	if len(namespaces) > 0 {
-		resources = append(resources, "namespaces")
-	}
-	resources = append(resources, "operators")
-	if t.opt.Reporter != nil {
-		resources = append(resources, reporterDir)
-	}
-	return t.kustomization(".", resources)
+	return t.files.Add(".gitattributes", []byte(attributes))
 }
 
-// add writes objects of the base to dir/file, one document each.
-func (t *tree) add(dir, file string, objects ...Object) error {
+// mirrored has every workload take its images from mirrors.
+func (t *tree) mirrored() {
+	for _, list := range [][]opened{t.installs, t.leaving} {
+		for i := range list {
+			for j, o := range list[i].objects {
+				if changes(o) {
+					list[i].objects[j] = t.atMirrors(o)
+				}
+			}
+		}
+	}
+}
+
+// add writes objects of the base to dir/file, one document each. They are of an
+// operator, or of none.
+func (t *tree) add(of *opened, dir, file string, objects ...Object) error {
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		objects[i] = t.adorn(o)
+		t.objects = append(t.objects, Rendered{Path: path.Join(dir, file), Object: objects[i], operator: of})
+	}
 	var text []byte
-	for _, o := range objects {
-		r := Rendered{Path: path.Join(dir, file), Object: t.adorn(o)}
-		t.objects = append(t.objects, r)
-		if t.opt.ObjectsOnly {
-			continue
-		}
-		if text != nil {
-			text = append(text, "---\n"...)
-		}
-		text = append(text, yamlnode.Encode(r.Object)...)
+	if !t.opt.ObjectsOnly {
+		text = documents(objects)
 	}
 	return t.files.Add(path.Join(dir, file), text)
 }
 
+// documents returns objects as one text, a document each.
+func documents(objects []Object) []byte {
+	var text []byte
+	for i, o := range objects {
+		if i > 0 {
+			text = append(text, "---\n"...)
+		}
+		text = append(text, yamlnode.Encode(o)...)
+	}
+	return text
+}
+
 // adorn returns an object of the tree as the tool that applies it wants it.
 func (t *tree) adorn(o Object) Object {
-	return t.opt.profile.Adorn(o, t.places[o.Key()])
+	place := t.places[o.Key()]
+	place.Alone = !t.byCluster()
+	return t.opt.profile.Adorn(o, place)
+}
+
+func (t *tree) adornAll(objects []Object) []Object {
+	for i, o := range objects {
+		objects[i] = t.adorn(o)
+	}
+	return objects
 }
 
 // kustomization writes dir's, which lists resources in that order.
@@ -123,36 +145,68 @@ func kustomization(fields map[string]any) []byte {
 	return yamlnode.Encode(fields)
 }
 
-// operators writes one directory an operator, and the levels above it.
+// operators writes one directory a piece.
 func (t *tree) operators() error {
-	packages := map[string][]string{}
-	for _, in := range t.everything() {
-		dir := path.Join("operators", in.pin.Namespace, in.pin.Package)
-		single, aggregated := in.splitAggregated()
-		names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
-		for i, o := range single {
-			if err := t.add(dir, names[i], o); err != nil {
+	for _, p := range t.pieces {
+		var all []string
+		for _, in := range p.members {
+			names, err := t.operator(in, p.memberDir(in))
+			if err != nil {
 				return fmt.Errorf("rendering %s: %w", in.name(), err)
 			}
-		}
-		if len(aggregated) > 0 {
-			file := aggregatedFile(nameRoom(dir))
-			if err := t.add(dir, file, aggregated...); err != nil {
-				return fmt.Errorf("rendering %s: %w", in.name(), err)
+			if dir := p.memberDir(in); dir != p.dir() {
+				if err := t.kustomization(dir, names); err != nil {
+					return err
+				}
+				names = []string{path.Base(dir)}
 			}
-			names = append(names, file)
+			all = append(all, names...)
 		}
-		if err := t.kustomization(dir, slices.Sorted(slices.Values(names))); err != nil {
-			return err
-		}
-		packages[in.pin.Namespace] = append(packages[in.pin.Namespace], in.pin.Package)
-	}
-	for _, ns := range slices.Sorted(maps.Keys(packages)) {
-		if err := t.kustomization(path.Join("operators", ns), packages[ns]); err != nil {
+		slices.Sort(all)
+		if err := t.files.Add(path.Join(p.dir(), kustomizationFile), kustomization(marked(all, t.pieceCRDs(p)))); err != nil {
 			return err
 		}
 	}
-	return t.kustomization("operators", slices.Sorted(maps.Keys(packages)))
+	return nil
+}
+
+// uninstalled writes, for each operator that is being uninstalled, a piece of nothing:
+// an engine prunes there what it applied before, at another path. So no piece that is
+// empty by mistake is taken for it.
+func (t *tree) uninstalled() error {
+	if t.byCluster() {
+		return nil
+	}
+	for _, l := range t.gone {
+		if len(l.With) > 0 {
+			continue
+		}
+		dir := path.Join(leavingDir, pieceName(l.Pin))
+		if err := t.files.Add(path.Join(dir, kustomizationFile), kustomization(marked(nil, nil))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operator writes the objects of one operator, and returns their files, sorted.
+func (t *tree) operator(in *opened, dir string) ([]string, error) {
+	single, aggregated := in.splitAggregated()
+	names := fileNames(naming{room: nameRoom(dir), namespace: in.pin.Namespace, pkg: in.pin.Package}, single)
+	for i, o := range single {
+		if err := t.add(in, dir, names[i], o); err != nil {
+			return nil, err
+		}
+	}
+	if len(aggregated) > 0 {
+		file := aggregatedFile(nameRoom(dir))
+		if err := t.add(in, dir, file, aggregated...); err != nil {
+			return nil, err
+		}
+		names = append(names, file)
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // splitAggregated returns the operator's objects that have a file each, and the

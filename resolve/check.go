@@ -127,9 +127,10 @@ type checker struct {
 // now. Where that is not how they were, a difference says nothing.
 func (c *checker) compare(change lockfile.Change) {
 	r := Reason{Namespace: change.Namespace, Package: change.Package, Text: reasonFor(change)}
-	if l, leaves := c.next.Leaves(r.Namespace + "/" + r.Package); leaves && change.Leaving == "" && change.Kind == lockfile.Removed {
+	isLeaving := change.Leaving != "" || change.Pruned
+	if l, leaves := c.next.Leaves(r.Namespace + "/" + r.Package); leaves && l.ReplacedBy != "" && !isLeaving && change.Kind == lockfile.Removed {
 		r.Text = "is pinned (" + change.From + "), and is replaced by " + l.ReplacedBy
-	} else if change.Leaving != "" && change.Kind == lockfile.Added {
+	} else if isLeaving && change.Kind == lockfile.Added {
 		return // which its pin tells
 	}
 	pin, _ := c.lock.Pin(r.Namespace, r.Package)
@@ -241,6 +242,11 @@ func reasonFor(c lockfile.Change) string {
 		lockfile.Changed: "is pinned otherwise than it would be now",
 	}
 	switch {
+	case c.Pruned:
+		words = map[lockfile.ChangeKind]string{
+			lockfile.Removed: "is locked as leaving, and nothing of it is left",
+			lockfile.Changed: "is locked as leaving otherwise than it would be now",
+		}
 	case c.Leaving != "":
 		words = map[lockfile.ChangeKind]string{
 			lockfile.Removed: "is locked as leaving, and " + c.Leaving + " no longer replaces it",

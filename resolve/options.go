@@ -25,7 +25,9 @@ type Options struct {
 	SharedDependencies bool           // a dependency may be met from another namespace that watches this one
 	GlobalNamespaces   []string       // catalogs there are visible everywhere; nil: every namespace that holds a catalog
 
-	Settled []string // "namespace/package" of followers that were seen to run: nothing of what they follow is left; "*": of any
+	Uninstalls bool     // whether what is no longer pinned stays in the lock, as being uninstalled, until it is gone
+	Gone       []string // "namespace/package" of such operators that were seen to be gone; "*": all
+	Settled    []string // "namespace/package" of followers that were seen to run: nothing of what they follow is left; "*": of any
 
 	fresh bool // every catalog is to be written down as it is now
 }

@@ -344,7 +344,7 @@ func withDropped(ms []Move, prev, now *lockfile.File) []Move {
 		told := slices.ContainsFunc(ms, func(m Move) bool { return m.Namespace == p.Namespace && m.Package == p.Package })
 		if !still && !told {
 			why := "nothing asks for it any more"
-			if l, leaves := now.Leaves(p.Key()); leaves {
+			if l, leaves := now.Leaves(p.Key()); leaves && l.ReplacedBy != "" {
 				why = "replaced by " + l.ReplacedBy
 			}
 			ms = append(ms, Move{Namespace: p.Namespace, Package: p.Package, From: p.Bundle, Why: why})

@@ -37,7 +37,8 @@ func (w *world) standingPins(prev *lockfile.File) []*lockfile.Pin {
 	return out
 }
 
-// leaving returns the pins of the next lock and what is left over beside them. What
+// leaving returns the pins of the next lock and what is left over beside them. An
+// operator that nothing asks for any more is being uninstalled until it is gone. What
 // a pinned operator follows is left over, until that is settled or no declaration
 // says so any more; what is followed by one that could not be pinned stays as it
 // was. Whoever follows a follower follows all that it did.
@@ -53,7 +54,11 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 	for _, p := range prev.Pins {
 		d := w.followers[p.Key()]
 		switch {
-		case d == nil || now[p.Key()]:
+		case now[p.Key()]:
+		case d == nil:
+			if w.opt.Uninstalls {
+				out = append(out, lockfile.Leaving{With: pieceOf(prev, p, now), Pin: p})
+			}
 		case now[d.Operator()]:
 			out = append(out, lockfile.Leaving{ReplacedBy: d.Operator(), Pin: p})
 		default:
@@ -61,6 +66,14 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		}
 	}
 	for _, l := range prev.Leaving {
+		if l.ReplacedBy == "" {
+			if w.opt.Uninstalls && !now[l.Key()] && !slices.Contains(w.opt.Gone, l.Key()) && !slices.Contains(w.opt.Gone, "*") {
+				l.With = slices.DeleteFunc(slices.Clone(l.With), func(key string) bool { return !now[key] })
+				l.Pin = w.retold(l.Pin)
+				out = append(out, l)
+			}
+			continue
+		}
 		last := w.lastFollower(l, prev)
 		if !now[l.Key()] && now[last] && !w.settled(last) {
 			if d := w.followers[l.Key()]; d != nil {
@@ -71,6 +84,34 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		}
 	}
 	return pins, out
+}
+
+// pieceOf returns the operators that require p and that p requires, directly or by
+// others, and that stay: they were one piece with it.
+func pieceOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
+	reach := func(from string) map[string]bool {
+		found := map[string]bool{}
+		for open := []string{from}; len(open) > 0; {
+			ns, pkg, _ := strings.Cut(open[0], "/")
+			open = open[1:]
+			pin, _ := lock.Pin(ns, pkg)
+			for _, r := range pin.Requires {
+				if !found[r.Pin] {
+					found[r.Pin] = true
+					open = append(open, r.Pin)
+				}
+			}
+		}
+		return found
+	}
+	var out []string
+	for key := range reach(p.Key()) {
+		if key != p.Key() && now[key] && reach(key)[p.Key()] {
+			out = append(out, key)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // lastFollower returns which operator is declared to follow what is leaving, or to
@@ -173,6 +214,11 @@ func succession(d *subscription.Subscription, text, instead string) *Conflict {
 // follow something that there is not.
 func (w *world) reportSuccessions(prev, next *lockfile.File) {
 	for _, l := range next.Leaving {
+		if l.ReplacedBy == "" {
+			w.warn(diag.Warning{Code: "uninstalling", Subject: l.Key(), Msg: fmt.Sprintf("%s is being uninstalled: an empty piece stands for it, so that its objects are pruned, until nothing of it was seen: quayside status --save, then quayside resolve --observed; or quayside resolve --prune",
+				l.Key())})
+			continue
+		}
 		follower := next.Successor(l)
 		w.warn(diag.Warning{Code: "leftovers", Subject: l.Key(), Msg: fmt.Sprintf("%s is followed by %s: what is left of it is rendered, without a running program, until %s was seen to run: quayside status --save, then quayside resolve --observed",
 			l.Key(), follower, follower)})

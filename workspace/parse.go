@@ -82,6 +82,7 @@ func (w *Workspace) fill() {
 	orElse(&g.Path, w.Output)
 	orElse(&g.Name, cmp.Or(w.Name, w.directory(), "quayside"))
 	orElse(&g.RemovedClusters, profile.Keep)
+	orElse(&g.Granularity, profile.PerOperator)
 	orElse(&g.Project, "default")
 	orElse(&g.SourceRef.Kind, "GitRepository")
 	orElse(&g.Namespace, cmp.Or(w.profile().Namespace(), "default"))
@@ -302,6 +303,7 @@ func (v validator) gitops() {
 	v.Enum("spec.gitops.sourceRef.kind", g.SourceRef.Kind, "GitRepository", "OCIRepository", "Bucket")
 	v.Label("spec.gitops.namespace", g.Namespace)
 	v.inside("spec.gitops.path", path.Clean(g.Path))
+	v.Enum("spec.gitops.granularity", g.Granularity, profile.PerOperator, profile.PerCluster)
 	v.Enum("spec.gitops.removedClusters", g.RemovedClusters, profile.Keep, profile.Delete)
 	if field := "spec.gitops.name"; !yamlnode.IsDNS1123Label(g.Name) {
 		if g.Name == v.w.Name {

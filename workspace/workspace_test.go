@@ -109,7 +109,7 @@ func TestParse(t *testing.T) {
 		},
 		ImagePullSecrets: []string{"pull"},
 		GitOps: &profile.GitOps{
-			Name: "quayside", RemovedClusters: "keep", Revision: "main", Path: "rendered", Namespace: "flux-system", Project: "default",
+			Name: "quayside", RemovedClusters: "keep", Revision: "main", Path: "rendered", Namespace: "flux-system", Granularity: "operator", Project: "default",
 			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet", Namespace: "flux-system"},
 		},
 		Clusters: []workspace.Cluster{

@@ -40,7 +40,7 @@ func whole(ns, pkg string) (live []kobj.Object, tree []render.Rendered) {
 		return o
 	}
 	keep := func(o kobj.Object) {
-		tree = append(tree, render.Rendered{Object: kobj.Without(kobj.Without(kobj.Without(o, "metadata", "uid"), "metadata", "labels"), "metadata", "ownerReferences"), Path: "operators/" + ns + "/" + pkg + "/" + o.Kind() + o.Name() + ".yaml"})
+		tree = append(tree, render.Rendered{Object: kobj.Without(kobj.Without(kobj.Without(o, "metadata", "uid"), "metadata", "labels"), "metadata", "ownerReferences"), Path: "operators/" + ns + "." + pkg + "/" + o.Kind() + o.Name() + ".yaml"})
 	}
 	component := map[string]string{"olm.managed": "true", olmGroup + "/" + pkg + "." + ns: ""}
 	owned := func(namespace string) map[string]string {
@@ -222,7 +222,7 @@ func hasWhatItNeeds(t *rapid.T, seen *snapshot.Snapshot, tree []render.Rendered,
 			}
 		}
 		for _, r := range tree {
-			gone := strings.HasPrefix(r.Path, "operators/"+op.Namespace+"/"+op.Package+"/") && seen.Get(r.Object.Key()) == nil
+			gone := strings.HasPrefix(r.Path, "operators/"+op.Namespace+"."+op.Package+"/") && seen.Get(r.Object.Key()) == nil
 			if gone && r.Object.Is("apps", "Deployment") {
 				t.Fatalf("%s/%s is %s, and %s is gone", op.Namespace, op.Package, op.State, r.Object.Key())
 			}

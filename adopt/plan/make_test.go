@@ -40,7 +40,7 @@ func TestUninstallKeepsWhatIsWatched(t *testing.T) {
 		binding["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "a", "name": "sa"}}
 		in := plan.Input{Snapshot: seen, Lock: lock, Manager: "m"}
 		for _, o := range []kobj.Object{role, binding} {
-			in.Rendered = append(in.Rendered, render.Rendered{Object: o, Path: "operators/a/x/" + o.Kind() + ".yaml"})
+			in.Rendered = append(in.Rendered, render.Rendered{Object: o, Path: "operators/a.x/" + o.Kind() + ".yaml"})
 		}
 		in.Report = adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock, Rendered: in.Rendered})
 		p, err := plan.Make(in)
@@ -113,7 +113,7 @@ func TestGuardOutlivesTheTree(t *testing.T) {
 			ours = kobj.Annotate(ours, map[string]string{options: c.says})
 		}
 		in := plan.Input{Snapshot: seen, Lock: lock, Manager: "m", Rendered: []render.Rendered{
-			{Object: ours, Path: "namespaces/a.yaml"}, {Object: kobj.New("v1", "ServiceAccount", "a", "x"), Path: "operators/a/x/serviceaccount.yaml"},
+			{Object: ours, Path: "namespaces/a.yaml"}, {Object: kobj.New("v1", "ServiceAccount", "a", "x"), Path: "operators/a.x/serviceaccount.yaml"},
 		}}
 		in.Report = adopt.Inspect(adopt.Input{Snapshot: seen, Lock: lock, Rendered: in.Rendered})
 		p, err := plan.Make(in)

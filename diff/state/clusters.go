@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -20,14 +19,14 @@ import (
 
 // share is what a cluster gets of a side.
 type share struct {
-	overlays []*overlay.Overlay // of the operators, of the reporter and of its definitions; none where there is no such cluster
-	all      bool               // it gets every definition, and has no overlay of them
+	overlays []*overlay.Overlay // of its pieces, and where they are built of its definitions; none where there is no such cluster
+	crds     []string           // directories of the tree, and files, whose objects it gets as they are: definitions first
 	version  string             // of Kubernetes there
 }
 
 // key returns what shares have in common that are equal, wherever they lie.
 func (x share) key() string {
-	key := fmt.Sprintf("%q %t", x.version, x.all)
+	key := fmt.Sprintf("%q %q", x.version, x.crds)
 	for _, o := range x.overlays {
 		key += string(o.Digest[:])
 	}
@@ -79,20 +78,32 @@ func (s *Side) share(name string) (share, error) {
 	if i := slices.IndexFunc(w.Clusters, func(c workspace.Cluster) bool { return c.Name == name }); i >= 0 {
 		x.version = cmp.Or(w.Clusters[i].KubernetesVersion, x.version)
 	}
-	if !slices.Contains(s.clusters, name) {
+	if s.layout == nil { // a directory that quayside did not write
 		return x, nil
 	}
-	for _, dir := range []string{"", "reporter", "crds"} {
-		o, err := s.files.Open(path.Join(s.out, "clusters", name, dir))
-		if dir != "" && errors.Is(err, overlay.ErrNone) {
-			x.all = dir == "crds"
-			continue
-		}
+	c, there := s.layout.Cluster(name)
+	if !there {
+		return x, nil
+	}
+	key := c.Prefix + " " + x.version
+	if known, is := s.shares[key]; is && !c.Resources {
+		return known, nil
+	}
+	var built string
+	x.crds, built = s.layout.Definitions(c)
+	x.crds = slices.Concat(x.crds, s.layout.Installations(c))
+	dirs := s.layout.Pieces(c)
+	if built != "" {
+		dirs = append(dirs, built)
+	}
+	for _, dir := range dirs {
+		o, err := s.files.Open(path.Join(s.out, dir))
 		if err != nil {
 			return x, diag.Below(s.as, err)
 		}
 		x.overlays = append(x.overlays, o)
 	}
+	s.shares[key] = x
 	return x, nil
 }
 
@@ -187,7 +198,7 @@ func base(s, of diff.State) diff.State {
 // state returns what a cluster gets: of the objects of the base those that its
 // overlays leave as they are, and what they make of the others.
 func (c *Comparison) state(g *ground, x share) (diff.State, error) {
-	l := g.layer(x.all)
+	l := g.layer(x.crds)
 	out := g.whole
 	out.KubernetesVersion, out.Objects = x.version, slices.Clip(l.given)
 	here := []map[string]bool{l.here}
@@ -205,7 +216,7 @@ func (c *Comparison) state(g *ground, x share) (diff.State, error) {
 
 // objects returns what an overlay brings, and its operators: what it lists where that
 // is all, what its patches make of that where they are as easily told, else what
-// kustomize builds. Installations are left out.
+// kustomize builds.
 func (c *Comparison) objects(g *ground, l *layer, o *overlay.Overlay) ([]diff.Object, map[string]bool, error) {
 	x, err := g.listing(l, o)
 	if err != nil {
@@ -218,8 +229,7 @@ func (c *Comparison) objects(g *ground, l *layer, o *overlay.Overlay) ([]diff.Ob
 			return nil, nil, err
 		}
 	}
-	if !simple || x.told {
-		objects = slices.DeleteFunc(objects, installation)
+	if !simple {
 		here = operators(objects)
 	}
 	return objects, here, nil
@@ -265,6 +275,9 @@ func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, 
 		object, err := diff.Built(data, s.pins(), sources)
 		if err != nil {
 			return nil, err
+		}
+		if ref := object.Ref(); ref.Kind == "Installation" && ref.Group == "quayside.dev" {
+			continue // which says once more what is there
 		}
 		if i, there := at[object.Key()]; there && reflect.DeepEqual(listed[i].Whole(), object.Content) {
 			object = listed[i]
@@ -319,5 +332,8 @@ func (s *Side) sources(o *overlay.Overlay) []diff.File {
 			generated = append(generated, f)
 		}
 	}
-	return append(out, generated...)
+	if out = append(out, generated...); len(out) == 0 {
+		out = []diff.File{{Path: path.Join(s.as, o.File), Data: o.Data(o.File)}}
+	}
+	return out
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/quayside/quayside/catalog/source"
 	"github.com/quayside/quayside/diff"
-	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/project"
 )
 
@@ -87,12 +87,11 @@ func (c *Comparison) manifests(fsys fs.FS, s *Side) error {
 		}
 		files[i].Data = c.pool.named(hashes[i], files[i].Data)
 	}
-	if _, missing := fs.Stat(fsys, path.Join(s.out, filetree.Index)); missing == nil {
+	if _, is := seen[path.Join(s.out, layout.ClustersFile)]; is {
 		s.walked(seen)
-		s.lies(files)
-	} else {
-		s.tree = files
+		return s.lies(files)
 	}
+	s.tree = files
 	return nil
 }
 
@@ -246,8 +245,7 @@ func (c *Comparison) committed(s *Side) error {
 		}
 		return c.pool.read(s.rev, e)
 	}
-	s.lies(tree)
-	return nil
+	return s.lies(tree)
 }
 
 // manifest reports whether a file may hold Kubernetes objects, by its name.

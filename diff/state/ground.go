@@ -2,6 +2,7 @@ package state
 
 import (
 	"path"
+	"strings"
 
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/kobj"
@@ -13,7 +14,7 @@ import (
 type ground struct {
 	side   *Side
 	whole  diff.State
-	layers map[bool]*layer // by whether a cluster gets every definition
+	layers map[string]*layer // by the definitions that a cluster gets as they are
 }
 
 // layer is what clusters get of a ground, and what their overlays may list.
@@ -31,23 +32,29 @@ type listing struct {
 	here    map[string]bool  // the operators of these, whether with more than definitions
 	simple  bool             // kustomize takes each as it stands, and each once
 	at      map[kobj.Key]int // their places
-	told    bool             // there are Installations among them
 }
 
 func (s *Side) ground(whole diff.State) *ground {
-	return &ground{s, whole, map[bool]*layer{}}
+	return &ground{s, whole, map[string]*layer{}}
 }
 
-// layer returns what clusters get that get every definition, or not.
-func (g *ground) layer(all bool) *layer {
-	if g.layers[all] != nil {
-		return g.layers[all]
+// layer returns what clusters get that get the definitions in some directories of
+// the tree as they are.
+func (g *ground) layer(crds []string) *layer {
+	key := strings.Join(crds, " ")
+	if g.layers[key] != nil {
+		return g.layers[key]
+	}
+	given := map[string]bool{}
+	for _, dir := range crds {
+		given[path.Join(g.side.as, g.side.out, dir)] = true
 	}
 	l := &layer{base: map[string][]diff.Object{}, there: map[string]bool{}, listings: map[string]*listing{}}
 	for _, o := range g.whole.Objects {
-		if all && g.side.definition(o.Path) {
+		switch {
+		case given[path.Dir(o.Path)] || given[o.Path]:
 			l.given = append(l.given, o)
-		} else {
+		default:
 			l.base[o.Path] = append(l.base[o.Path], o)
 		}
 	}
@@ -57,7 +64,7 @@ func (g *ground) layer(all bool) *layer {
 			l.there[o.Operator] = l.there[o.Operator] || !g.side.definition(name)
 		}
 	}
-	g.layers[all] = l
+	g.layers[key] = l
 	return l
 }
 
@@ -95,17 +102,10 @@ func (g *ground) listing(l *layer, o *overlay.Overlay) (*listing, error) {
 			key := objects[i].Key()
 			_, twice := x.at[key]
 			x.simple, x.at[key] = x.simple && !twice, len(x.objects)+i
-			x.told = x.told || installation(objects[i])
 		}
 		x.objects = append(x.objects, objects...)
 	}
 	x.here = operators(x.objects)
 	l.listings[key] = x
 	return x, nil
-}
-
-// installation reports whether an object says once more what is there.
-func installation(o diff.Object) bool {
-	ref := o.Ref()
-	return ref.Kind == "Installation" && ref.Group == "quayside.dev"
 }

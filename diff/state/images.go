@@ -27,7 +27,7 @@ func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mir
 	if err != nil {
 		return nil, err
 	}
-	original, err := originals(p, base)
+	original, err := originals(p, lock)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Images(ctx context.Context, p *project.Project, lock *lockfile.File) ([]mir
 
 // originals returns, by where clusters pull them from, the images that rendering
 // has them pull from a mirror.
-func originals(p *project.Project, base diff.State) (map[string]string, error) {
+func originals(p *project.Project, lock *lockfile.File) (map[string]string, error) {
 	mirrors, err := p.RenderMirrors()
 	if err != nil || len(mirrors) == 0 {
 		return nil, err
@@ -83,19 +83,23 @@ func originals(p *project.Project, base diff.State) (map[string]string, error) {
 			out[at] = name
 		}
 	}
-	for i := range base.Objects {
-		for _, image := range base.Objects[i].Images() {
-			note(image)
-		}
-	}
-	for _, cluster := range p.Settings.Clusters {
+	noteConfig := func(data []byte) {
 		var config map[string]any
-		if len(cluster.Config) == 0 || json.Unmarshal(cluster.Config, &config) != nil {
-			continue // rendering says what is wrong with it
+		if len(data) == 0 || json.Unmarshal(data, &config) != nil {
+			return // rendering reports the fault
 		}
 		for _, env := range kobj.Items(config, "env") {
 			note(kobj.Text(env, "value"))
 		}
+	}
+	for _, image := range mirror.Images(lock, nil) {
+		note(image.Image)
+	}
+	for _, pin := range lock.Pins {
+		noteConfig(pin.Config)
+	}
+	for _, cluster := range p.Settings.Clusters {
+		noteConfig(cluster.Config)
 	}
 	return out, nil
 }

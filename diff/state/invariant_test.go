@@ -27,21 +27,20 @@ func smallTree() map[string]string {
 	const owned = "labels: {quayside.dev/package: p, quayside.dev/install-namespace: ns}"
 	list := func(resources ...string) string { return "resources: [" + strings.Join(resources, ", ") + "]\n" }
 	return map[string]string{
-		".quayside-files":                            "# Files that quayside wrote.\n",
-		"kustomization.yaml":                         list("operators"),
-		"operators/kustomization.yaml":               list("ns"),
-		"operators/ns/kustomization.yaml":            list("p"),
-		"operators/ns/p/kustomization.yaml":          list("deployment-d.yaml", "configmap-c.yaml"),
-		"operators/ns/p/deployment-d.yaml":           "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns, " + owned + "}\nspec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: example.com/i:1}]}}}\n",
-		"operators/ns/p/configmap-c.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: ns, " + owned + "}\ndata: {k: v}\n",
-		"clusters/kustomization.yaml":                list("one"),
-		"clusters/one/generated/kustomization.yaml":  list("../../../operators"),
-		"clusters/one/shared/kustomization.yaml":     "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\ncommonAnnotations: {shared: a}\n",
-		"clusters/one/extra.yaml":                    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: ns}\ndata: {k: a}\n",
-		"clusters/one/merge.yaml":                    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns}\nspec: {template: {spec: {hostNetwork: true}}}\n",
-		"clusters/one/settings.env":                  "a=1\n",
-		"clusters/one/base/kustomization.yaml":       list("../generated") + "namePrefix: a-\n",
-		"clusters/one/base/again/kustomization.yaml": list("../../generated"),
+		".quayside-files":                                "# Files that quayside wrote.\n",
+		"kustomization.yaml":                             list("operators"),
+		"operators/kustomization.yaml":                   list("ns.p"),
+		"operators/ns.p/kustomization.yaml":              list("deployment-d.yaml", "configmap-c.yaml"),
+		"operators/ns.p/deployment-d.yaml":               "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns, " + owned + "}\nspec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: example.com/i:1}]}}}\n",
+		"operators/ns.p/configmap-c.yaml":                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: ns, " + owned + "}\ndata: {k: v}\n",
+		"clusters.yaml":                                  "- {cluster: one, prefix: clusters/one/, overlays: true}\n",
+		"clusters/one/all/generated/kustomization.yaml":  list("../../../../operators"),
+		"clusters/one/all/shared/kustomization.yaml":     "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\ncommonAnnotations: {shared: a}\n",
+		"clusters/one/all/extra.yaml":                    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: ns}\ndata: {k: a}\n",
+		"clusters/one/all/merge.yaml":                    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns}\nspec: {template: {spec: {hostNetwork: true}}}\n",
+		"clusters/one/all/settings.env":                  "a=1\n",
+		"clusters/one/all/base/kustomization.yaml":       list("../generated") + "namePrefix: a-\n",
+		"clusters/one/all/base/again/kustomization.yaml": list("../../generated"),
 	}
 }
 
@@ -70,19 +69,19 @@ func drawOverlay(t *rapid.T, side string, files map[string]string) {
 	} {
 		k.WriteString(pick(feature[0], feature[1:]...))
 	}
-	files["clusters/one/kustomization.yaml"] = k.String()
+	files["clusters/one/all/kustomization.yaml"] = k.String()
 	const target = "\npatches:\n- target: {group: apps, version: v1, kind: Deployment, name: d, namespace: ns}\n  patch: "
-	files["clusters/one/generated/kustomization.yaml"] += pick("config", "", "",
+	files["clusters/one/all/generated/kustomization.yaml"] += pick("config", "", "",
 		target+"'[{op: add, path: /spec/template/spec/nodeSelector, value: {a: b}}]'\n",
 		target+"'- {op: add, path: /spec/template/spec/nodeSelector, value: {a: c}}'\n",
 		target+"'- {op: add, path: /spec/template/spec/containers/0/env, value: [{name: A, value: \"1\"}]}'\n",
 		target+"'- {op: replace, path: /spec/replicas, value: 2}'\n",
 		target+"'- {op: add, path: /metadata/annotations, value: {a: b}}'\n")
 	for name, texts := range map[string][]string{
-		"clusters/one/extra.yaml":                {"k: a", "k: b"},
-		"clusters/one/settings.env":              {"a=1", "a=2"},
-		"clusters/one/shared/kustomization.yaml": {"shared: a", "shared: b"},
-		"clusters/one/merge.yaml":                {"hostNetwork: true", "hostNetwork: false"},
+		"clusters/one/all/extra.yaml":                {"k: a", "k: b"},
+		"clusters/one/all/settings.env":              {"a=1", "a=2"},
+		"clusters/one/all/shared/kustomization.yaml": {"shared: a", "shared: b"},
+		"clusters/one/all/merge.yaml":                {"hostNetwork: true", "hostNetwork: false"},
 	} {
 		files[name] = strings.ReplaceAll(files[name], texts[0], pick(name, texts...))
 	}
@@ -90,7 +89,7 @@ func drawOverlay(t *rapid.T, side string, files map[string]string) {
 
 // stock returns what kustomize itself builds of a cluster's overlay on disk.
 func stock(dir, cluster string) (map[string][]byte, error) {
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "clusters", cluster))
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(dir, "clusters", cluster, "all"))
 	if err != nil {
 		return nil, err
 	}
@@ -204,24 +203,23 @@ func TestClustersThatListDifferently(t *testing.T) {
 			files := smallTree()
 			second := strings.NewReplacer("name: d,", "name: e,", "name: c, namespace", "name: f, namespace", "package: p", "package: q")
 			for _, name := range []string{"deployment-d.yaml", "configmap-c.yaml", "kustomization.yaml"} {
-				files["operators/ns/q/"+name] = second.Replace(files["operators/ns/p/"+name])
+				files["operators/ns.q/"+name] = second.Replace(files["operators/ns.p/"+name])
 			}
 			third := strings.NewReplacer("name: c, namespace", "name: g, namespace", "package: p", "package: r")
-			files["operators/ns/r/configmap-c.yaml"] = third.Replace(files["operators/ns/p/configmap-c.yaml"])
-			files["operators/ns/r/kustomization.yaml"] = "resources: [configmap-c.yaml]\n"
-			files["operators/ns/kustomization.yaml"] = "resources: [p, q, r]\n"
-			files["operators/ns/q/kustomization.yaml"] = "resources: [deployment-d.yaml, configmap-c.yaml, installation.yaml]\n"
-			files["operators/ns/q/installation.yaml"] = "apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: q, namespace: ns}\nspec: {version: " + side + "}\n"
+			files["operators/ns.r/configmap-c.yaml"] = third.Replace(files["operators/ns.p/configmap-c.yaml"])
+			files["operators/ns.r/kustomization.yaml"] = "resources: [configmap-c.yaml]\n"
+			files["clusters.yaml"] = "- {cluster: one, prefix: clusters/one/}\n- {cluster: two, prefix: clusters/two/}\n"
+			files["operators/ns.q/kustomization.yaml"] = "resources: [deployment-d.yaml, configmap-c.yaml, installation.yaml]\n"
+			files["operators/ns.q/installation.yaml"] = "apiVersion: quayside.dev/v1alpha1\nkind: Installation\nmetadata: {name: q, namespace: ns}\nspec: {version: " + side + "}\n"
 			for _, cluster := range clusters {
-				lists := rapid.SampledFrom([]string{"p", "q", "p, ../../../operators/ns/q", "p, ../../../operators/ns/r", "q, ../../../operators/ns/r", "q, own.yaml", "p, own.yaml"}).Draw(t, side+" "+cluster)
-				text := "resources: [../../../operators/ns/" + lists + "]\npatches:\n"
+				lists := rapid.SampledFrom([]string{"p", "q", "p, ../../../operators/ns.q", "p, ../../../operators/ns.r", "q, ../../../operators/ns.r", "q, own.yaml", "p, own.yaml"}).Draw(t, side+" "+cluster)
+				text := "resources: [../../../operators/ns." + lists + "]\npatches:\n"
 				for _, name := range []string{"d", "e"} {
 					site := rapid.SampledFrom([]string{"a", "b"}).Draw(t, side+" "+cluster+" "+name)
 					text += "- target: {group: apps, version: v1, kind: Deployment, name: " + name + ", namespace: ns}\n  patch: '- {op: add, path: /spec/template/spec/nodeSelector, value: {site: " + site + "}}'\n"
 				}
-				files["clusters/"+cluster+"/generated/kustomization.yaml"] = text
-				files["clusters/"+cluster+"/generated/own.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own-" + cluster + ", namespace: ns}\n"
-				files["clusters/"+cluster+"/kustomization.yaml"] = "resources: [generated]\n"
+				files["clusters/"+cluster+"/all/kustomization.yaml"] = text
+				files["clusters/"+cluster+"/all/own.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own-" + cluster + ", namespace: ns}\n"
 			}
 			dirs[i] = filepath.Join(root, side)
 			write(t, dirs[i], files)

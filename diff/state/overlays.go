@@ -73,7 +73,7 @@ func Overlays(p *project.Project, res *render.Result) error {
 func (c *Comparison) undefined(s *Side) error {
 	if !slices.ContainsFunc(s.clusters, func(name string) bool {
 		x, err := s.share(name)
-		return err == nil && !x.all && slices.ContainsFunc(x.overlays, s.changed)
+		return err == nil && len(x.crds) < len(s.layout.All()) && slices.ContainsFunc(x.overlays, s.changed)
 	}) {
 		return nil
 	}
@@ -171,14 +171,12 @@ func beside(p *project.Project, res *render.Result) (*Comparison, *Side, error) 
 	}
 	s := &Side{project: p}
 	s.beside(c, c.InRepo(p.Settings.Output), c.files)
-	s.rendered(res, c.pool)
-	return c, s, nil
+	return c, s, s.rendered(res, c.pool)
 }
 
 // theirs reports whether a file is the user's, and not part of the tree.
 func (s *Side) theirs(name string) bool {
-	rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
-	return !inside || strings.HasPrefix(rest, "clusters/") && !strings.Contains(rest, "/generated/") && !strings.Contains(rest, "/crds/")
+	return !strings.HasPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
 }
 
 // changed reports whether anything of the user's goes into an overlay: what is

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"path"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/diff/lines"
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/waiver"
@@ -298,8 +300,7 @@ func (s *Side) committed(dir string) bool {
 	have := map[string][]diff.File{}
 	for _, f := range s.tree {
 		rest, inside := strings.CutPrefix(f.Path, dir)
-		if parts := strings.Split(rest, "/"); inside && len(parts) > 2 {
-			operator := parts[0] + "/" + parts[1]
+		if operator, is := layout.Operator("operators/" + rest); inside && is {
 			have[operator] = append(have[operator], f)
 		}
 	}
@@ -376,10 +377,81 @@ func shares(p lockfile.Pin) []string {
 	return out
 }
 
-// overlaid reports whether the tree of a side has the overlays of the clusters
-// that its settings name.
+// overlaid reports whether the tree of a side is for the clusters that its settings
+// name, and takes in the overlays that the team has for them.
 func (s *Side) overlaid() bool {
-	return slices.Equal(s.clusters, slices.Sorted(slices.Values(s.project.Clusters())))
+	if !slices.Equal(s.clusters, slices.Sorted(slices.Values(s.project.Clusters()))) {
+		return false
+	}
+	overlays, err := s.project.Overlays()
+	if err != nil {
+		return true // rendering would fail
+	}
+	have := map[string]map[string]bool{}
+	if len(overlays) > 0 || slices.ContainsFunc(s.layout.Clusters, func(c layout.Cluster) bool { return c.Overlays }) {
+		have = s.takenIn()
+	}
+	for cluster, names := range have {
+		for name := range names {
+			if !slices.Contains(overlays[cluster], name) {
+				return false
+			}
+		}
+	}
+	for cluster, names := range overlays {
+		for _, name := range names {
+			if !have[cluster][name] && s.needsOverlay(cluster, name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// takenIn returns the names of the overlays that the tree takes in, by cluster.
+func (s *Side) takenIn() map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for file, data := range s.have {
+		rest, own := strings.CutPrefix(file, path.Join(s.out, "clusters")+"/")
+		cluster, _, _ := strings.Cut(rest, "/")
+		if !own || path.Base(rest) != layout.Kustomization {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			_, ref, is := strings.Cut(strings.TrimSpace(line), "../"+layout.Overlays+"/")
+			at, name, _ := strings.Cut(strings.Trim(ref, `"'`), "/")
+			if !is || at != cluster {
+				continue
+			}
+			if out[cluster] == nil {
+				out[cluster] = map[string]bool{}
+			}
+			out[cluster][name] = true
+		}
+	}
+	return out
+}
+
+// needsOverlay reports whether rendering takes in an overlay of that name: where the
+// cluster gets what it changes.
+func (s *Side) needsOverlay(cluster, name string) bool {
+	switch name {
+	case "", layout.Resources:
+		return true
+	case "reporter":
+		return s.project.Settings.Reporter.Enabled
+	}
+	key := strings.Replace(name, ".", "/", 1)
+	if !slices.ContainsFunc(s.lock.Pins, func(p lockfile.Pin) bool { return p.Key() == key }) {
+		return false
+	}
+	for _, c := range s.project.Settings.Clusters {
+		if c.Name == cluster {
+			gets, err := render.Cluster{Operators: c.Operators}.Gets(key)
+			return gets || err != nil
+		}
+	}
+	return false
 }
 
 // configured reports whether the settings of clusters changed, and what is
@@ -388,7 +460,7 @@ func (c *Comparison) configured() bool {
 	generated := func(s *Side) map[string][]byte {
 		out := map[string][]byte{}
 		for name, data := range s.have {
-			if rest, inside := strings.CutPrefix(name, path.Join(s.out, "clusters")+"/"); inside && strings.Contains(rest, "/generated/") {
+			if rest, inside := strings.CutPrefix(name, path.Join(s.out, "clusters")+"/"); inside {
 				out[rest] = data
 			}
 		}
@@ -398,22 +470,11 @@ func (c *Comparison) configured() bool {
 	return !reflect.DeepEqual(a.project.Settings.Clusters, b.project.Settings.Clusters) && maps.EqualFunc(generated(a), generated(b), bytes.Equal)
 }
 
-// unpatched reports whether users add nothing of their own to the overlays of the
-// clusters: then these can be built of some operators alone.
+// unpatched reports whether the team adds nothing of its own to what clusters get: then
+// this can be built of some operators alone.
 func (s *Side) unpatched() bool {
-	files := overlay.New(func(name string) ([]byte, error) {
-		if strings.HasSuffix(name, "/generated/kustomization.yaml") {
-			return []byte("resources: []\n"), nil
-		}
-		return s.below(name)
-	}, s.link)
-	for _, name := range s.project.Clusters() {
-		o, err := files.Open(path.Join(s.out, "clusters", name))
-		if err != nil && !errors.Is(err, overlay.ErrNone) || err == nil && !o.Plain {
-			return false
-		}
-	}
-	return true
+	overlays, err := s.project.Overlays()
+	return err == nil && len(overlays) == 0
 }
 
 // render renders the lock of a side from the files of that side.
@@ -425,24 +486,22 @@ func (c *Comparison) render(ctx context.Context, s *Side, lock *lockfile.File, w
 	if warn {
 		c.project.Talk.Warn(res.Warnings)
 	}
-	s.rendered(res, c.pool)
-	return nil
+	return s.rendered(res, c.pool)
 }
 
-// rendered sets the tree of a side to what a lock renders to, beside the user's
-// own files.
-func (s *Side) rendered(res *render.Result, pool pool) {
+// rendered sets the tree of a side to what a lock renders to, beside the team's own
+// files.
+func (s *Side) rendered(res *render.Result, pool pool) error {
 	var files []diff.File
-	ours := map[string]bool{} // the directories of the tree, and the files that are never the user's
+	ours := map[string]bool{} // the files and directories of the tree
 	for name, data := range res.Tree.All() {
-		name, starter := path.Join(s.out, name), res.Tree.Starter(name)
+		name := path.Join(s.out, name)
 		files = append(files, diff.File{Path: name, Data: pool.add(data)})
 		for at := name; at != s.out && at != "." && !ours[at]; at = path.Dir(at) {
-			ours[at] = at != name || !starter
+			ours[at] = true
 		}
 	}
-	link := s.link
-	if link != nil {
+	if link := s.link; link != nil {
 		s.link = func(name string) (string, bool) {
 			if ours[name] {
 				return "", false
@@ -450,16 +509,13 @@ func (s *Side) rendered(res *render.Result, pool pool) {
 			return link(name)
 		}
 	}
-	s.holds(files, func(name string) ([]byte, error) {
-		rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./"))
-		data, there := res.Tree.Get(rest)
-		if inside && there && !res.Tree.Starter(rest) {
-			return data, nil
+	return s.holds(files, func(name string) ([]byte, error) {
+		if rest, inside := strings.CutPrefix(name, strings.TrimPrefix(s.out+"/", "./")); inside {
+			if data, there := res.Tree.Get(rest); there {
+				return data, nil
+			}
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 		}
-		theirs, err := s.below(name)
-		if inside && there && err != nil {
-			return data, nil
-		}
-		return theirs, err
+		return s.below(name)
 	})
 }

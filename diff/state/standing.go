@@ -56,7 +56,7 @@ func Standing(ctx context.Context, p *project.Project, lock *lockfile.File, name
 // Plain returns what a lock renders to before any overlay, whatever lies in the
 // workspace.
 func Plain(ctx context.Context, p *project.Project, lock *lockfile.File) (diff.State, error) {
-	res, err := p.Render(ctx, lock)
+	res, err := p.RenderPlain(ctx, lock)
 	if err != nil {
 		return diff.State{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/scan"
@@ -58,20 +60,32 @@ type Side struct {
 	below    func(name string) ([]byte, error) // any file, likewise
 	at       func(name string) ([]byte, error) // any file, as it is compared
 	link     func(name string) (string, bool)  // where a symbolic link among them leads
-	clusters []string                          // that the tree has overlays for, sorted
+	clusters []string                          // that the tree is for, sorted
+	layout   *layout.Tree                      // where what they get lies
+	shares   map[string]share                  // by prefix and version, of clusters without changes of the team's
 	files    *overlay.Files                    // what overlays are made of
 }
 
-// holds sets the tree of a side; read reads any file beside which it lies, too.
-func (s *Side) holds(files []diff.File, read func(name string) ([]byte, error)) {
+// holds sets the tree of a side; read reads any file beside which it lies, too. The
+// error is that of a list of clusters that cannot be read.
+func (s *Side) holds(files []diff.File, read func(name string) ([]byte, error)) error {
 	s.tree, s.files, s.clusters, s.at = diff.Base(path.Join(s.as, s.out), files), overlay.New(read, s.link), nil, read
+	data := map[string][]byte{}
 	for _, f := range files {
-		rest, inside := strings.CutPrefix(f.Path, path.Join(s.as, s.out, "clusters")+"/")
-		if name, ok := strings.CutSuffix(rest, "/generated/kustomization.yaml"); inside && ok && !strings.Contains(name, "/") {
-			s.clusters = append(s.clusters, name)
+		if rest, inside := strings.CutPrefix(f.Path, path.Join(s.as, s.out)+"/"); inside || path.Join(s.as, s.out) == "." {
+			data[cmp.Or(rest, f.Path)] = f.Data
 		}
 	}
-	slices.Sort(s.clusters)
+	var err error
+	s.layout, err = layout.Read(maps.Keys(data), func(name string) ([]byte, bool) { text, there := data[name]; return text, there })
+	if err != nil {
+		return fmt.Errorf("%s: %w", path.Join(s.as, s.out), err)
+	}
+	for _, c := range s.layout.Clusters {
+		s.clusters = append(s.clusters, c.Name)
+	}
+	s.shares = map[string]share{}
+	return nil
 }
 
 // beside sets where the tree of a side lies, and among which files.
@@ -80,7 +94,7 @@ func (s *Side) beside(c *Comparison, out string, files fs.FS) {
 }
 
 // lies sets the tree of a side to files that lie beside what below reads.
-func (s *Side) lies(files []diff.File) {
+func (s *Side) lies(files []diff.File) error {
 	s.have = map[string][]byte{}
 	for _, f := range files {
 		name := f.Path
@@ -89,7 +103,7 @@ func (s *Side) lies(files []diff.File) {
 		}
 		s.have[name] = f.Data
 	}
-	s.holds(files, func(name string) ([]byte, error) {
+	return s.holds(files, func(name string) ([]byte, error) {
 		if data, ok := s.have[name]; ok {
 			return data, nil
 		}
@@ -335,8 +349,31 @@ func (c *Comparison) directory(name string) (Side, error) {
 		return Side{}, err
 	}
 	s := Side{Name: name, project: c.project, read: true, as: path.Clean(filepath.ToSlash(name))}
-	s.beside(c, ".", os.DirFS(name))
-	return s, c.manifests(os.DirFS(name), &s)
+	root, out, err := treeRoot(name)
+	if err != nil {
+		return Side{}, err
+	}
+	if out != "." {
+		s.as = path.Join(s.as, "..")
+	}
+	s.beside(c, out, os.DirFS(root))
+	return s, c.manifests(os.DirFS(root), &s)
+}
+
+// treeRoot returns the directory that the files of a directory of manifests are read
+// below, and where it lies there: beside the overlays that a rendered tree takes in.
+func treeRoot(name string) (root, out string, err error) {
+	if _, err := os.Stat(filepath.Join(name, layout.ClustersFile)); err != nil {
+		return name, ".", nil
+	}
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return "", "", err
+	}
+	if info, err := os.Lstat(full); err != nil || info.Mode().Type() == fs.ModeSymlink || filepath.Dir(full) == full {
+		return name, ".", nil //nolint:nilerr // what is read below it has the error
+	}
+	return filepath.Dir(full), filepath.Base(full), nil
 }
 
 // artifacts compares two sides of which at least one is an artifact ("oci://…"):
@@ -406,8 +443,7 @@ func (c *Comparison) artifact(ctx context.Context, ref string) (Side, error) {
 			files = append(files, diff.File{Path: name, Data: c.pool.add(data)})
 		}
 	}
-	s.lies(files)
-	return s, nil
+	return s, s.lies(files)
 }
 
 // locks compares two locks, both rendered with the settings of the workspace.

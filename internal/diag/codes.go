@@ -54,6 +54,7 @@ func Codes() []Code {
 		{"stored-versions", Resolving, "The definitions of two bundles cannot be compared, so that nothing keeps an upgrade back that drops a version in which objects are stored."},
 		{"stranded", Resolving, "No upgrade leads on from what is installed, and the channel has newer."},
 		{"unchecked", Resolving, "A version of the clusters is not given, so that a limit of an operator is not checked."},
+		{"uninstalling", Resolving, "An operator that nothing asks for any more stays in the lock until nothing of it is left in a cluster."},
 		{"unknown-api", Resolving, "An object is of an API group or version that looks misspelt."},
 		{"unusable-bundle", Resolving, "A bundle that could have been chosen cannot be used."},
 		{"upgrade-waits", Resolving, "An upgrade gets no branch yet: together with another one that has, it has no solution."},

@@ -2,6 +2,8 @@ package filetree
 
 import (
 	"bytes"
+	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -21,6 +23,9 @@ import (
 func TestMain(m *testing.M) {
 	dir := os.Getenv("FILETREE_CHILD")
 	if dir == "" {
+		if err := flag.Set("rapid.seed", "1"); err != nil { // =0 takes a fresh one
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 	if os.Getenv("FILETREE_LIMIT") != "" {
@@ -138,10 +143,15 @@ func TestRecoveryAfterACrashBetweenTwoRenames(t *testing.T) {
 }
 
 // TestDirectoryThatCannotBeRenamed writes file by file, and finishes what was
-// broken off after any number of files.
+// broken off after any number of files, before the same tree or another is written.
 func TestDirectoryThatCannotBeRenamed(t *testing.T) {
 	want := tree(t, map[string]string{"a": "2", "d/x": "2", "d/y/z": "2", "s": "starter:new", "t": "starter:new"})
-	for stop := range 7 {
+	other := tree(t, map[string]string{"a": "3", "d/y/z": "3", "s": "starter:new"})
+	for i := range 24 {
+		stop, next, wanted := i/2, want, map[string]string{"a": "2", "d/x": "2", "d/y/z": "2", "s": "edited", "t": "new", "u": "edited", "mine": "m"}
+		if i%2 == 1 {
+			next, wanted = other, map[string]string{"a": "3", "d/y/z": "3", "s": "edited", "u": "edited", "mine": "m"}
+		}
 		dir := filepath.Join(t.TempDir(), "out")
 		if err := Write(dir, tree(t, map[string]string{"a/b": "1", "d/x": "1", "gone/f": "1", "s": "starter:old", "u": "starter:old"})); err != nil {
 			t.Fatal(err)
@@ -160,26 +170,26 @@ func TestDirectoryThatCannotBeRenamed(t *testing.T) {
 		if _, err := p.build(commit); err != nil {
 			t.Fatal(err)
 		}
-		own, err := parseIndex(p.index)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := removeStale(dir, own); err != nil {
-			t.Fatal(err)
-		}
-		for i, name := range append(slices.Sorted(maps.Keys(own)), Index) {
-			if i == stop {
-				break // the process is killed here
+		if stop > 0 { // else the process is killed at once
+			left, killed := stop-1, errors.New("killed")
+			move = func(from, to string) error {
+				if left == 0 {
+					return killed
+				}
+				left--
+				return moveFile(from, to)
 			}
-			if err := moveFile(filepath.Join(commit, name), filepath.Join(dir, name)); err != nil {
+			err := finish(dir)
+			move = moveFile
+			if err != nil && !errors.Is(err, killed) {
 				t.Fatal(err)
 			}
 		}
-		if err := Write(dir, want); err != nil {
+		if err := Write(dir, next); err != nil {
 			t.Fatal(err)
 		}
 		got := files(t, dir)
-		if d := cmp.Diff(map[string]string{"a": "2", "d/x": "2", "d/y/z": "2", "s": "edited", "t": "new", "u": "edited", "mine": "m"}, got); d != "" {
+		if d := cmp.Diff(wanted, got); d != "" {
 			t.Errorf("stopped after %d files: %s", stop, d)
 		}
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".out*")); len(left) > 0 {

@@ -6,32 +6,76 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
 
-// Index is the name of the file, at the root of a written tree, that lists
-// the program's own files: "path" for a generated file, "path sha256" for a
-// starter, whose digest tells whether the user has changed it.
+// Index is the base name of the files that list the program's own files. Each
+// directory of a written tree that holds such files has one, which lists them
+// alone, and so has the root. A line is "name sha256", for a starter
+// "name sha256 starter".
+//
+// Earlier versions wrote one index at the root: "path" for a generated file,
+// "path sha256" for a starter.
 const Index = ".quayside-files"
 
-const indexHeader = "# Files that quayside wrote. It removes those it no longer renders and leaves all others alone.\n"
+const (
+	indexHeader = "# Files that quayside wrote. It removes those it no longer renders and leaves all others alone.\n"
+	rootMark    = "# Root of the tree." // a directory with this mark is another tree
+	starterMark = " starter"
+)
 
-// index is the parsed form: path → "" or the digest of a starter.
-type index map[string]string
+// entry is the line of a file in an index.
+type entry struct {
+	digest  string // "" if unknown
+	starter bool
+}
 
-func formatIndex(t *Tree) []byte {
-	var b bytes.Buffer
-	b.WriteString(indexHeader)
-	for name, data := range t.All() {
-		b.WriteString(name)
-		if t.starters[name] {
-			b.WriteString(" " + sum(data))
+// edited reports whether data differs from the content that Write wrote.
+func (e entry) edited(data []byte) bool { return e.digest != "" && e.digest != sum(data) }
+
+// index holds the entries of all indices of a tree by path, their own included.
+type index map[string]entry
+
+// paths returns the paths, sorted, those of the indices last.
+func (x index) paths() []string {
+	var indices []string
+	files := slices.DeleteFunc(slices.Sorted(maps.Keys(x)), func(name string) bool {
+		if isIndex(name) {
+			indices = append(indices, name)
 		}
-		b.WriteByte('\n')
+		return isIndex(name)
+	})
+	return append(files, indices...)
+}
+
+func isIndex(name string) bool { return path.Base(name) == Index }
+
+// withIndexes returns a copy of the tree with its indices.
+func (t *Tree) withIndexes() *Tree {
+	lists := map[string][]byte{".": []byte(indexHeader + rootMark + "\n")}
+	for name, data := range t.All() {
+		if isIndex(name) {
+			continue
+		}
+		dir := path.Dir(name)
+		if lists[dir] == nil {
+			lists[dir] = []byte(indexHeader)
+		}
+		line := path.Base(name) + " " + sum(data)
+		if t.starters[name] {
+			line += starterMark
+		}
+		lists[dir] = append(lists[dir], line+"\n"...)
 	}
-	return b.Bytes()
+	out := &Tree{files: maps.Clone(t.files), starters: t.starters}
+	for dir, list := range lists {
+		out.files[path.Join(dir, Index)] = list
+	}
+	return out
 }
 
 func sum(data []byte) string {
@@ -39,23 +83,113 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// parseIndex reads an index. A nil data is the empty index.
-func parseIndex(data []byte) (index, error) {
-	x := index{}
-	for i, line := range strings.Split(string(data), "\n") {
-		if line == "" || strings.HasPrefix(line, "#") {
+// own returns the entries of the tree's indices.
+func (t *Tree) own() (index, error) {
+	return readIndexes(maps.Keys(t.files), func(name string) ([]byte, error) { return t.files[name], nil })
+}
+
+// readIndexes returns the entries of the indices among names. A directory below
+// with the index of a root is another tree, which is the user's.
+func readIndexes(names iter.Seq[string], read func(name string) ([]byte, error)) (index, error) {
+	var dirs, others []string
+	for name := range names {
+		if isIndex(name) {
+			dirs = append(dirs, path.Dir(name))
+		}
+	}
+	slices.Sort(dirs) // a directory before those in it
+	own := index{}
+	for _, dir := range dirs {
+		if slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(dir, other+"/") }) {
 			continue
 		}
-		name, digest := line, ""
-		if at := strings.LastIndexByte(line, ' '); at >= 0 && len(line)-at-1 == 2*sha256.Size {
-			name, digest = line[:at], line[at+1:]
+		file := path.Join(dir, Index)
+		data, err := read(file)
+		if err != nil {
+			return nil, err
 		}
-		if !fs.ValidPath(name) || name == Index {
-			return nil, fmt.Errorf("%s:%d: %q is not a path of this tree", Index, i+1, name)
+		list, root, err := parseIndex(file, data)
+		if root && dir != "." {
+			others = append(others, dir)
+			continue
 		}
-		x[name] = digest
+		if err != nil {
+			return nil, err
+		}
+		own[file] = entry{}
+		for name, e := range list {
+			own[path.Join(dir, name)] = e
+		}
 	}
-	return x, nil
+	return own, nil
+}
+
+// parseIndex parses an index and reports whether it is that of a root. The
+// digests between the marks of a merge conflict are left out: the files that
+// belong to them may be merged, too.
+func parseIndex(file string, data []byte) (list index, root bool, err error) {
+	list = index{}
+	conflict := false
+	for i, line := range strings.Split(string(data), "\n") {
+		switch {
+		case strings.HasPrefix(line, "<<<<<<< "), strings.HasPrefix(line, ">>>>>>> "):
+			conflict = line[0] == '<'
+			continue
+		case conflict && (line == "=======" || strings.HasPrefix(line, "||||||| ")), line == "":
+			continue
+		case line[0] == '#':
+			root = root || line == rootMark
+			continue
+		}
+		e := entry{}
+		name, marked := strings.CutSuffix(line, starterMark)
+		if at := len(name) - 2*sha256.Size - 1; at > 0 && name[at] == ' ' {
+			name, e.digest = name[:at], name[at+1:]
+		} else {
+			name = line
+		}
+		old := e.digest == "" || strings.Contains(name, "/")
+		root = root || old
+		if !fs.ValidPath(name) || name == "." || isIndex(name) {
+			return nil, root, fmt.Errorf("%s:%d: %q is not a path of this tree", file, i+1, name)
+		}
+		e.starter = e.digest != "" && (marked || old)
+		if before, twice := list[name]; !e.starter && (conflict || twice && before != e) {
+			e.digest = ""
+		}
+		list[name] = e
+	}
+	return list, root, nil
+}
+
+// state is how a file stands to what is wanted.
+type state int
+
+const (
+	users   state = iota // the user's: stays
+	claimed              // the user's, but one of that name is wanted
+	edited               // the program's, edited since
+	stale                // the program's, to be replaced or removed
+	same                 // as wanted
+)
+
+// stateOf returns the state of a file with its content, which may be nil for a
+// file that is neither listed nor wanted.
+func (x index) stateOf(name string, data []byte, want *Tree) state {
+	e, listed := x[name]
+	wanted, keeps := want.files[name]
+	switch {
+	case !listed && !keeps, want.starters[name], e.starter && !keeps && e.edited(data):
+		return users
+	case keeps && bytes.Equal(data, wanted):
+		return same
+	case !listed:
+		return claimed
+	case e.edited(data):
+		return edited
+	default:
+		return stale
+	}
 }
 
 // A Kind says how a file on disk differs from what is wanted.
@@ -87,40 +221,40 @@ type Change struct {
 }
 
 // Diff returns what Write would change to make want of have, by path. Files of
-// have that its own index does not list are the user's, and are not compared;
-// nor is a starter that stands already. A have without an index, that is not
-// the result of a Write, is compared file by file in both directions.
+// have that its own indices do not list are the user's, and are not compared;
+// nor is a starter that stands already. An index is only named where no other
+// file of its directory changes. A have without an index, that is not the result
+// of a Write, is compared file by file in both directions.
 func Diff(have, want *Tree) []Change {
-	data, indexed := have.files[Index]
-	own, err := parseIndex(data)
-	if err != nil {
-		own, indexed = index{}, true
+	own, err := have.own()
+	written := err != nil || len(own) > 0
+	if written {
+		want = want.withIndexes()
 	}
 	changes := map[string]Kind{}
-	for name, data := range want.files {
-		got, ok := have.files[name]
-		switch {
-		case !ok:
+	for name := range want.files {
+		if _, ok := have.files[name]; !ok {
 			changes[name] = Missing
-		case !want.starters[name] && !bytes.Equal(got, data):
-			changes[name] = Differs
 		}
 	}
 	for name, data := range have.files {
-		if _, wanted := want.files[name]; wanted || name == Index {
-			continue
-		}
-		digest, listed := own[name]
-		if !indexed || listed && (digest == "" || digest == sum(data)) {
+		_, wanted := want.files[name]
+		switch state := own.stateOf(name, data, want); {
+		case wanted && state != same && state != users:
+			changes[name] = Differs
+		case !wanted && (!written || state != users):
 			changes[name] = Extra
 		}
 	}
-	if indexed && len(changes) == 0 && !bytes.Equal(data, formatIndex(want)) {
-		changes[Index] = Differs
+	touched := map[string]bool{} // directories
+	for name := range changes {
+		touched[path.Dir(name)] = touched[path.Dir(name)] || !isIndex(name)
 	}
 	out := make([]Change, 0, len(changes))
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		out = append(out, Change{Path: name, Kind: changes[name]})
+		if !written || !isIndex(name) || !touched[path.Dir(name)] {
+			out = append(out, Change{Path: name, Kind: changes[name]})
+		}
 	}
 	return out
 }

@@ -78,6 +78,7 @@ func TestWriteKeepsAccess(t *testing.T) {
 		gid = os.Getgid()
 	}
 	want["d/new"] = fmt.Sprint(fs.ModeDir|fs.ModeSetgid|0o755, os.Getuid(), gid)
+	want["d/new/"+Index] = fmt.Sprint(fs.FileMode(0o644), os.Getuid(), gid)
 	want["d/new/z"] = fmt.Sprint(fs.FileMode(0o644), os.Getuid(), gid)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got, of this process %v)\n%s", own, d)
@@ -107,7 +108,7 @@ func TestNewTreeInSharedDirectory(t *testing.T) {
 	}
 	of := func(mode fs.FileMode) string { return fmt.Sprint(mode, os.Getuid(), gid) }
 	folder, file := of(fs.ModeDir|fs.ModeSetgid|0o755), of(0o644)
-	if d := cmp.Diff(map[string]string{".": folder, "d": folder, "d/x": file, Index: file}, access(t, dir)); d != "" {
+	if d := cmp.Diff(map[string]string{".": folder, "d": folder, "d/x": file, Index: file, "d/" + Index: file}, access(t, dir)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -33,8 +31,12 @@ func replace(tmp, dir string) error {
 	return nil
 }
 
-// commitSuffix names the sibling that holds a tree that is being moved in.
-const commitSuffix = "commit"
+// Names of the sibling that holds a whole tree, before and after the files that
+// it no longer has are removed.
+const (
+	commitSuffix = "commit"
+	movingSuffix = "moving"
+)
 
 // immovable reports whether a directory cannot be renamed at all: it is a
 // mount point, or lies in the lower layer of an overlay.
@@ -45,64 +47,70 @@ func immovable(err error) bool {
 // inPlace makes dir, which cannot be renamed, hold the tree at tmp, file by
 // file. What a crash leaves is finished by the next Write.
 func inPlace(tmp, dir string) error {
-	commit := sibling(dir) + commitSuffix
-	if err := os.Rename(tmp, commit); err != nil {
+	if err := os.Rename(tmp, sibling(dir)+commitSuffix); err != nil {
 		return err
 	}
 	if err := syncTree(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	return finish(commit, dir)
+	return finish(dir)
 }
 
-// finish moves what is left of a committed tree into dir: first the files go
-// that it no longer has, then its own come, and the index last, so that it can
-// be begun again at any point. Without a committed tree it does nothing.
-func finish(commit, dir string) error {
-	data, err := os.ReadFile(filepath.Join(commit, Index))
-	if errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(commit) // the index has arrived, or there is nothing
+// finish makes dir the committed tree beside it: it removes the files that the
+// tree no longer has, then moves its own, the indices last, so that it can be
+// begun again at any point. Without a committed tree it does nothing.
+func finish(dir string) error {
+	commit, moving := sibling(dir)+commitSuffix, sibling(dir)+movingSuffix
+	if _, err := os.Lstat(filepath.Join(commit, Index)); err == nil {
+		if err := removeStale(commit, dir); err != nil {
+			return err
+		}
+		if err := os.Rename(commit, moving); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
+	own, err := ownOf(moving)
 	if err != nil {
 		return err
 	}
-	want, err := parseIndex(data)
-	if err != nil {
-		return err
-	}
-	if err := removeStale(dir, want); err != nil {
-		return err
-	}
-	for _, name := range append(slices.Sorted(maps.Keys(want)), Index) {
-		if err := moveFile(filepath.Join(commit, filepath.FromSlash(name)), filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+	for _, name := range own.paths() {
+		if err := move(filepath.Join(moving, filepath.FromSlash(name)), filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 			return fmt.Errorf("writing %s: %w", filepath.Join(dir, filepath.FromSlash(name)), err)
 		}
 	}
-	return os.RemoveAll(commit)
+	return os.RemoveAll(moving)
 }
 
-// removeStale removes the files that dir's index lists and want has not, but
-// for starters that the user changed, and the directories that they leave
-// empty.
-func removeStale(dir string, want index) error {
-	data, err := os.ReadFile(filepath.Join(dir, Index))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// ownOf returns the entries of the indices of a directory, which may be absent.
+func ownOf(dir string) (index, error) {
+	p := &plan{dir: dir, disk: map[string]fs.FileMode{}}
+	if err := p.scan(); err != nil {
+		return nil, err
 	}
+	return p.own()
+}
+
+// removeStale removes the files that dir's indices list and those of commit do
+// not, but for starters that the user changed, and the directories that they
+// leave empty.
+func removeStale(commit, dir string) error {
+	want, err := ownOf(commit)
 	if err != nil {
 		return err
 	}
-	have, err := parseIndex(data)
+	have, err := ownOf(dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(have)) {
+	for _, name := range have.paths() {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if _, wanted := want[name]; wanted {
 			continue
 		}
-		if digest := have[name]; digest != "" {
-			if got, err := os.ReadFile(file); err == nil && sum(got) != digest {
+		if e := have[name]; e.starter {
+			if got, err := os.ReadFile(file); err == nil && e.edited(got) {
 				continue
 			}
 		}
@@ -117,6 +125,8 @@ func removeStale(dir string, want index) error {
 	}
 	return nil
 }
+
+var move = moveFile //nolint:gochecknoglobals // tests replace it
 
 // moveFile moves a file, to another file system if it must. A file that is no
 // longer there has been moved before.

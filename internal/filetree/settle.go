@@ -1,39 +1,38 @@
 package filetree
 
 import (
-	"bytes"
 	"fmt"
 )
 
 // Settle returns what Write makes of a directory that holds have: want and its
-// index, the starters that stand already, and the files of the user's. The
+// indices, the starters that stand already, and the files of the user's. The
 // arguments are not modified.
 func Settle(have, want *Tree) (*Tree, error) {
-	own, err := parseIndex(have.files[Index])
+	own, err := have.own()
 	if err != nil {
 		return nil, err
 	}
+	want = want.withIndexes()
 	out := New()
+	var edits []string
 	for name, data := range have.All() {
-		if name == Index {
-			continue
-		}
-		digest, listed := own[name]
-		wanted, keeps := want.files[name]
-		switch {
-		case keeps && want.starters[name]:
+		switch own.stateOf(name, data, want) {
+		case users:
 			out.files[name] = data
-		case keeps && !listed && !bytes.Equal(data, wanted):
+		case claimed:
 			return nil, fmt.Errorf("%s was not written by quayside: move it away or delete it", name)
-		case !keeps && (!listed || digest != "" && digest != sum(data)):
-			out.files[name] = data
+		case edited:
+			edits = append(edits, name)
+		case stale, same: // what is wanted comes below
 		}
+	}
+	if len(edits) > 0 {
+		return nil, &EditedError{Paths: edits}
 	}
 	for name, data := range want.files {
 		if _, kept := out.files[name]; !kept {
 			out.files[name] = data
 		}
 	}
-	out.files[Index] = formatIndex(want)
 	return out, nil
 }

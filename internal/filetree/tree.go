@@ -1,9 +1,9 @@
 // Package filetree holds a tree of files in memory, compares trees, and
 // writes one to disk so that a crash leaves the old tree or the new one.
 //
-// A written tree carries an [Index] of the files that are the program's own.
-// Files that are not in it are the user's: they are never changed, and never
-// removed. The package never follows a symbolic link.
+// Each directory of a written tree carries an [Index] of its files that are the
+// program's own. Files that are in none are the user's: they are never changed,
+// and never removed. The package never follows a symbolic link.
 //
 // Start from [Tree], [Diff] and [Write].
 package filetree
@@ -22,7 +22,7 @@ import (
 // Tree is a set of files. The zero value is not ready to use: call New.
 type Tree struct {
 	files    map[string][]byte
-	starters map[string]bool   // files that are the user's once written
+	starters map[string]bool   // files that are the user's once written, as an earlier version had them
 	folded   map[string]string // lower case → path as added, directories included
 }
 
@@ -57,16 +57,6 @@ func (t *Tree) Add(name string, data []byte) error {
 	return nil
 }
 
-// AddStarter is Add for a file that is only written where none stands, and is
-// the user's from then on.
-func (t *Tree) AddStarter(name string, data []byte) error {
-	if err := t.Add(name, data); err != nil {
-		return err
-	}
-	t.starters[name] = true
-	return nil
-}
-
 // All yields the files by path.
 func (t *Tree) All() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
@@ -83,9 +73,6 @@ func (t *Tree) Get(name string) ([]byte, bool) {
 	data, ok := t.files[name]
 	return data, ok
 }
-
-// Starter reports whether the file was added with AddStarter.
-func (t *Tree) Starter(name string) bool { return t.starters[name] }
 
 // Len returns the number of files.
 func (t *Tree) Len() int { return len(t.files) }

@@ -1,7 +1,6 @@
 package filetree
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,12 +16,14 @@ import (
 //
 // The new tree is built whole beside dir and then takes its place in one
 // step, so that dir holds the old tree or the new one at every moment. Files
-// that dir's index lists and that want has not are removed, unless they are
+// that dir's indices list and that want has not are removed, unless they are
 // starters that the user changed. A starter that stands already is kept. A
-// file of want's that stands already, is not in the index and has other
-// content is the user's: an error that names it. After any error dir is as it
-// was. Where nothing would change, nothing is written.
-func Write(dir string, want *Tree) error {
+// file of want's that stands already, is in no index and has other content is
+// the user's: an error that names it. A listed file that somebody edited is only
+// overwritten or removed with [Force]; otherwise the error is an [*EditedError].
+// After any error dir is as it was. Where nothing would change, nothing is
+// written.
+func Write(dir string, want *Tree, opts ...Option) error {
 	real, err := realDir(dir)
 	if err != nil {
 		return err
@@ -39,11 +40,28 @@ func Write(dir string, want *Tree) error {
 	if err := recoverTree(real); err != nil {
 		return err
 	}
-	p, err := newPlan(real, want)
+	p, err := newPlan(real, want, opts...)
 	if err != nil || p.done {
 		return err
 	}
 	return p.run()
+}
+
+// Option changes what Write does.
+type Option func(*plan)
+
+// Force has Write overwrite and remove edited files.
+func Force(on bool) Option { return func(p *plan) { p.force = on } }
+
+// EditedError is the refusal to overwrite or remove files that somebody edited
+// after they were written.
+type EditedError struct {
+	Paths []string // from the root of the tree, sorted
+}
+
+// Error names the files.
+func (e *EditedError) Error() string {
+	return "files were edited by hand: " + strings.Join(e.Paths, ", ")
 }
 
 // realDir returns the directory that dir names, symbolic links resolved, as
@@ -79,7 +97,7 @@ func sibling(dir string) string {
 
 // recoverTree puts right what a killed Write left beside dir.
 func recoverTree(dir string) error {
-	if err := finish(sibling(dir)+commitSuffix, dir); err != nil {
+	if err := finish(dir); err != nil {
 		return fmt.Errorf("finishing what was begun in %s: %w", dir, err)
 	}
 	old := sibling(dir) + "old"
@@ -105,38 +123,43 @@ func recoverTree(dir string) error {
 // plan is what one Write does.
 type plan struct {
 	dir   string
-	want  *Tree
-	index []byte                 // the new index
+	want  *Tree // with its indices
+	force bool
 	disk  map[string]fs.FileMode // what is there: path → type and permissions
 	keep  []string               // files and empty directories of the user's, sorted
 	same  map[string]bool        // own files that stand as wanted
 	done  bool                   // nothing to do
 }
 
-func newPlan(dir string, want *Tree) (*plan, error) {
-	p := &plan{dir: dir, want: want, index: formatIndex(want), disk: map[string]fs.FileMode{}, same: map[string]bool{}}
-	if _, ok := want.files[Index]; ok {
-		return nil, fmt.Errorf("%q is a reserved name", Index)
+func newPlan(dir string, want *Tree, opts ...Option) (*plan, error) {
+	for name := range want.files {
+		if isIndex(name) {
+			return nil, fmt.Errorf("%q is a reserved name", name)
+		}
+	}
+	p := &plan{dir: dir, want: want.withIndexes(), disk: map[string]fs.FileMode{}, same: map[string]bool{}}
+	for _, set := range opts {
+		set(p)
 	}
 	if err := p.scan(); err != nil {
 		return nil, err
 	}
-	oldIndex, err := p.read(Index)
-	if err != nil {
-		return nil, err
-	}
-	own, err := parseIndex(oldIndex)
+	own, err := p.own()
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, err)
 	}
-	pruned, err := p.sort(own)
+	pruned, edits, err := p.sort(own)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.conflicts(own); err != nil {
 		return nil, err
 	}
-	p.done = !pruned && len(p.same) == want.Len() && bytes.Equal(oldIndex, p.index)
+	if len(edits) > 0 && !p.force {
+		slices.Sort(edits)
+		return nil, &EditedError{edits}
+	}
+	p.done = !pruned && len(p.same) == p.want.Len()
 	return p, p.writable(own)
 }
 
@@ -163,57 +186,66 @@ func (p *plan) scan() error {
 	return err
 }
 
-// read returns a regular file's content, nil where there is none.
+// read returns a file's content, for what is no regular file something that no
+// file of the program's holds.
 func (p *plan) read(name string) ([]byte, error) {
-	if mode, ok := p.disk[name]; !ok || !mode.IsRegular() {
-		return nil, nil
+	if mode := p.disk[name]; !mode.IsRegular() {
+		return []byte("\x00" + mode.String()), nil
 	}
 	return os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(name)))
 }
 
-// sort tells the user's files from our own. It reports whether a file of ours
-// goes.
-func (p *plan) sort(own index) (pruned bool, err error) {
+// own returns the entries of the indices on disk.
+func (p *plan) own() (index, error) {
+	return readIndexes(func(yield func(string) bool) {
+		for name, mode := range p.disk {
+			if mode.IsRegular() && !yield(name) {
+				return
+			}
+		}
+	}, p.read)
+}
+
+// sort separates the user's files from our own. It reports whether a file of
+// ours is removed, and which were edited.
+func (p *plan) sort(own index) (pruned bool, edits []string, err error) {
 	holds := map[string]bool{} // directories that hold anything
 	for name := range p.disk {
 		holds[path.Dir(name)] = true
 	}
 	for name, mode := range p.disk {
-		digest, listed := own[name]
-		data, wanted := p.want.files[name]
-		switch {
-		case name == Index:
-		case mode.IsDir():
+		if mode.IsDir() {
 			if !holds[name] {
 				p.keep = append(p.keep, name)
 			}
-		case wanted && p.want.starters[name]:
-			p.keep, p.same[name] = append(p.keep, name), true
-		case wanted:
-			got, err := p.read(name)
-			if err != nil {
-				return false, err
+			continue
+		}
+		_, listed := own[name]
+		_, wanted := p.want.files[name]
+		var data []byte
+		if listed || wanted {
+			if data, err = p.read(name); err != nil {
+				return false, nil, err
 			}
-			p.same[name] = mode.IsRegular() && bytes.Equal(got, data)
-			if !p.same[name] {
-				delete(p.same, name)
-			}
-		case !listed:
+		}
+		switch own.stateOf(name, data, p.want) {
+		case users:
 			p.keep = append(p.keep, name)
-		default:
-			got, err := p.read(name)
-			if err != nil {
-				return false, err
+			if wanted { // a starter
+				p.same[name] = true
 			}
-			if digest != "" && digest != sum(got) {
-				p.keep = append(p.keep, name)
-			} else {
-				pruned = true
-			}
+		case same:
+			p.same[name] = true
+		case edited:
+			edits = append(edits, name)
+			pruned = pruned || !wanted
+		case stale:
+			pruned = pruned || !wanted
+		case claimed: // conflicts names it
 		}
 	}
 	slices.Sort(p.keep)
-	return pruned, nil
+	return pruned, edits, nil
 }
 
 // conflicts names every wanted file that would have to replace something of
@@ -327,9 +359,6 @@ func (p *plan) build(tmp string) (stays bool, err error) {
 		if err := b.carry(name); err != nil {
 			return false, p.named(name, err)
 		}
-	}
-	if err := b.write(Index, p.index); err != nil {
-		return false, p.named(Index, err)
 	}
 	if err := b.modes(); err != nil {
 		return false, err

@@ -133,6 +133,7 @@ func table() map[string]rule {
 		"internal/scan":       {level: 0, beside: []string{"internal/diag", "internal/imageref", "internal/inert"}},
 		"internal/store":      {level: 0, beside: []string{"internal/imageref"}, outside: []string{"os", "context", "time", "crypto/rand", "syscall"}},
 		"internal/blockyaml":  {level: 0},
+		"internal/layout":     {level: 0, beside: []string{"internal/yamlnode"}},
 		"internal/jsonschema": {level: 0, beside: []string{"internal/yamlnode"}},
 		"internal/layers":     {level: 0},
 		"internal/kobj":       {level: 0},

@@ -180,7 +180,7 @@ func (f *Files) parse(file string, data []byte) (*parsed, error) {
 	if err := p.k.Unmarshal(data); err != nil {
 		return nil, diag.Errorf(diag.Pos{File: file}, "%w", err)
 	}
-	k := types.Kustomization{TypeMeta: p.k.TypeMeta, Resources: p.k.Resources}
+	k := types.Kustomization{TypeMeta: p.k.TypeMeta, MetaData: p.k.MetaData, Resources: p.k.Resources} // metadata is of the file alone
 	p.lists = reflect.DeepEqual(p.k, k)
 	if k.Patches = p.k.Patches; reflect.DeepEqual(p.k, k) {
 		p.targets = targets(k.Patches)

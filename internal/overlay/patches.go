@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -73,7 +74,8 @@ func (o *Overlay) sorted() []*Overlay {
 }
 
 // place returns where the patch stands that kustomize says found nothing to
-// change, which it names as "Deployment.v1.apps/web.shop"; else o's file.
+// change, which it names as "Deployment.v1.apps/web.shop"; else the kustomization that it
+// was building, else o's file.
 func (o *Overlay) place(said string) diag.Pos {
 	for _, k := range o.sorted() {
 		for i, p := range k.k.Patches {
@@ -99,5 +101,16 @@ func (o *Overlay) place(said string) diag.Pos {
 			}
 		}
 	}
+	if m := accumulated.FindAllStringSubmatch(said, -1); m != nil {
+		for _, k := range o.sorted() {
+			if k.Dir == m[len(m)-1][1] {
+				return diag.Pos{File: k.File}
+			}
+		}
+	}
 	return diag.Pos{File: o.File}
 }
+
+// accumulated matches the directories below that kustomize was in when it failed, the
+// last of which is the innermost.
+var accumulated = regexp.MustCompile(`accumulation of path '/([^']+)'`)

@@ -38,7 +38,7 @@ func changes(before, after *lockfile.File, moves []resolve.Move) []Change {
 			continue
 		}
 		v.Operator = c.Namespace + "/" + c.Package
-		if c.Leaving != "" {
+		if c.Leaving != "" || c.Pruned {
 			if v.Why = leftover(c, after); v.Why != "" {
 				out = append(out, v)
 			}
@@ -65,6 +65,8 @@ func leftover(c lockfile.Change, after *lockfile.File) string {
 	switch {
 	case c.Kind == lockfile.Added, again:
 		return ""
+	case c.Pruned && c.Kind == lockfile.Removed:
+		return "nothing of it is left"
 	case c.Kind == lockfile.Removed:
 		return "leftover objects of it; " + c.Leaving + " replaces it"
 	default:

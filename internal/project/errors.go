@@ -2,8 +2,13 @@ package project
 
 import (
 	"errors"
+	"fmt"
+	"path"
+	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/resolve"
 )
 
@@ -19,6 +24,34 @@ type PolicyError struct{ Msg string }
 
 // Error returns the message.
 func (e *PolicyError) Error() string { return e.Msg }
+
+// EditedError is the refusal to overwrite files of the rendered tree that
+// somebody edited.
+type EditedError struct {
+	Output string
+	Paths  []string // from the root of the tree
+}
+
+// Error lists the files, and explains where changes belong.
+func (e *EditedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: edited by hand (%s):\n", inert.Line(e.Output), diag.Count(len(e.Paths), "file"))
+	for _, name := range e.Paths {
+		fmt.Fprintf(&b, "  %s\n", inert.Line(path.Join(e.Output, name)))
+	}
+	b.WriteString("  hint: put changes in overlays/<cluster>/, which quayside never writes; 'quayside render --force' overwrites these files")
+	return b.String()
+}
+
+// TreeError returns an error about the rendered tree, for edited files an
+// [*EditedError].
+func (p *Project) TreeError(err error) error {
+	var edited *filetree.EditedError
+	if errors.As(err, &edited) {
+		return &EditedError{p.Settings.Output, edited.Paths}
+	}
+	return err
+}
 
 // InputError is a resolution that failed for want of a catalog, not of a
 // solution.

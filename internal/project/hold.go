@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
 )
@@ -58,11 +59,12 @@ func (in *Inputs) Hold(files ...*report.ObservedFile) error {
 // all, somebody says so of every one of them.
 func (in *Inputs) Settle(files []*report.ObservedFile, all bool) {
 	if all {
-		in.Options.Settled = []string{"*"}
+		in.Options.Settled, in.Options.Gone = []string{"*"}, []string{"*"}
 	}
 	if in.Read == nil {
 		return
 	}
+	in.Options.Gone = append(in.Options.Gone, in.gone(files)...)
 	for _, p := range in.Read.Pins {
 		named, runs := 0, 0
 		for _, f := range files {
@@ -78,6 +80,32 @@ func (in *Inputs) Settle(files []*report.ObservedFile, all bool) {
 			in.Options.Settled = append(in.Options.Settled, p.Key())
 		}
 	}
+}
+
+// gone returns the operators being uninstalled that every cluster which got one was
+// seen without.
+func (in *Inputs) gone(files []*report.ObservedFile) []string {
+	var out []string
+	for _, l := range in.Read.Leaving {
+		if l.ReplacedBy != "" {
+			continue
+		}
+		left := false
+		for _, c := range in.project.Settings.Clusters {
+			got, err := render.Cluster{Operators: c.Operators}.Gets(l.Key())
+			if err != nil || !got {
+				continue
+			}
+			left = left || !slices.ContainsFunc(files, func(f *report.ObservedFile) bool {
+				_, there := f.Operator(l.Namespace, l.Package)
+				return (f.Cluster == c.Name || f.Cluster == "" && len(in.project.Settings.Clusters) == 1) && !there
+			})
+		}
+		if !left {
+			out = append(out, l.Key())
+		}
+	}
+	return out
 }
 
 // againstAny returns the first of what was seen of a pin that is against moving it,

@@ -41,6 +41,15 @@ func (p *Project) Render(ctx context.Context, lock *lockfile.File) (*render.Resu
 	return p.render(ctx, lock, opt)
 }
 
+// RenderPlain renders a lock without what the team changes of it.
+func (p *Project) RenderPlain(ctx context.Context, lock *lockfile.File) (*render.Result, error) {
+	opt, err := p.plainOptions()
+	if err != nil {
+		return nil, err
+	}
+	return p.render(ctx, lock, opt)
+}
+
 func (p *Project) render(ctx context.Context, lock *lockfile.File, opt render.Options) (*render.Result, error) {
 	c, err := p.contents()
 	if err != nil {
@@ -80,8 +89,25 @@ func (p *Project) tree(name string, like *filetree.Tree) (*filetree.Tree, error)
 	return filetree.ReadLike(dir.FS, like)
 }
 
-// renderOptions returns what quayside.yaml says about rendering.
+// renderOptions returns what quayside.yaml says about rendering, with the overlays of
+// the clusters.
 func (p *Project) renderOptions() (render.Options, error) {
+	opt, err := p.plainOptions()
+	if err != nil {
+		return render.Options{}, err
+	}
+	overlays, err := p.Overlays()
+	if err != nil {
+		return render.Options{}, err
+	}
+	for i, c := range opt.Clusters {
+		opt.Clusters[i].Overlays = overlays[c.Name]
+	}
+	return opt, nil
+}
+
+// plainOptions returns what quayside.yaml says about rendering.
+func (p *Project) plainOptions() (render.Options, error) {
 	w := p.Settings
 	mirrors, err := p.RenderMirrors()
 	if err != nil {

@@ -3,12 +3,14 @@ package project
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
@@ -62,19 +64,23 @@ func (p *Project) RenderAnew(ctx context.Context) (*TreeReport, error) {
 }
 
 // WriteTree writes the tree that the lock renders to. A lock of an older schema is written
-// in the new one.
-func (p *Project) WriteTree(ctx context.Context) (*TreeReport, error) {
-	r, err := p.CheckTree(ctx, false)
+// in the new one. Edited files are an [*EditedError], unless they are overwritten by force.
+func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*TreeReport, error) {
+	r, err := p.CheckTree(ctx, true)
 	if err != nil {
 		return nil, err
+	}
+	if err := r.moved(); err != nil {
+		return nil, err
+	}
+	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.Change) bool { return c.Kind == foreign })
+	if err := filetree.Write(p.Path(r.Output), r.Result.Tree, opts...); err != nil {
+		return nil, p.TreeError(err)
 	}
 	if lock, err := p.NeedLock(); err == nil && lock.IsOlder() {
 		if _, _, err := p.WriteLock(ctx, lock, false); err != nil {
 			return nil, err
 		}
-	}
-	if err := filetree.Write(p.Path(r.Output), r.Result.Tree); err != nil {
-		return nil, err
 	}
 	r.fold, r.Written = true, len(r.Changes) > 0
 	return r, nil
@@ -118,6 +124,20 @@ func (p *Project) RenderLock(ctx context.Context) (*render.Result, error) {
 		p.Talk.Warn(res.Warnings)
 	}
 	return res, err
+}
+
+// moved refuses a tree in which the team's own changes lie where an earlier version had
+// them: nothing reads them any more.
+func (r *TreeReport) moved() error {
+	var faults diag.List
+	for _, c := range r.Changes {
+		parts := strings.Split(c.Path, "/")
+		if c.Kind == foreign && len(parts) == 3 && parts[0] == "clusters" && parts[2] == layout.Kustomization {
+			overlay := path.Join(path.Dir(r.Output), layout.Overlays, parts[1])
+			faults.Addf(diag.Pos{File: path.Join(r.Output, c.Path)}, "nothing reads this file any more: move it, and what it names, to %s, make it a Component (kind: Component, apiVersion: kustomize.config.k8s.io/v1alpha1), and take generated out of its resources", overlay)
+		}
+	}
+	return faults.Err()
 }
 
 // Err returns a *DiffersError where the tree is not what the lock says.
@@ -174,11 +194,9 @@ func folded(changes []filetree.Change) []filetree.Change {
 	files := map[string][]filetree.Change{}
 	for _, c := range changes {
 		parts := strings.Split(c.Path, "/")
-		depth := 1 // clusters/, namespaces/
+		depth := 1 // pieces/, argocd/
 		switch parts[0] {
-		case "operators":
-			depth = 3
-		case "crds":
+		case "operators", "crds", "clusters":
 			depth = 2
 		}
 		dir := strings.Join(parts[:min(depth, len(parts)-1)], "/")

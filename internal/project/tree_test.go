@@ -10,23 +10,23 @@ import (
 
 func TestFolded(t *testing.T) {
 	got := folded([]filetree.Change{
-		{Path: "clusters/default/kustomization.yaml", Kind: "missing"},
-		{Path: "clusters/kustomization.yaml", Kind: "differs"},
+		{Path: "clusters/default/operators/ns.etcd/kustomization.yaml", Kind: "missing"},
+		{Path: "clusters/default/all/kustomization.yaml", Kind: "differs"},
 		{Path: "crds/etcd/a.yaml", Kind: "missing"},
 		{Path: "crds/etcd/b.yaml", Kind: "missing"},
 		{Path: "kustomization.yaml", Kind: "differs"},
-		{Path: "operators/ns/etcd/a.yaml", Kind: "extra"},
-		{Path: "operators/ns/kustomization.yaml", Kind: "missing"},
-		{Path: "operators/ns/vault/a.yaml", Kind: "extra"},
-		{Path: "operators/ns/vault/b.yaml", Kind: "extra"},
+		{Path: "operators/ns.etcd/a.yaml", Kind: "extra"},
+		{Path: "pieces/ns.etcd.yaml", Kind: "missing"},
+		{Path: "operators/ns.vault/a.yaml", Kind: "extra"},
+		{Path: "operators/ns.vault/b.yaml", Kind: "extra"},
 	})
 	want := []filetree.Change{
-		{Path: "clusters/ (2 files)", Kind: "differs"},
+		{Path: "clusters/default/ (2 files)", Kind: "differs"},
 		{Path: "crds/etcd/ (2 files)", Kind: "missing"},
 		{Path: "kustomization.yaml", Kind: "differs"},
-		{Path: "operators/ns/etcd/a.yaml", Kind: "extra"},
-		{Path: "operators/ns/kustomization.yaml", Kind: "missing"},
-		{Path: "operators/ns/vault/ (2 files)", Kind: "extra"},
+		{Path: "operators/ns.etcd/a.yaml", Kind: "extra"},
+		{Path: "pieces/ns.etcd.yaml", Kind: "missing"},
+		{Path: "operators/ns.vault/ (2 files)", Kind: "extra"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -108,7 +108,7 @@ func Clean(ctx context.Context, p *project.Project, repo *gitrepo.Repo, head *gi
 // clean refuses a work tree in which something that the lock depends on is not
 // committed: the branch would hold a lock that does not answer it.
 func (b *Base) clean(ctx context.Context) error {
-	watched := []string{workspace.FileName, project.LockFile, b.project.Settings.Output}
+	watched := []string{workspace.FileName, project.LockFile, b.project.Settings.Output, b.project.OverlaysDir()}
 	watched = append(watched, b.project.Settings.Extended...)
 	for _, d := range b.project.Settings.Declarations {
 		watched = append(watched, d.Path)
@@ -229,7 +229,7 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Change
 	}
 	want, err := filetree.Settle(have, res.Tree)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.project.Settings.Output, err)
+		return nil, b.project.TreeError(fmt.Errorf("%s: %w", b.project.Settings.Output, err))
 	}
 	changes := []gitrepo.Change{{Path: b.inRepo(project.LockFile), Data: lockfile.Format(lock)}}
 	for name, data := range want.All() {

@@ -16,6 +16,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/overlay"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/provenance"
@@ -54,7 +55,7 @@ type Made struct {
 func Check(ctx context.Context, p *project.Project, a *project.Artifact, strict bool) (*Report, error) {
 	r := &Report{
 		Reference: a.Name, Digest: a.Digest, Source: a.Meta.Source, Revision: a.Meta.Revision, Files: a.Files.Len(),
-		Clusters: append([]string{}, a.Clusters()...), Changes: []filetree.Change{}, Unchecked: []string{}, Failure: project.NewFailure(),
+		Clusters: []string{}, Changes: []filetree.Change{}, Unchecked: []string{}, Failure: project.NewFailure(),
 		SignedBy: append([]string{}, a.SignedBy...),
 	}
 	if a.Origin != nil {
@@ -102,10 +103,17 @@ func (r *Report) Write(w *terminal.Terminal, talk *terminal.Talk) {
 // compare fills in what the commit has otherwise, or why it was not looked at.
 func (r *Report) compare(ctx context.Context, p *project.Project, a *project.Artifact) error {
 	dir, whole := a.Tree()
-	if !whole && len(r.Clusters) == 0 {
-		return &registry.Error{Image: a.Name, Err: errors.New("it holds no tree that quayside rendered: no overlay of a cluster")}
+	lies, err := a.Layout()
+	if err != nil {
+		return &registry.Error{Image: a.Name, Err: err}
 	}
-	if err := builds(a.Files, dir, r.Clusters); err != nil {
+	if len(lies.Clusters) == 0 {
+		return &registry.Error{Image: a.Name, Err: fmt.Errorf("it holds no tree that quayside rendered: no %s", layout.ClustersFile)}
+	}
+	for _, c := range lies.Clusters {
+		r.Clusters = append(r.Clusters, c.Name)
+	}
+	if err := builds(a.Files, dir, lies); err != nil {
 		return err
 	}
 	branch, commit, ok := commitOf(a.Meta.Revision)
@@ -147,30 +155,35 @@ func commitOf(text string) (branch, commit string, ok bool) {
 	return m[1], m[2] + m[3], true
 }
 
-// builds builds the overlays of clusters, equal ones once.
-func builds(files *filetree.Tree, dir string, clusters []string) error {
+// builds builds what all clusters get, what is equal once.
+func builds(files *filetree.Tree, dir string, lies *layout.Tree) error {
 	_, err := inputs(func(name string) ([]byte, error) {
 		if data, ok := files.Get(name); ok {
 			return data, nil
 		}
 		return nil, fs.ErrNotExist
-	}, dir, clusters)
+	}, dir, lies, lies.Clusters)
 	return err
 }
 
-// inputs builds the overlays of clusters of the tree in a directory, equal ones
-// once, and returns the paths of the files that go into that. Errors have the place
-// of what is wrong, all at once.
-func inputs(read func(name string) ([]byte, error), dir string, clusters []string) (map[string]bool, error) {
-	names, built := map[string]bool{}, map[[32]byte]bool{}
+// inputs builds what clusters get of the tree in a directory, what is equal once,
+// and returns the paths of the files that go into that. Errors have the place of
+// what is wrong, all at once.
+func inputs(read func(name string) ([]byte, error), dir string, lies *layout.Tree, clusters []layout.Cluster) (map[string]bool, error) {
+	names, built, seen := map[string]bool{}, map[[32]byte]bool{}, map[string]bool{}
 	kustomizations := overlay.New(read, nil)
 	var faults diag.List
 	for _, cluster := range clusters {
-		for _, part := range []string{"", "reporter", "crds"} {
-			o, err := kustomizations.Open(path.Join(dir, "clusters", cluster, part))
-			if part != "" && errors.Is(err, overlay.ErrNone) {
+		dirs := lies.Pieces(cluster)
+		if _, crds := lies.Definitions(cluster); crds != "" {
+			dirs = append(dirs, crds)
+		}
+		for _, part := range dirs {
+			if seen[part] {
 				continue
 			}
+			seen[part] = true
+			o, err := kustomizations.Open(path.Join(dir, part))
 			if err == nil && !built[o.Digest] {
 				built[o.Digest] = true
 				_, err = o.Build()

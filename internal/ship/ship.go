@@ -18,6 +18,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gitrepo"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/propose"
 	"github.com/quayside/quayside/internal/provenance"
@@ -81,7 +82,7 @@ func Load(ctx context.Context, p *project.Project, opt Options) (*Cargo, error) 
 			return nil, err
 		}
 	}
-	return c, l.fill(c.Files, files)
+	return c, l.fill(c.Files, files, c.Clusters)
 }
 
 // loading is a revision of a workspace that is being looked at.
@@ -216,41 +217,62 @@ func (l *loading) files(clusters []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]bool{}
-	everywhere := len(clusters) == 0
-	if everywhere {
-		clusters = l.there.Clusters()
+	below := strings.TrimPrefix(l.out+"/", "./")
+	lies, err := layout.Read(func(yield func(string) bool) {
+		for _, e := range entries {
+			if !yield(strings.TrimPrefix(e.Path, below)) {
+				return
+			}
+		}
+	}, func(name string) ([]byte, bool) {
+		data, err := l.rev.Read(path.Join(l.out, name))
+		return data, err == nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.out, err)
 	}
-	own := map[string]bool{} // clusters with definitions of their own
-	for _, name := range clusters {
-		_, err := l.rev.Read(path.Join(l.out, "clusters", name, "crds", "kustomization.yaml"))
-		own[name] = err == nil
+	everywhere, those := len(clusters) == 0, lies.Clusters
+	if !everywhere {
+		those = slices.DeleteFunc(slices.Clone(those), func(c layout.Cluster) bool { return !slices.Contains(clusters, c.Name) })
+	}
+	names, err := inputs(l.read, l.out, lies, those)
+	dirs := map[string]bool{} // of what is in the artifact
+	for name := range names {
+		dirs[path.Dir(name)] = true
 	}
 	for _, e := range entries {
-		rest := strings.TrimPrefix(e.Path, strings.TrimPrefix(l.out+"/", "./"))
-		if everywhere || slices.ContainsFunc(clusters, func(name string) bool { return of(name, rest, !own[name]) }) {
+		rest := strings.TrimPrefix(e.Path, below)
+		if everywhere || slices.ContainsFunc(those, func(c layout.Cluster) bool { return of(lies, c, rest) }) || path.Base(rest) == filetree.Index && dirs[path.Dir(e.Path)] {
 			names[e.Path] = true
 		}
 	}
-	built, err := inputs(l.read, l.out, clusters)
-	maps.Copy(names, built)
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// of reports whether a file of the tree is for a cluster, beside what its overlay
-// builds from: what the user keeps there, and what an engine is told to apply
-// there. Definitions are where the cluster has none of its own, for then it gets
-// all of them.
-func of(cluster, name string, definitions bool) bool {
-	parts := strings.Split(name, "/")
+// of reports whether a file of the tree is for a cluster, beside what its pieces are
+// built from: definitions, what the reporter is to look at, and what an engine is told
+// to apply there.
+func of(lies *layout.Tree, c layout.Cluster, name string) bool {
+	dir := path.Dir(name)
+	crds, _ := lies.Definitions(c)
 	switch {
-	case parts[0] == "crds":
-		return definitions
-	case parts[0] == "operators" || len(parts) < 3:
-		return false
-	default:
-		return parts[1] == cluster || parts[0] == string(profile.ArgoCD)
+	case name == layout.ClustersFile, c.Prefix != "" && strings.HasPrefix(name, c.Prefix):
+		return true
+	case slices.Contains(crds, dir) || c.Prefix == "" && dir == "crds": // where a file may stand for no definition
+		return true
+	case c.Prefix == "" && dir == "installations", dir == string(profile.ArgoCD), dir == profile.PiecesDir:
+		return true
 	}
+	parts := strings.Split(name, "/")
+	switch parts[0] {
+	case string(profile.Flux), string(profile.ArgoCD):
+		return parts[1] == c.Name || parts[0] == string(profile.ArgoCD)
+	case "inputs":
+		return true
+	case profile.PiecesDir:
+		return parts[1] == c.Name || c.Prefix == "" && strings.HasPrefix(parts[1], "_")
+	}
+	return false
 }
 
 // read returns a file of the revision. One behind a symbolic link is refused, for
@@ -264,10 +286,10 @@ func (l *loading) read(name string) ([]byte, error) {
 	return l.rev.Read(name)
 }
 
-// outside refuses files beyond the workspace that are not as they are committed.
+// outside refuses files beyond the tree that are not as they are committed.
 func (l *loading) outside(ctx context.Context, files []string) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
-		return l.prefix == "." || strings.HasPrefix(name, l.prefix+"/")
+		return l.out == "." || strings.HasPrefix(name, l.out+"/")
 	})
 	if len(files) == 0 {
 		return nil
@@ -280,8 +302,8 @@ func (l *loading) outside(ctx context.Context, files []string) error {
 }
 
 // fill puts files of the revision into a tree, at the paths that they have in the
-// artifact.
-func (l *loading) fill(tree *filetree.Tree, files []string) error {
+// artifact. The list of clusters has those that it is for.
+func (l *loading) fill(tree *filetree.Tree, files, clusters []string) error {
 	var faults diag.List
 	for _, name := range files {
 		at := name
@@ -293,6 +315,9 @@ func (l *loading) fill(tree *filetree.Tree, files []string) error {
 			}
 		}
 		data, err := l.read(name)
+		if err == nil && len(clusters) > 0 && name == path.Join(l.out, layout.ClustersFile) {
+			data, err = layout.Only(data, clusters)
+		}
 		if err == nil {
 			err = tree.Add(at, data)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry"
 )
@@ -30,16 +31,14 @@ type Artifact struct {
 // whole of it, not what some clusters get. Files that no tree is among are one at
 // the top.
 func (a *Artifact) Tree() (dir string, whole bool) {
-	dir = "."
+	dir, depth := ".", -1
 	for name := range a.Files.All() {
-		if path.Base(name) == filetree.Index {
-			return path.Dir(name), true
-		}
-		if top, rest, ok := strings.Cut("/"+name, "/clusters/"); ok && dir == "." && strings.HasSuffix(rest, "/generated/kustomization.yaml") {
-			dir = path.Join(".", strings.TrimPrefix(top, "/"))
+		if n := strings.Count(name, "/"); path.Base(name) == layout.ClustersFile && (depth < 0 || n < depth) {
+			dir, depth = path.Dir(name), n
 		}
 	}
-	return dir, false
+	_, whole = a.Files.Get(path.Join(dir, ".gitattributes"))
+	return dir, whole
 }
 
 // limits bounds what a stranger's artifact can make the reader do.
@@ -59,35 +58,40 @@ func defaults() limits {
 // Operators returns the operators ("namespace/package") that the tree has
 // manifests of, sorted.
 func (a *Artifact) Operators() []string {
-	return a.below("operators", func(parts []string) (string, bool) {
-		if len(parts) != 3 || parts[2] != kustomization {
-			return "", false
-		}
-		return parts[0] + "/" + parts[1], true
-	})
-}
-
-// Clusters returns the clusters that the tree has overlays for, sorted.
-func (a *Artifact) Clusters() []string {
-	return a.below("clusters", func(parts []string) (string, bool) {
-		return parts[0], len(parts) == 3 && parts[1] == "generated" && parts[2] == kustomization
-	})
-}
-
-const kustomization = "kustomization.yaml"
-
-// below returns what files below a directory of the tree stand for, sorted.
-func (a *Artifact) below(dir string, of func(parts []string) (string, bool)) []string {
 	top, _ := a.Tree()
 	names := map[string]bool{}
 	for name := range a.Files.All() {
-		if rest, inside := strings.CutPrefix(name, path.Join(top, dir)+"/"); inside {
-			if what, is := of(strings.Split(rest, "/")); is {
-				names[what] = true
-			}
+		rest, inside := strings.CutPrefix(name, path.Join(top, "operators")+"/")
+		dir, file := path.Split(rest)
+		if ns, pkg, is := strings.Cut(path.Base(dir), "."); inside && is && file != layout.Kustomization && strings.HasSuffix(file, ".yaml") {
+			names[ns+"/"+pkg] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// Layout returns where what clusters get lies in the tree.
+func (a *Artifact) Layout() (*layout.Tree, error) {
+	top, _ := a.Tree()
+	return layout.Read(func(yield func(string) bool) {
+		for name := range a.Files.All() {
+			if rest, inside := strings.CutPrefix(path.Join("/", name), path.Join("/", top)+"/"); (inside || top == ".") && !yield(strings.TrimPrefix(rest, "/")) {
+				return
+			}
+		}
+	}, func(name string) ([]byte, bool) { return a.Files.Get(path.Join(top, name)) })
+}
+
+// Clusters returns the clusters that the tree is for, sorted; none where it has no list
+// of them that can be read.
+func (a *Artifact) Clusters() []string {
+	var names []string
+	if lies, err := a.Layout(); err == nil {
+		for _, c := range lies.Clusters {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // Open reads the artifact that ref names ("oci://registry/name:tag",

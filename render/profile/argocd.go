@@ -38,13 +38,16 @@ func (argoCD) Adorn(o kobj.Object, at Place) kobj.Object {
 	var options []string
 	switch {
 	case kobj.IsCRD(o) && textSize(map[string]any(o)) > largeObject:
-		options = append([]string{"ServerSideApply=true"}, confirmed()...)
+		options = []string{"ServerSideApply=true"}
+	case kobj.IsCRD(o): // Argo CD does not track them, and so never prunes them
 	case keepsData(o):
 		options = confirmed()
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
-	o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(wave(o, at))})
+	if w := wave(o, at); w != 0 || !at.Alone { // which is the wave of what says none
+		o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})
+	}
 	merged := mergeOptions(kobj.Text(o, "metadata", "annotations", argoOptions), options)
 	if merged == "" {
 		return o
@@ -119,11 +122,19 @@ func (c Cluster) argoPlace() (field, place string) {
 	}
 }
 
-// Apply returns an Application of the CRDs, a plain directory that no overlay
-// touches, and of the overlay, in the order of their sync waves, and one of the
-// reporter. They are made by ApplicationSets where there are several clusters, or
-// where deleting an Application is to delete what it applied.
+// Apply returns, by piece, an ApplicationSet of each below a parent; else by
+// cluster an Application of the CRDs, a plain directory that no overlay touches,
+// and of the overlay, in the order of their sync waves, and one of the reporter.
+// These are made by ApplicationSets where there are several clusters, or where
+// deleting an Application is to delete what it applied.
 func (argoCD) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
+	beside := map[string][]byte{}
+	if t.HealthChecks {
+		beside[path.Join(string(ArgoCD), "argocd-cm-patch.yaml")] = healthScripts(t)
+	}
+	if t.GitOps.Granularity != PerCluster {
+		return argoPieces(t), beside
+	}
 	var out []kobj.Object
 	for _, part := range argoParts(t) {
 		if len(t.Clusters) > 1 || t.GitOps.Clusters != nil || t.GitOps.RemovedClusters == Delete {
@@ -133,14 +144,11 @@ func (argoCD) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
 		c := t.Clusters[0]
 		destination := c.argoDestination()
 		o := t.GitOps.object("argoproj.io/v1alpha1", "Application", t.GitOps.namedOf(c.Name, part))
-		o["spec"] = applicationSpec(t, part, c.Name, fields(&destination))
+		o["spec"] = applicationSpec(t, part, c.Name, c.Prefix, fields(&destination))
 		out = append(out, o)
 	}
-	beside := map[string][]byte{path.Join(t.GitOps.Name, "README.md"): []byte(ofEnvironment)}
-	if t.HealthChecks {
-		beside["argocd-cm-patch.yaml"] = healthScripts(t)
-	}
-	return map[string][]kobj.Object{"": out}, beside
+	beside[path.Join(string(ArgoCD), t.GitOps.Name, "README.md")] = []byte(ofEnvironment)
+	return map[string][]kobj.Object{string(ArgoCD): out}, beside
 }
 
 // ofEnvironment keeps a directory for the Applications of an environment of this
@@ -169,18 +177,18 @@ func applicationSet(t Tree, part string) kobj.Object {
 	for _, c := range t.Clusters {
 		destination := c.argoDestination()
 		element := fields(&destination)
-		element["application"], element["cluster"] = t.GitOps.namedOf(c.Name, part), c.Name
+		element["application"], element["cluster"], element["prefix"] = t.GitOps.namedOf(c.Name, part), c.Name, c.Prefix
 		elements = append(elements, element)
 	}
 	generator := map[string]any{"list": map[string]any{"elements": elements}}
-	name, cluster := "{{.application}}", "{{.cluster}}"
+	name, cluster, prefix := "{{.application}}", "{{.cluster}}", "{{.prefix}}"
 	destination := map[string]any{"server": `{{get . "server"}}`, "name": `{{get . "name"}}`}
 	if r := t.GitOps.Clusters; r != nil {
 		generator = map[string]any{"clusters": map[string]any{"selector": fields(&r.Selector)}}
-		name, cluster = t.GitOps.Name+registeredJoint(t.GitOps)+"{{.nameNormalized}}-"+part, "{{.name}}"
+		name, cluster, prefix = t.GitOps.Name+registeredJoint(t.GitOps)+"{{.nameNormalized}}-"+part, "{{.name}}", "clusters/{{.name}}/"
 		destination = map[string]any{"server": "{{.server}}"}
 		if len(t.Clusters) == 1 {
-			cluster = t.Clusters[0].Name
+			cluster, prefix = t.Clusters[0].Name, t.Clusters[0].Prefix
 		}
 	}
 	metadata := map[string]any{"name": name}
@@ -190,7 +198,7 @@ func applicationSet(t Tree, part string) kobj.Object {
 	spec := map[string]any{
 		"goTemplate": true, "goTemplateOptions": kobj.Values("missingkey=error"),
 		"generators": []any{generator},
-		"template":   map[string]any{"metadata": metadata, "spec": applicationSpec(t, part, cluster, destination)},
+		"template":   map[string]any{"metadata": metadata, "spec": applicationSpec(t, part, cluster, prefix, destination)},
 		// A person's leave to delete, which would be taken off again at once.
 		"preservedFields": map[string]any{"annotations": kobj.Values(argoApproved)},
 	}
@@ -211,19 +219,15 @@ func registeredJoint(g GitOps) string {
 }
 
 // applicationSpec returns the spec of one part's Application of a cluster.
-func applicationSpec(t Tree, part, cluster string, destination map[string]any) map[string]any {
+func applicationSpec(t Tree, part, cluster, prefix string, destination map[string]any) map[string]any {
 	g := t.GitOps
 	policy := g.SyncPolicy
 	policy.Retry = cmp.Or(policy.Retry, &Retry{Limit: 5, Backoff: Backoff{Duration: "15s", Factor: 2, MaxDuration: "3m"}})
 	policy.SyncOptions = slices.Concat([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions)
 	spec := map[string]any{"project": g.Project, "destination": destination, "syncPolicy": fields(&policy)}
-	var sources []any
-	for _, s := range argoSources(t, part, cluster) {
-		sources = append(sources, fields(&s))
-	}
-	spec["sources"] = sources
-	if ignored := differences(t, part); len(ignored) > 0 {
-		spec["ignoreDifferences"] = ignored
+	spec["sources"] = list(argoSources(t, part, cluster, prefix))
+	if all := ignored(t, part); len(all) > 0 {
+		spec["ignoreDifferences"] = list(all)
 	}
 	return spec
 }
@@ -236,43 +240,46 @@ func argoParts(t Tree) []string {
 	return []string{"operators"}
 }
 
-// argoSources returns what an Application of one part of a cluster is made of:
-// where its overlay is, the last but one, and the environment's own directory, the
-// last.
-func argoSources(t Tree, part, cluster string) []Source {
+// argoSources returns what an Application of one part of a cluster is made of. The
+// environment's own directory is the last.
+func argoSources(t Tree, part, cluster, prefix string) []Source {
 	g := t.GitOps
-	source := func(dir ...string) Source {
-		return Source{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: path.Join(g.Path, path.Join(dir...))}
+	source := func(dir string) Source {
+		return Source{RepoURL: g.RepoURL, TargetRevision: g.Revision, Path: path.Join(g.Path, dir)}
 	}
-	environment := source(string(ArgoCD), g.Name)
+	environment := source(path.Join(string(ArgoCD), g.Name))
 	environment.Directory = &Directory{Exclude: "*"}
 	if part == reporterDir {
-		return []Source{source("clusters", cluster, reporterDir), environment}
+		return []Source{source(prefix + installationsDir), source(prefix + reporterDir), environment}
 	}
 	crds := source(t.crdsDir(cluster))
 	if !t.OwnCRDs {
 		crds.Directory = &Directory{Recurse: true}
 	}
-	return []Source{crds, source("clusters", cluster), environment}
+	return []Source{crds, source(prefix + AllDir), environment}
 }
 
-// differences returns what an Application of one part ignores; it is never nil.
-func differences(t Tree, part string) []any {
-	all := t.GitOps.IgnoreDifferences
-	if part != reporterDir {
-		all = slices.Concat(injected(t), all)
+// ignored returns what an Application of one part ignores.
+func ignored(t Tree, part string) []IgnoreDifference {
+	if part == reporterDir {
+		return t.GitOps.IgnoreDifferences
 	}
-	out := []any{}
-	for _, d := range all {
-		out = append(out, fields(&d))
+	return slices.Concat(injected(t.Objects), t.GitOps.IgnoreDifferences)
+}
+
+// list returns the fields of each value.
+func list[T any](of []T) []any {
+	var out []any
+	for _, v := range of {
+		out = append(out, fields(&v))
 	}
 	return out
 }
 
 // injected names the fields that a controller fills in with a CA.
-func injected(t Tree) []IgnoreDifference {
+func injected(objects []kobj.Object) []IgnoreDifference {
 	var out []IgnoreDifference
-	for _, o := range t.Objects {
+	for _, o := range objects {
 		if !certificates.Injected(o) {
 			continue
 		}
@@ -318,6 +325,9 @@ func mergeOptions(have string, more []string) string {
 // operator that is followed ran by stops before anything of its follower is there,
 // definitions included.
 func wave(o kobj.Object, at Place) int {
+	if at.Alone {
+		return waveAlone(at)
+	}
 	begin := min(at.Level, maxLevel) * levelWaves
 	switch {
 	case o.Is("", "Namespace"):
@@ -338,6 +348,18 @@ func wave(o kobj.Object, at Place) int {
 		return begin
 	}
 	return begin + phaseWave(o)
+}
+
+// waveAlone returns the sync wave of an object of a piece. There is but one: while a
+// wave waits until those before it are healthy, Argo CD does not look at the commit that
+// mends them, and it may not notice that a definition is there, for it does not track
+// definitions. Within a wave it applies kinds in their order, and waits for definitions.
+// Only what must not work any more stops before.
+func waveAlone(at Place) int {
+	if at.Stopped {
+		return -1
+	}
+	return 0
 }
 
 const (

@@ -3,6 +3,7 @@ package profile
 import (
 	"path"
 
+	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/render/certificates"
 )
@@ -41,7 +42,7 @@ func (flux) Adorn(o kobj.Object, at Place) kobj.Object {
 	}
 	o = kobj.Without(o, "metadata", "annotations", stageKey)
 	switch {
-	case kobj.IsCRD(o):
+	case at.Alone, kobj.IsCRD(o):
 	case o.Is("", "Namespace"), at.First, at.Stopped:
 		more[stageKey] = stageFirst
 	case at.Level > 0:
@@ -79,28 +80,36 @@ func (flux) Faults(g GitOps, clusters []Cluster) []Fault {
 	return append(out, twice(clusters, func(c Cluster) (field, place string) { return "kubeConfig", c.KubeConfig })...)
 }
 
-// Apply returns, in a directory for each cluster, a Kustomization of the CRDs and
+// Apply returns, by piece, a Kustomization of each below a parent for each cluster.
+// By cluster it returns, in a directory for each, a Kustomization of the CRDs and
 // three of the overlay, each of which waits for the one before it. They are always
 // there, and an operator's does not change with what else is installed: what goes
 // from one Kustomization to a later one, Flux deletes before that applies it.
 func (flux) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
+	if t.GitOps.Granularity != PerCluster {
+		return fluxPieces(t), nil
+	}
 	out := map[string][]kobj.Object{}
-	expressions := healthExpressions(t)
+	expressions := healthExpressions(t.APIs)
 	for _, c := range t.Clusters {
 		last := fluxKustomization(t.GitOps, c, crdsDir, t.crdsDir(c.Name), nil)
-		out[c.Name] = []kobj.Object{last}
+		all := []kobj.Object{last}
 		if t.Reporter != nil {
-			out[c.Name] = append(out[c.Name], fluxReporter(t.GitOps, c, last, *t.Reporter))
+			reporter := fluxReporter(t.GitOps, c, last, *t.Reporter)
+			installations := fluxKustomization(t.GitOps, c, installationsDir, c.Prefix+installationsDir, reporter)
+			kobj.Map(installations, "spec")["wait"] = false // an Installation is ready when its operator is
+			all = append(all, reporter, installations)
 		}
 		for _, stage := range fluxStages() {
-			last = fluxKustomization(t.GitOps, c, stage.part, path.Join("clusters", c.Name), last)
+			last = fluxKustomization(t.GitOps, c, stage.part, c.Prefix+AllDir, last)
 			spec := kobj.Map(last, "spec")
 			spec["patches"] = stage.leavesOut
 			if t.HealthChecks && len(expressions) > 0 {
 				spec["healthCheckExprs"] = expressions
 			}
-			out[c.Name] = append(out[c.Name], last)
+			all = append(all, last)
 		}
+		out[path.Join(string(Flux), c.Name)] = all
 	}
 	return out, nil
 }
@@ -138,7 +147,7 @@ func leaveOut(annotations, labels string) any {
 // is ready when its operator is. Before the operators' namespaces are there it
 // cannot be applied, so it tries again soon.
 func fluxReporter(g GitOps, c Cluster, crds kobj.Object, w Workload) kobj.Object {
-	o := fluxKustomization(g, c, reporterDir, path.Join("clusters", c.Name, reporterDir), crds)
+	o := fluxKustomization(g, c, reporterDir, c.Prefix+reporterDir, crds)
 	spec := kobj.Map(o, "spec")
 	spec["wait"], spec["retryInterval"] = false, "30s"
 	spec["healthChecks"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "namespace": w.Namespace}}
@@ -148,23 +157,30 @@ func fluxReporter(g GitOps, c Cluster, crds kobj.Object, w Workload) kobj.Object
 // fluxKustomization returns the Kustomization of one part of a cluster, which lies
 // in a directory of the tree and waits for another one; nil: for none.
 func fluxKustomization(g GitOps, c Cluster, part, dir string, after kobj.Object) kobj.Object {
-	o := g.object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", g.namedOf(c.Name, part))
+	o := fluxObject(g, g.namedOf(c.Name, part), path.Join(g.Path, dir), c.KubeConfig)
+	if after != nil {
+		kobj.Map(o, "spec")["dependsOn"] = []any{map[string]any{"name": after.Name()}}
+	}
+	return o
+}
+
+// fluxObject returns a Kustomization of a directory of the repository, for the
+// cluster that a Secret has the kubeconfig of; "" is the one that Flux runs in.
+func fluxObject(g GitOps, name, dir, kubeConfig string) kobj.Object {
+	o := g.object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
 	source := map[string]any{"kind": g.SourceRef.Kind, "name": g.SourceRef.Name}
 	if ns := g.SourceRef.Namespace; ns != "" && ns != g.Namespace {
 		source["namespace"] = ns
 	}
 	spec := map[string]any{
 		"interval": "1h", "retryInterval": "2m", "timeout": "10m", "prune": true, "wait": true,
-		"path": "./" + path.Join(g.Path, dir), "sourceRef": source,
+		"path": "./" + dir, "sourceRef": source,
 	}
 	if g.RemovedClusters != Delete {
 		spec["deletionPolicy"] = "Orphan"
 	}
-	if c.KubeConfig != "" {
-		spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": c.KubeConfig}}
-	}
-	if after != nil {
-		spec["dependsOn"] = []any{map[string]any{"name": after.Name()}}
+	if kubeConfig != "" {
+		spec["kubeConfig"] = map[string]any{"secretRef": map[string]any{"name": kubeConfig}}
 	}
 	o["spec"] = spec
 	return o
@@ -172,9 +188,9 @@ func fluxKustomization(g GitOps, c Cluster, part, dir string, after kobj.Object)
 
 // healthExpressions says in CEL when a custom resource of a provided API is
 // ready: by its Ready or Available condition, where it has one.
-func healthExpressions(t Tree) []any {
+func healthExpressions(apis []catalog.GVK) []any {
 	var out []any
-	for _, api := range t.APIs {
+	for _, api := range apis {
 		out = append(out, map[string]any{
 			"apiVersion": api.Group + "/" + api.Version, "kind": api.Kind,
 			"current": "!has(status.conditions) || !status.conditions.exists(c, c.type in ['Ready', 'Available']) || status.conditions.exists(c, c.type in ['Ready', 'Available'] && c.status == 'True')",

@@ -20,6 +20,7 @@ type GitOps struct {
 	Revision          string             `json:"revision" default:"\"main\"" doc:"Branch, tag or commit."`
 	Path              string             `json:"path" doc:"Path of the tree in the repository. Default: spec.output."`
 	Namespace         string             `json:"namespace" doc:"Namespace of the Applications or Kustomizations. Default: argocd or flux-system, by profile."`
+	Granularity       string             `json:"granularity" default:"\"operator\"" form:"enum=operator|cluster" doc:"What one Application or Kustomization applies: an operator, so that one that does not become healthy holds back no other; or all of a cluster."`
 	Labels            map[string]string  `json:"labels" doc:"Labels of the Applications or Kustomizations."`
 	RemovedClusters   string             `json:"removedClusters" default:"\"keep\"" form:"enum=keep|delete" doc:"What becomes of the operators of a cluster that is taken out, and of all when what applies them is deleted: they stay, or go with it."`
 	Project           string             `json:"project" default:"\"default\"" doc:"Argo CD project."`
@@ -65,7 +66,7 @@ type Requirement struct {
 // SyncPolicy is when and how Argo CD synchronizes.
 type SyncPolicy struct {
 	Automated   *Automated `json:"automated,omitempty" doc:"Synchronizes without being asked. Without it, a person does."`
-	Retry       *Retry     `json:"retry,omitempty" doc:"Tries again what failed. Default: five times, after 15 seconds and then twice as long each time."`
+	Retry       *Retry     `json:"retry,omitempty" doc:"Tries again what failed. Default: without end, after 10 seconds, then twice as long each time, at most a minute; by cluster, five times."`
 	SyncOptions []string   `json:"syncOptions,omitempty" form:"nonempty" doc:"Options beside those that are set in any case, such as ServerSideApply=true."`
 }
 

@@ -2,6 +2,7 @@ package profile_test
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func TestKeeps(t *testing.T) {
 		tree := given()
 		tree.GitOps.RemovedClusters = removed
 		tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", Destination: "b"}}
-		for _, o := range applied(t, profile.ArgoCD, tree)[""] {
+		for _, o := range applied(t, profile.ArgoCD, tree)["argocd"] {
 			policy := kobj.Map(o, "spec", "syncPolicy")
 			if kept := kobj.True(policy, "preserveResourcesOnDeletion") && kobj.Text(policy, "applicationsSync") == "create-update"; kept != keep {
 				t.Errorf("%q: %s has syncPolicy %v", removed, o.Key(), policy)
@@ -52,7 +53,7 @@ func TestKeeps(t *testing.T) {
 		// What an Application is made by does not change with the number of
 		// clusters where its end would be that of the operators.
 		tree.Clusters = tree.Clusters[:1]
-		for _, o := range applied(t, profile.ArgoCD, tree)[""] {
+		for _, o := range applied(t, profile.ArgoCD, tree)["argocd"] {
 			if single := o.Kind() == "Application"; single != keep || single && len(kobj.Texts(o, "metadata", "finalizers")) > 0 {
 				t.Errorf("%q: of one cluster: %s with finalizers %v", removed, o.Key(), kobj.Texts(o, "metadata", "finalizers"))
 			}
@@ -147,7 +148,7 @@ func argoNames(t *testing.T, environment, cluster string, r *profile.Registered)
 	tree.GitOps.Name, tree.GitOps.Clusters = environment, r
 	tree.Clusters = []profile.Cluster{{Name: cluster}, {Name: "other", Server: "https://other"}}
 	var out []string
-	for _, set := range applied(t, profile.ArgoCD, tree)[""] {
+	for _, set := range applied(t, profile.ArgoCD, tree)["argocd"] {
 		known := map[string]any{"nameNormalized": cluster}
 		if r == nil {
 			known, _ = kobj.List(kobj.Items(set, "spec", "generators")[0], "list", "elements")[0].(map[string]any)
@@ -182,7 +183,7 @@ func TestRenamed(t *testing.T) {
 		own, _ := p.Apply(tree)
 		tree.GitOps.Name = "renamed"
 		_, beside := p.Apply(tree)
-		for _, o := range own[""] {
+		for _, o := range own["argocd"] {
 			app := o
 			if o.Kind() == "ApplicationSet" {
 				app = kobj.Map(o, "spec", "template")
@@ -190,7 +191,7 @@ func TestRenamed(t *testing.T) {
 			there := 0
 			for _, source := range kobj.Items(app, "spec", "sources") {
 				dir, ours := strings.CutPrefix(kobj.Text(source, "path"), "rendered/argocd/")
-				if _, kept := beside[dir+"/README.md"]; !ours || kept {
+				if _, kept := beside["argocd/"+dir+"/README.md"]; !ours || kept {
 					there++
 				}
 			}
@@ -198,8 +199,8 @@ func TestRenamed(t *testing.T) {
 				t.Errorf("%s: %d of %d sources are there under another name", o.Key(), there, all)
 			}
 		}
-		if _, there := beside["renamed/README.md"]; !there || len(own[""]) != 2 {
-			t.Errorf("%d objects; beside them lies %v", len(own[""]), beside)
+		if _, there := beside["argocd/renamed/README.md"]; !there || len(own["argocd"]) != 2 {
+			t.Errorf("%d objects; beside them lies %v", len(own["argocd"]), beside)
 		}
 	}
 }
@@ -207,30 +208,30 @@ func TestRenamed(t *testing.T) {
 // TestDestinations wants each Application to go where its cluster is.
 func TestDestinations(t *testing.T) {
 	tree := given()
-	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", Server: "https://b"}, {Name: "c", Destination: "known-as"}}
-	set := applied(t, profile.ArgoCD, tree)[""][0]
+	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", Server: "https://b"}, {Name: "c", Destination: "known-as", Prefix: "clusters/c/"}}
+	set := applied(t, profile.ArgoCD, tree)["argocd"][0]
 	want := []any{
-		map[string]any{"application": "env-a-operators", "cluster": "a", "server": "https://kubernetes.default.svc"},
-		map[string]any{"application": "env-b-operators", "cluster": "b", "server": "https://b"},
-		map[string]any{"application": "env-c-operators", "cluster": "c", "name": "known-as"},
+		map[string]any{"application": "env-a-operators", "cluster": "a", "prefix": "", "server": "https://kubernetes.default.svc"},
+		map[string]any{"application": "env-b-operators", "cluster": "b", "prefix": "", "server": "https://b"},
+		map[string]any{"application": "env-c-operators", "cluster": "c", "prefix": "clusters/c/", "name": "known-as"},
 	}
 	if d := cmp.Diff(want, kobj.List(kobj.Items(set, "spec", "generators")[0], "list", "elements")); d != "" {
 		t.Error(d)
 	}
 	tree.Clusters = tree.Clusters[2:]
-	if got := kobj.Map(applied(t, profile.ArgoCD, tree)[""][0], "spec", "destination"); !cmp.Equal(got, map[string]any{"name": "known-as"}) {
+	if got := kobj.Map(applied(t, profile.ArgoCD, tree)["argocd"][0], "spec", "destination"); !cmp.Equal(got, map[string]any{"name": "known-as"}) {
 		t.Errorf("one cluster: destination %v", got)
 	}
 
 	tree.GitOps.Clusters = &profile.Registered{Selector: profile.Selector{MatchLabels: map[string]string{"env": "lab"}}}
-	for clusters, dir := range map[int]string{1: "lab", 2: "{{.name}}"} {
-		tree.Clusters = []profile.Cluster{{Name: "lab"}, {Name: "prod"}}[:clusters]
-		set = applied(t, profile.ArgoCD, tree)[""][0]
+	for clusters, dir := range map[int]string{1: "all", 2: "clusters/{{.name}}/all"} {
+		tree.Clusters = []profile.Cluster{{Name: "lab"}, {Name: "prod", Prefix: "clusters/prod/"}}[:clusters]
+		set = applied(t, profile.ArgoCD, tree)["argocd"][0]
 		if got := kobj.Text(kobj.Items(set, "spec", "generators")[0], "clusters", "selector", "matchLabels", "env"); got != "lab" {
 			t.Errorf("%d overlays: the selector has env=%q", clusters, got)
 		}
 		spec := kobj.Map(set, "spec", "template", "spec")
-		if got := kobj.Text(kobj.Items(spec, "sources")[1], "path"); got != "rendered/clusters/"+dir || kobj.Text(spec, "destination", "server") != "{{.server}}" {
+		if got := kobj.Text(kobj.Items(spec, "sources")[1], "path"); got != "rendered/"+dir || kobj.Text(spec, "destination", "server") != "{{.server}}" {
 			t.Errorf("%d overlays: %s goes to %v", clusters, got, kobj.Map(spec, "destination"))
 		}
 	}
@@ -247,7 +248,7 @@ func TestSyncPolicy(t *testing.T) {
 	tree.GitOps.IgnoreDifferences = []profile.IgnoreDifference{{Kind: "Deployment", Group: "apps", JSONPointers: []string{"/spec/replicas"}}}
 	for _, clusters := range [][]profile.Cluster{{{Name: "a"}}, {{Name: "a"}, {Name: "b", Server: "https://b"}}} {
 		tree.Clusters = clusters
-		for _, o := range applied(t, profile.ArgoCD, tree)[""] {
+		for _, o := range applied(t, profile.ArgoCD, tree)["argocd"] {
 			app := o
 			if o.Kind() == "ApplicationSet" {
 				app = kobj.Map(o, "spec", "template")
@@ -267,7 +268,7 @@ func TestSyncPolicy(t *testing.T) {
 		}
 	}
 	tree.GitOps.SyncPolicy = profile.SyncPolicy{}
-	policy := kobj.Map(applied(t, profile.ArgoCD, tree)[""][0], "spec", "template", "spec", "syncPolicy")
+	policy := kobj.Map(applied(t, profile.ArgoCD, tree)["argocd"][0], "spec", "template", "spec", "syncPolicy")
 	if policy["automated"] != nil || kobj.At(policy, "retry", "limit") != int64(5) {
 		t.Errorf("without a word of it: %v", policy)
 	}
@@ -329,21 +330,23 @@ func TestOrder(t *testing.T) {
 // and its Kustomizations one after the other.
 func TestFluxClusters(t *testing.T) {
 	tree := given()
-	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", KubeConfig: "b-kubeconfig"}}
+	tree.Clusters = []profile.Cluster{{Name: "a"}, {Name: "b", KubeConfig: "b-kubeconfig", Prefix: "clusters/b/"}}
 	for _, own := range []bool{false, true} {
 		tree.OwnCRDs = own
-		for cluster, objects := range applied(t, profile.Flux, tree) {
+		for dir, objects := range applied(t, profile.Flux, tree) {
+			cluster := path.Base(dir)
 			crds := map[bool]string{false: "./rendered/crds", true: "./rendered/clusters/" + cluster + "/crds"}[own]
-			overlay := "./rendered/clusters/" + cluster
+			at := map[string]string{"a": "./rendered/", "b": "./rendered/clusters/b/"}[cluster]
 			type line struct{ Name, Path, After, Secret string }
 			secret := map[string]string{"b": "b-kubeconfig"}[cluster]
 			prefix := "env-" + cluster + "-"
 			want := []line{
 				{prefix + "crds", crds, "", secret},
-				{prefix + "reporter", overlay + "/reporter", prefix + "crds", secret},
-				{prefix + "platform", overlay, prefix + "crds", secret},
-				{prefix + "independent", overlay, prefix + "platform", secret},
-				{prefix + "operators", overlay, prefix + "independent", secret},
+				{prefix + "reporter", at + "reporter", prefix + "crds", secret},
+				{prefix + "installations", at + "installations", prefix + "reporter", secret},
+				{prefix + "platform", at + "all", prefix + "crds", secret},
+				{prefix + "independent", at + "all", prefix + "platform", secret},
+				{prefix + "operators", at + "all", prefix + "independent", secret},
 			}
 			var got []line
 			for _, o := range objects {

@@ -3,6 +3,7 @@ package profile
 import (
 	"maps"
 	"path"
+	"slices"
 
 	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/internal/kobj"
@@ -20,9 +21,9 @@ type Input struct {
 	Values      map[string]string `json:"values" doc:"spec.clusters[].values."`
 
 	Application       string             `json:"application,omitempty" doc:"Argo CD: name of the Application."`
-	Part              string             `json:"part,omitempty" doc:"Argo CD: what the Application is of, operators or reporter."`
+	Piece             string             `json:"piece,omitempty" doc:"Argo CD: what the Application is of: namespace.package, namespace-<name>, reporter; by cluster, operators or reporter."`
 	Destination       *Destination       `json:"destination,omitempty" doc:"Argo CD: where it goes."`
-	Sources           []Source           `json:"sources,omitempty" doc:"Argo CD: what it is made of. The overlay is the last but one."`
+	Sources           []Source           `json:"sources,omitempty" doc:"Argo CD: what it is made of."`
 	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences,omitempty" doc:"Argo CD: fields that others write: CA bundles that are injected, and spec.gitops.ignoreDifferences."`
 }
 
@@ -47,7 +48,7 @@ type Directory struct {
 }
 
 // InputSchema returns the JSON schema of what is said of one cluster: of a member of
-// the list in inputs/clusters.yaml, and of spec.defaultValues of a
+// a list in inputs/, and of spec.defaultValues of a
 // ResourceSetInputProvider.
 func InputSchema() []byte {
 	return jsonschema.Output("https://quayside.dev/schema/inputs.schema.json", "what is said of a cluster in inputs/ of a tree", Input{})
@@ -65,24 +66,49 @@ func (t Tree) input(c Cluster, dir ...string) Input {
 	return Input{Environment: g.Name, Cluster: c.Name, RepoURL: g.RepoURL, Revision: g.Revision, Directory: path.Join(g.Path, path.Join(dir...)), Values: values}
 }
 
-// Inputs returns a file with a list for a file generator (generators.git.files),
-// which makes an Application of each member.
+// Inputs returns, for each piece, a file with a list for a file generator
+// (generators.git.files), which makes an Application of each member.
 func (argoCD) Inputs(t Tree) ([]kobj.Object, map[string][]byte) {
-	var list []any
-	for _, part := range argoParts(t) {
+	out := map[string][]byte{}
+	list := func(name string, member func(c Cluster) (Input, bool)) {
+		var all []any
 		for _, c := range t.Clusters {
-			in := t.input(c)
-			in.Application, in.Part = t.GitOps.namedOf(c.Name, part), part
-			in.Sources = argoSources(t, part, c.Name)
-			in.Directory = in.Sources[len(in.Sources)-2].Path
+			in, gets := member(c)
+			if !gets {
+				continue
+			}
 			to := c.argoDestination()
-			in.Destination = &to
+			in.Destination, in.Piece = &to, name
 			said := fields(&in)
-			said["ignoreDifferences"] = differences(t, part) // there where it is empty: a template may ask for it
-			list = append(list, said)
+			if said["ignoreDifferences"] == nil {
+				said["ignoreDifferences"] = []any{} // a template may ask for it
+			}
+			all = append(all, said)
 		}
+		out[name+".yaml"] = yamlnode.Encode(all)
 	}
-	return nil, map[string][]byte{"clusters.yaml": yamlnode.Encode(list)}
+	if t.GitOps.Granularity != PerCluster {
+		for _, p := range t.Pieces {
+			list(p.Name, func(c Cluster) (Input, bool) {
+				in := t.input(c)
+				in.Sources = pieceSources(t, p, c.Prefix)
+				in.Application, in.Directory = named(t.GitOps.ownerOf(c.Name), p.Name), in.Sources[len(in.Sources)-1].Path
+				in.IgnoreDifferences = slices.Concat(injected(p.Objects), t.GitOps.IgnoreDifferences)
+				return in, p.gets(c.Name)
+			})
+		}
+		return nil, out
+	}
+	for _, part := range argoParts(t) {
+		list(part, func(c Cluster) (Input, bool) {
+			in := t.input(c)
+			in.Sources = argoSources(t, part, c.Name, c.Prefix)
+			in.Application, in.Directory = t.GitOps.namedOf(c.Name, part), in.Sources[len(in.Sources)-2].Path
+			in.IgnoreDifferences = ignored(t, part)
+			return in, true
+		})
+	}
+	return nil, out
 }
 
 // Inputs returns a ResourceSetInputProvider of Flux Operator for each cluster, which

@@ -1,6 +1,8 @@
 package profile_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,42 +13,91 @@ import (
 )
 
 // TestInputs wants what is said of a cluster to be what the Application of that
-// cluster alone has, of each part, with nothing of another cluster.
+// cluster has, of each part, with nothing of another cluster.
 func TestInputs(t *testing.T) {
 	tree := given()
 	tree.GitOps.IgnoreDifferences = []profile.IgnoreDifference{{Kind: "Secret", JSONPointers: []string{"/data"}}}
-	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "b.c", Destination: "known-as"}, {Name: "d", Server: "https://d"}}
+	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "b.c", Destination: "known-as"}, {Name: "d", Server: "https://d", Prefix: "clusters/d/"}}
 	p, err := profile.Of(profile.ArgoCD)
 	if err != nil {
 		t.Fatal(err)
 	}
 	objects, beside := p.Inputs(tree)
-	if len(objects) != 0 || len(beside) != 1 {
-		t.Fatalf("%d objects and %d files, want one file", len(objects), len(beside))
+	if len(objects) != 0 || len(beside) != 2 {
+		t.Fatalf("%d objects and %d files, want two files", len(objects), len(beside))
 	}
-	wants, ones := []any{}, map[string][]kobj.Object{}
+	ones := map[string][]kobj.Object{}
 	for _, c := range tree.Clusters {
 		one := tree
 		one.Clusters = []profile.Cluster{c}
-		ones[c.Name] = applied(t, profile.ArgoCD, one)[""]
+		ones[c.Name] = applied(t, profile.ArgoCD, one)["argocd"]
 	}
-	for part, dir := range []string{"", "/reporter"} {
+	for part, dir := range []string{"all", "reporter"} {
+		name, wants := []string{"operators", "reporter"}[part], []any{}
 		for _, c := range tree.Clusters {
 			app := ones[c.Name][part]
-			values := map[string]any{}
-			for key, v := range c.Values {
-				values[key] = v
-			}
-			wants = append(wants, map[string]any{
-				"environment": "env", "cluster": c.Name, "repoURL": tree.GitOps.RepoURL, "revision": "main", "values": values,
-				"directory": "rendered/clusters/" + c.Name + dir, "application": app.Name(), "part": []string{"operators", "reporter"}[part],
-				"destination": app["spec"].(map[string]any)["destination"], "sources": app["spec"].(map[string]any)["sources"],
-				"ignoreDifferences": app["spec"].(map[string]any)["ignoreDifferences"],
-			})
+			wants = append(wants, inputOf(tree, c, app.Name(), name, "rendered/"+c.Prefix+dir, kobj.Map(app, "spec")))
+		}
+		if d := cmp.Diff(string(yamlnode.Encode(wants)), string(beside[name+".yaml"])); d != "" {
+			t.Errorf("(-of the Applications +of the inputs):\n%s", d)
 		}
 	}
-	if d := cmp.Diff(string(yamlnode.Encode(wants)), string(beside["clusters.yaml"])); d != "" {
-		t.Errorf("(-of the Applications +of the inputs):\n%s", d)
+}
+
+// TestInputsOfPieces wants the same of each piece, as its ApplicationSet has it.
+func TestInputsOfPieces(t *testing.T) {
+	tree := inPieces()
+	tree.Clusters = []profile.Cluster{{Name: "a", Values: map[string]string{"region": "eu"}}, {Name: "b.c", Destination: "known-as", Prefix: "clusters/b.c/"}}
+	tree.Pieces[1].Clusters = []string{"a"}
+	p, err := profile.Of(profile.ArgoCD)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, _ := p.Apply(tree)
+	_, beside := p.Inputs(tree)
+	if len(beside) != len(tree.Pieces) {
+		t.Errorf("%d files for %d pieces", len(beside), len(tree.Pieces))
+	}
+	for i, piece := range tree.Pieces {
+		var wants []any
+		for _, c := range tree.Clusters {
+			if piece.Clusters != nil && !slices.Contains(piece.Clusters, c.Name) {
+				continue
+			}
+			m := p.Member(tree.GitOps, c)
+			spec := kobj.Copy(kobj.Map(sets["pieces"][i], "spec", "template", "spec"))
+			for _, source := range kobj.Items(spec, "sources") {
+				source["path"] = strings.ReplaceAll(kobj.Text(source, "path"), "{{.prefix}}", c.Prefix)
+			}
+			to := map[string]any{}
+			for key, value := range map[string]string{"server": m.Server, "name": m.Name} {
+				if value != "" {
+					to[key] = value
+				}
+			}
+			spec["destination"] = to
+			name := strings.Replace(kobj.Text(sets["pieces"][i], "spec", "template", "metadata", "name"), "{{.application}}", m.Application, 1)
+			wants = append(wants, inputOf(tree, c, name, piece.Name, "rendered/"+c.Prefix+piece.Dir, spec))
+		}
+		if d := cmp.Diff(string(yamlnode.Encode(wants)), string(beside[piece.Name+".yaml"])); d != "" {
+			t.Errorf("%s: (-of the Applications +of the inputs):\n%s", piece.Name, d)
+		}
+	}
+}
+
+// inputOf returns what is said of a cluster that has an Application.
+func inputOf(tree profile.Tree, c profile.Cluster, application, piece, dir string, spec map[string]any) map[string]any {
+	values := map[string]any{}
+	for key, v := range c.Values {
+		values[key] = v
+	}
+	ignored := spec["ignoreDifferences"]
+	if ignored == nil {
+		ignored = []any{}
+	}
+	return map[string]any{
+		"environment": "env", "cluster": c.Name, "repoURL": tree.GitOps.RepoURL, "revision": "main", "values": values, "directory": dir,
+		"application": application, "piece": piece, "destination": spec["destination"], "sources": spec["sources"], "ignoreDifferences": ignored,
 	}
 }
 

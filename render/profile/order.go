@@ -10,6 +10,7 @@ import (
 // Place is where an object of an operator stands among those of the others. The
 // zero value is that of what belongs to none.
 type Place struct {
+	Alone bool  // the object is of a piece, which waits for no other
 	First bool  // the operator issues certificates, so that others need it and it waits for none
 	Level int   // how many operators, one after the other, come before this one
 	Whose Whose // API that the object is of, where it is a custom resource

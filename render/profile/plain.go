@@ -19,3 +19,6 @@ func (plain) Kind() string                                { return "" }
 func (plain) Faults(GitOps, []Cluster) []Fault            { return nil }
 
 func (plain) Apply(Tree) (map[string][]kobj.Object, map[string][]byte) { return nil, nil }
+
+// Member returns what everybody is told of a cluster.
+func (plain) Member(_ GitOps, c Cluster) Member { return MemberOf(c) }

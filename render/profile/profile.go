@@ -53,9 +53,12 @@ type Profile interface {
 	// in the order of the fields.
 	Faults(g GitOps, clusters []Cluster) []Fault
 
-	// Apply returns the objects that make the tool apply the tree, by the
-	// directory that they are to lie in, and files that lie beside them and that
-	// nothing applies, by path. There are no Faults.
+	// Member returns what clusters.yaml says of a cluster.
+	Member(g GitOps, c Cluster) Member
+
+	// Apply returns the objects that make the tool apply the tree, by the directory
+	// of the tree that they are to lie in, and files that nothing applies, by path.
+	// There are no Faults.
 	Apply(t Tree) (own map[string][]kobj.Object, beside map[string][]byte)
 
 	// Inputs returns what an ApplicationSet or a ResourceSet of the user's own is
@@ -73,16 +76,21 @@ type Tree struct {
 	APIs         []catalog.GVK // custom resources that the operators provide, sorted
 	Objects      []kobj.Object // of the base, CRDs included
 	Reporter     *Workload     // nil: none
+	Pieces       []Piece       // by name
 }
 
-// Cluster is one overlay: clusters/<name>.
+// Cluster is one that gets the tree, or some of it.
 type Cluster struct {
 	Name        string // "prod"
 	Server      string // "https://prod.example.com:6443", where Argo CD has the cluster …
 	Destination string // … or the name by which it has it; the cluster that it runs in where both are empty
 	KubeConfig  string // name of the Secret by which Flux on another cluster reaches it; empty: its own Flux applies it
 
-	Values map[string]string // for Inputs
+	Values   map[string]string // for Inputs
+	Prefix   string            // what stands before the directories of its pieces: "", or "clusters/<name>/" where something differs
+	Overlays bool              // the team changes something there
+
+	Resources bool // the team has a piece of its own there
 }
 
 // crdsDir returns the directory of a cluster's CRDs in the tree.
@@ -93,14 +101,18 @@ func (t Tree) crdsDir(cluster string) string {
 	return crdsDir
 }
 
-// Workload is the reporter's Deployment; its overlay is clusters/<name>/reporter.
+// Workload is the reporter's Deployment.
 type Workload struct{ Namespace, Name string }
 
-// crdsDir and reporterDir are the directories of the CRDs, in the tree or within
-// a cluster's overlay, and of the reporter's overlay within a cluster's.
+// AllDir is the directory, in the tree or below a cluster's prefix, of the list of
+// everything that a cluster gets in one.
+const AllDir = "all"
+
+// Directories of the CRDs, of the reporter and of what that is to look at.
 const (
-	crdsDir     = "crds"
-	reporterDir = "reporter"
+	crdsDir          = "crds"
+	reporterDir      = "reporter"
+	installationsDir = "installations"
 )
 
 // line is one line of the table.

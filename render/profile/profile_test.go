@@ -11,7 +11,6 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/profile"
 )
 
@@ -27,16 +26,32 @@ func objects() []kobj.Object {
 	}
 }
 
+// given returns a tree of which all that a cluster gets is applied as one.
 func given() profile.Tree {
 	return profile.Tree{
 		GitOps: profile.GitOps{
 			Name: "env", RepoURL: "https://git.example.com/fleet.git", Revision: "main", Path: "rendered", Namespace: "gitops", Project: "default",
-			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"},
+			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}, Granularity: profile.PerCluster,
 		},
 		Clusters: []profile.Cluster{{Name: "lab"}}, HealthChecks: true,
 		APIs: []catalog.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}}, Objects: objects(),
 		Reporter: &profile.Workload{Namespace: "quayside-system", Name: "reporter"},
 	}
+}
+
+// inPieces returns a tree of which each piece is applied by itself: a Namespace, an
+// operator that needs another one, that one, and the reporter.
+func inPieces() profile.Tree {
+	tree := given()
+	tree.GitOps.Granularity = ""
+	tree.Pieces = []profile.Piece{
+		{Name: "namespace-ns", Dir: "namespaces/ns"},
+		{Name: "ns.pkg", Dir: "operators/ns.pkg", CRDs: []string{"crds/pkg"}, Needs: []string{"namespace-ns", "other.base"}, Objects: tree.Objects, APIs: tree.APIs},
+		{Name: "other.base", Dir: "operators/other.base", CRDs: []string{"crds/base", "crds/pkg"}, Needs: []string{"namespace-ns"}},
+		{Name: "reporter", Dir: "reporter", Reports: true},
+		{Name: "installations", Dir: "installations", CRDs: []string{"crds/quayside"}, Plain: true, Reports: true},
+	}
+	return tree
 }
 
 // TestProfiles takes every profile of the table through the same cases.
@@ -72,33 +87,72 @@ func TestProfiles(t *testing.T) {
 			if kobj.Text(p.AdornInstallation(in), "metadata", "name") != "x" || kobj.Map(in, "metadata", "annotations") != nil {
 				t.Error("an Installation was changed in place, or is another")
 			}
-			own, beside := p.Apply(given())
-			if (p.Kind() == "") != (len(own) == 0) || (p.Kind() == "") != (p.Namespace() == "") {
-				t.Errorf("Kind is %q, Namespace %q, of %d objects", p.Kind(), p.Namespace(), len(own))
-			}
-			seen := map[kobj.Key]bool{}
-			for _, o := range all(own) {
-				if seen[o.Key()] || o.Namespace() != "gitops" || !strings.HasSuffix(p.Kind(), strings.TrimSuffix(o.Kind(), "Set")) {
-					t.Errorf("%s stands twice, or is none of the tool's own", o.Key())
-				}
-				seen[o.Key()] = true
-			}
-			for file := range beside {
-				if _, applied := own[path.Dir(file)]; applied || path.Clean("/"+file) != "/"+file || path.Base(file) == "kustomization.yaml" {
-					t.Errorf("%s does not lie beside the objects", file)
-				}
-			}
-			for _, part := range []string{"rendered/crds", "rendered/clusters/lab", "rendered/clusters/lab/reporter"} {
-				if len(own) > 0 && !strings.Contains(text(all(own)), part+"\n") {
-					t.Errorf("nothing applies %s", part)
-				}
-			}
-			again, _ := p.Apply(given())
-			if d := cmp.Diff(own, again); d != "" {
-				t.Errorf("the second time it is something else: %s", d)
+			for _, told := range []func() profile.Tree{given, inPieces} {
+				checkApplied(t, p, told)
 			}
 		})
 	}
+}
+
+// checkApplied looks at the objects that apply a tree: they are the tool's own, each
+// stands once, files beside them are applied by nothing, and every directory of the
+// tree is applied.
+func checkApplied(t *testing.T, p profile.Profile, told func() profile.Tree) {
+	t.Helper()
+	own, beside := p.Apply(told())
+	if (p.Kind() == "") != (len(own) == 0) || (p.Kind() == "") != (p.Namespace() == "") {
+		t.Errorf("Kind is %q, Namespace %q, of %d objects", p.Kind(), p.Namespace(), len(own))
+	}
+	seen := map[kobj.Key]bool{}
+	for _, o := range all(own) {
+		if seen[o.Key()] || o.Namespace() != "gitops" || !strings.HasSuffix(p.Kind(), strings.TrimSuffix(o.Kind(), "Set")) {
+			t.Errorf("%s stands twice, or is none of the tool's own", o.Key())
+		}
+		seen[o.Key()] = true
+	}
+	for file := range beside {
+		kept := strings.HasSuffix(path.Dir(file), "/env") // of the environment, read as a directory
+		if path.Clean("/"+file) != "/"+file || path.Base(file) == "kustomization.yaml" || path.Ext(file) == ".yaml" && file != "argocd/argocd-cm-patch.yaml" || path.Ext(file) != ".yaml" && !kept {
+			t.Errorf("%s does not lie beside the objects", file)
+		}
+	}
+	dirs := []string{"crds", "all", "reporter", "installations"}
+	if pieces := told().Pieces; pieces != nil {
+		dirs = nil
+		for _, piece := range pieces {
+			dirs = append(append(dirs, piece.Dir), piece.CRDs...)
+		}
+	}
+	var paths []string
+	for _, o := range all(own) {
+		paths = append(paths, pathsOf(o)...)
+	}
+	for _, dir := range dirs {
+		if len(own) > 0 && !slices.Contains(paths, "rendered/"+dir) {
+			t.Errorf("nothing applies %s: %q", dir, paths)
+		}
+	}
+	again, _ := p.Apply(told())
+	if d := cmp.Diff(own, again); d != "" {
+		t.Errorf("the second time it is something else: %s", d)
+	}
+}
+
+// pathsOf returns the directories that an object of a tool applies, for the clusters
+// without a prefix.
+func pathsOf(o kobj.Object) []string {
+	spec := kobj.Map(o, "spec")
+	if o.Kind() == "ApplicationSet" {
+		spec = kobj.Map(o, "spec", "template", "spec")
+	}
+	out := []string{kobj.Text(spec, "path"), kobj.Text(spec, "source", "path")}
+	for _, source := range kobj.Items(spec, "sources") {
+		out = append(out, kobj.Text(source, "path"))
+	}
+	for i, dir := range out {
+		out[i] = path.Clean(strings.ReplaceAll(dir, "{{.prefix}}", ""))
+	}
+	return out
 }
 
 // all returns the objects of all directories, by these.
@@ -190,12 +244,4 @@ func TestSyncOptions(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", have, got, want)
 		}
 	}
-}
-
-func text(own []kobj.Object) string {
-	var out strings.Builder
-	for _, o := range own {
-		out.Write(yamlnode.Encode(o))
-	}
-	return out.String()
 }

@@ -92,6 +92,6 @@ metadata: {name: %s}
 spec:
   catalogs: [%s]
   kubernetesVersion: "1.36"
-  gitops: {repoURL: %q, syncPolicy: {automated: {prune: true, selfHeal: true}}}
+  gitops: {repoURL: %q, granularity: cluster, syncPolicy: {automated: {prune: true, selfHeal: true}}}
   clusters: [%s]
 `

@@ -228,7 +228,7 @@ func (g gitops) settings() string {
 	return fmt.Sprintf(`
   profile: %s
   gitops:
-    {repoURL: %q, revision: main, path: %q, namespace: %s, project: default, sourceRef: {kind: %s, name: fleet}%s}
+    {repoURL: %q, revision: main, path: %q, namespace: %s, granularity: cluster, project: default, sourceRef: {kind: %s, name: fleet}%s}
   clusters: [%s]
 `, g.profile, g.url, cmp.Or(g.path, "rendered"), cmp.Or(g.at, "flux-system"), cmp.Or(g.kind, "GitRepository"), policy, cmp.Or(g.clusters, "{name: default}"))
 }

@@ -36,7 +36,7 @@ metadata: {name: stage}
 spec:
   catalogs: [{name: quickstart, namespace: olm, source: "oci:catalog"}]
   kubernetesVersion: "1.36"
-  gitops: {repoURL: %q, path: envs/stage/rendered, inputs: true}
+  gitops: {repoURL: %q, path: envs/stage/rendered, inputs: true, granularity: cluster}
   clusters: [{name: one, values: {region: north}}]
 `, repository.url))
 	q.settle(t)

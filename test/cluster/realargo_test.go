@@ -22,6 +22,13 @@ type hub struct{ *harness.Applier }
 // may have more variables.
 func startArgoCD(t *testing.T, cluster *harness.Cluster, variables ...string) hub {
 	t.Helper()
+	return startResyncing(t, cluster, 5*time.Second, variables...)
+}
+
+// startResyncing does the same, with another time after which everything is looked
+// at again.
+func startResyncing(t *testing.T, cluster *harness.Cluster, resync time.Duration, variables ...string) hub {
+	t.Helper()
 	bin := harness.Require(t, "argocd")
 	h := hub{applier(t, cluster)}
 	ctx := within(t, time.Minute)
@@ -60,7 +67,7 @@ func startArgoCD(t *testing.T, cluster *harness.Cluster, variables ...string) hu
 	for _, server := range [][]string{
 		{"redis", at(0)},
 		{"repo-server", port("port", 1), port("metrics-port", 2), "--address=127.0.0.1", "--metrics-address=127.0.0.1", "--redis=" + at(0), "--disable-tls", "--revision-cache-expiration=1s"},
-		{"application-controller", "--namespace=argocd", port("metrics-port", 3), "--redis=" + at(0), "--repo-server=" + at(1), "--repo-server-plaintext", "--app-resync=5"},
+		{"application-controller", "--namespace=argocd", port("metrics-port", 3), "--redis=" + at(0), "--repo-server=" + at(1), "--repo-server-plaintext", fmt.Sprintf("--app-resync=%.0f", resync.Seconds())},
 		{"applicationset-controller", "--namespace=argocd", "--metrics-addr=" + at(4), "--probe-addr=" + at(5), "--webhook-addr=" + at(6), "--argocd-repo-server=" + at(1), "--repo-server-plaintext"},
 	} {
 		spec := process.Spec{Name: server[0], Args: append([]string{filepath.Join(bin, "argocd")}, server...), Env: env}

@@ -390,7 +390,7 @@ func TestAction(t *testing.T) {
 	t.Run("out of step", func(t *testing.T) {
 		j := newJob(t, s, work)
 		j.context["inputs.directory"] = environmentDir(t, work, dir)
-		put(t, work, j.context["inputs.directory"]+"/rendered/clusters/default/generated/kustomization.yaml", "a: b\n")
+		put(t, work, j.context["inputs.directory"]+"/rendered/clusters.yaml", "a: b\n")
 		if err := j.run(t); err == nil || !strings.HasPrefix(err.Error(), "Declarations, lock and tree are in step: exit status 1") {
 			t.Errorf("got %v\n%s", err, j.log.String())
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff/state"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/render"
 )
@@ -16,6 +17,7 @@ type renderOptions struct {
 	stdout  bool
 	overlay string
 	check   bool
+	force   bool
 }
 
 func newRender(a *app) *cobra.Command {
@@ -31,7 +33,9 @@ func newRender(a *app) *cobra.Command {
 
 			Only the lock, quayside.yaml and the content of the bundles are read. The same
 			lock gives the same bytes on every machine. Files that quayside did not write
-			are never touched; its own files that are no longer needed are removed.
+			are never touched; its own files that are no longer needed are removed. A file
+			of its own that you edited is an error that names it: put the change in an
+			overlay, or overwrite the file with --force.
 
 			With --stdout nothing is written: a cluster's overlay, including your own
 			patches, is built as 'kubectl kustomize' would build it, and printed after the
@@ -55,6 +59,9 @@ func newRender(a *app) *cobra.Command {
 			if o.overlay != "" && !o.stdout {
 				return usagef(cmd, "--overlay chooses what --stdout prints: add --stdout")
 			}
+			if o.force && (o.stdout || o.check) {
+				return usagef(cmd, "--force overwrites edited files: leave out --check and --stdout, which write nothing")
+			}
 			return o.run(cmd.Context())
 		},
 	}
@@ -62,6 +69,7 @@ func newRender(a *app) *cobra.Command {
 	f.BoolVar(&o.stdout, "stdout", false, "print one stream of YAML documents in apply order instead of writing the tree")
 	f.StringVar(&o.overlay, "overlay", "", "with --stdout, the `CLUSTER` to print (default: the only one)")
 	f.BoolVar(&o.check, "check", false, "write nothing; print what differs and exit with 1 if anything does")
+	f.BoolVar(&o.force, "force", false, "overwrite and remove files of the tree that were edited by hand")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, project.TreeReport{})
 	addAll(cmd, a, "stdout")
@@ -85,7 +93,7 @@ func (o *renderOptions) run(ctx context.Context) error {
 	if o.check {
 		r, err = p.CheckTree(ctx, false)
 	} else {
-		r, err = p.WriteTree(ctx)
+		r, err = p.WriteTree(ctx, filetree.Force(o.force))
 	}
 	if err != nil {
 		return err

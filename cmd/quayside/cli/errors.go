@@ -103,7 +103,8 @@ func (a *app) printError(err error) {
 	msg := strings.TrimSuffix(err.Error(), "\n")
 	var input *project.InputError
 	var list diag.List
-	if ours := errors.As(err, &input) || errors.As(err, &list) || exitCode(err) != exitError; !ours {
+	var edited *project.EditedError
+	if ours := errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
 		msg = inert.Line(msg) // its line breaks are not the program's
 	}
 	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {

@@ -82,7 +82,7 @@ func (o *feedOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	changes := filetree.Diff(have, want)
-	if err := filetree.Write(s.Path(to), want); err != nil {
+	if err := filetree.Write(s.Path(to), want, filetree.Force(true)); err != nil {
 		return err
 	}
 	v := feedView{shown, want.Len(), append([]filetree.Change{}, changes...)}

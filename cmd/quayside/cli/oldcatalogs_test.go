@@ -66,7 +66,7 @@ func TestDatabaseCatalog(t *testing.T) {
 					t.Fatalf("%s: exit code %d\n%s%s", args, got.code, got.stdout, got.stderr)
 				}
 			}
-			if got := read(t, dir, "rendered/operators/lamps/lamp/deployment-lamp.yaml"); !strings.Contains(got, "example.com/lamp:1.1.0") {
+			if got := read(t, dir, "rendered/operators/lamps.lamp/deployment-lamp.yaml"); !strings.Contains(got, "example.com/lamp:1.1.0") {
 				t.Error(got)
 			}
 		})

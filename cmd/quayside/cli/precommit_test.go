@@ -64,7 +64,7 @@ func TestPreCommit(t *testing.T) {
 	commitAll(t, work, "start")
 	put(t, work, "README.md", "more\n")
 	run("Skipped", true)
-	put(t, work, "envs/dev/rendered/clusters/default/generated/kustomization.yaml", "a: b\n")
+	put(t, work, "envs/dev/rendered/clusters.yaml", "a: b\n")
 	run("Failed", false)
 	put(t, work, ".pre-commit-config.yaml", strings.ReplaceAll(config, "quayside-verify", "quayside-render"))
 	run("files were modified by this hook", false)

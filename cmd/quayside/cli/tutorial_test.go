@@ -99,7 +99,7 @@ func treeOf(t *testing.T, dir string, operators []string) {
 		t.Errorf("%d files of declarations, want %d", len(declared), len(operators))
 	}
 	for _, name := range operators {
-		found, err := filepath.Glob(filepath.Join(dir, "rendered", "operators", "*", name, "deployment-*.yaml"))
+		found, err := filepath.Glob(filepath.Join(dir, "rendered", "operators", "*."+name, "deployment-*.yaml"))
 		check(t, err)
 		if len(found) == 0 {
 			t.Errorf("the tree has no Deployment of %s", name)
@@ -113,9 +113,15 @@ func treeOf(t *testing.T, dir string, operators []string) {
 	if applications == 0 {
 		t.Errorf("no Application among %d files", len(tree))
 	}
-	built, err := kustomize(filepath.Join(dir, "rendered", "clusters", "default"))
+	pieces, err := filepath.Glob(filepath.Join(dir, "rendered", "operators", "*"))
 	check(t, err)
-	t.Logf("%d files; the overlay builds to %d bytes", len(tree), len(built))
+	size := 0
+	for _, piece := range pieces {
+		built, err := kustomize(piece)
+		check(t, err)
+		size += len(built)
+	}
+	t.Logf("%d files; %d pieces build to %d bytes", len(tree), len(pieces), size)
 }
 
 // pushCommunity pushes a catalog as it is published, and the three bundles that the

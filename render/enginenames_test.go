@@ -1,0 +1,292 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
+)
+
+// applied is what an engine has of a tree for one cluster: a name, and the directories
+// of the tree that it applies.
+type applied struct {
+	name string
+	dirs []string // as seen from the tree
+}
+
+// engineObjects returns what an engine applies a cluster by, read back from the files as
+// the engine reads them: the parent, what that applies, and with Argo CD what the
+// generators of these make.
+func engineObjects(t failer, res *Result, cluster string) []applied {
+	t.Helper()
+	if res.tree.opt.Profile == profile.Flux {
+		return fluxObjects(t, res, cluster)
+	}
+	if res.tree.opt.Profile != profile.ArgoCD {
+		t.Fatalf("no engine applies the tree")
+	}
+	var member map[string]any
+	var members []map[string]any
+	list, _ := res.Tree.Get(layout.ClustersFile)
+	if err := yaml.Unmarshal(list, &members); err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, m := range members {
+		if m["cluster"] == cluster {
+			member = m
+		}
+	}
+	var out []applied
+	for name, text := range res.Tree.All() {
+		if dir := path.Dir(name); dir != profile.PiecesDir && dir != string(profile.ArgoCD) || path.Ext(name) != ".yaml" || path.Base(name) == kustomizationFile {
+			continue
+		}
+		set := fileDocuments(t, text)[0].head
+		app, known := map[string]any(set), member
+		if set.Kind() == "ApplicationSet" {
+			app = kobj.Map(set, "spec", "template")
+			if known = generated(kobj.Items(set, "spec", "generators")[0], cluster, member); known == nil {
+				continue
+			}
+		}
+		of := applied{name: filled(t, kobj.Text(app, "metadata", "name"), known)}
+		for _, source := range append(kobj.Items(app, "spec", "sources"), kobj.Map(app, "spec", "source")) {
+			if source == nil || kobj.Text(source, "directory", "exclude") == "*" {
+				continue
+			}
+			of.dirs = append(of.dirs, strings.TrimPrefix(filled(t, kobj.Text(source, "path"), known), "out/"))
+		}
+		out = append(out, of)
+	}
+	return out
+}
+
+// generated returns what a generator gives a template of a cluster; nil where it leaves
+// that out. member is what clusters.yaml says of it.
+func generated(generator map[string]any, cluster string, member map[string]any) map[string]any {
+	known := member
+	switch {
+	case generator["clusters"] != nil:
+		known = map[string]any{"name": cluster, "nameNormalized": cluster, "server": "https://" + cluster}
+	case generator["list"] != nil:
+		for _, e := range kobj.Items(generator, "list", "elements") {
+			if e["cluster"] == cluster {
+				known = e
+			}
+		}
+	}
+	for _, e := range kobj.Items(generator, "selector", "matchExpressions") {
+		value, _ := known[kobj.Text(e, "key")].(string)
+		if !slices.Contains(kobj.Texts(e, "values"), value) {
+			return nil
+		}
+	}
+	return known
+}
+
+// filled returns a template of an ApplicationSet with what is known of a cluster.
+func filled(t failer, text string, known map[string]any) string {
+	t.Helper()
+	// As sprig has them, of which Argo CD's templates have every function.
+	functions := template.FuncMap{
+		"get": func(m map[string]any, key string) any { return m[key] }, "contains": func(part, s string) bool { return strings.Contains(s, part) },
+	}
+	parsed, err := template.New("").Option("missingkey=error").Funcs(functions).Parse(text)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	var out strings.Builder
+	if err := parsed.Execute(&out, known); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return out.String()
+}
+
+func fluxObjects(t failer, res *Result, cluster string) []applied {
+	t.Helper()
+	var out []applied
+	files := filesOf(res.Tree, nil)
+	parents, err := build(files, path.Join(string(profile.Flux), cluster))
+	if err != nil || len(parents) != 1 && !res.tree.byCluster() {
+		t.Fatalf("cluster %s: %d parents, %v", cluster, len(parents), err)
+	}
+	if res.tree.byCluster() {
+		for _, d := range parents {
+			out = append(out, applied{name: d.head.Name(), dirs: []string{strings.TrimPrefix(kobj.Text(d.head, "spec", "path"), "./out/")}})
+		}
+		return out
+	}
+	dir := strings.TrimPrefix(kobj.Text(parents[0].head, "spec", "path"), "./out/")
+	substitute := kobj.TextMap(parents[0].head, "spec", "postBuild", "substitute")
+	out = append(out, applied{name: parents[0].head.Name(), dirs: []string{dir}})
+	for name, text := range files {
+		if path.Dir(name) != dir || path.Ext(name) != ".yaml" {
+			continue
+		}
+		for key, value := range substitute {
+			text = []byte(strings.ReplaceAll(string(text), "${"+key+"}", value))
+		}
+		o := fileDocuments(t, text)[0].head
+		out = append(out, applied{name: o.Name(), dirs: []string{strings.TrimPrefix(kobj.Text(o, "spec", "path"), "./out/")}})
+	}
+	return out
+}
+
+// TestEnginesApplyWhatClustersGet draws fleets: the directories that an engine applies
+// for a cluster are those of its layout, each once, and all of them are there.
+func TestEnginesApplyWhatClustersGet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bundles, needs := apart(t, rapid.IntRange(1, 4).Draw(t, "operators"))
+		opt := drawFleet(t)
+		res, err := renderNeeding(bundles, needs, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range opt.Clusters {
+			lies, here, err := res.layout(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, built := lies.Definitions(here)
+			want := append(lies.Pieces(here), plain...)
+			if opt.Reporter != nil {
+				want = append(want, path.Join(here.Prefix, installationsDir))
+			}
+			if built != "" {
+				t.Errorf("cluster %s has a list of definitions: %s", c.Name, built)
+			}
+			got := map[string]int{}
+			for _, o := range engineObjects(t, res, c.Name) {
+				for _, dir := range o.dirs {
+					if dir != profile.PiecesDir && !strings.HasPrefix(dir, profile.PiecesDir+"/") {
+						got[dir]++
+					}
+				}
+			}
+			for _, dir := range want {
+				if got[dir] == 0 {
+					t.Errorf("cluster %s: nothing applies %s", c.Name, dir)
+				}
+				if got[dir] > 1 && !strings.HasPrefix(dir, crdsDir) {
+					t.Errorf("cluster %s: %s is applied by %d", c.Name, dir, got[dir])
+				}
+				delete(got, dir)
+			}
+			if len(got) > 0 {
+				t.Errorf("cluster %s: the layout does not have %v", c.Name, slices.Sorted(maps.Keys(got)))
+			}
+		}
+	})
+}
+
+// TestEngineNames draws environments, clusters and operators with names that are close
+// to each other: what applies them has names that an API server takes and a label
+// holds, and no two of them the same one, of whatever environment, cluster and piece
+// they are.
+func TestEngineNames(t *testing.T) {
+	const long = "a-name-as-long-as-a-name-of-an-environment-may-be-and-longer"
+	wide := rapid.OneOf(rapid.SampledFrom([]string{"a", "b", "a-b", "a--b", "b--a", "a-b-a", long, long + "a", "namespace-a", "pieces", "crds", "a--crds"}), rapid.StringMatching(`[a-z]([a-z-]{0,20}[a-z])?`))
+	near := rapid.SampledFrom([]string{"a", "b", "a-b", "b-a", "a--b"})
+	rapid.Check(t, func(t *rapid.T) {
+		checkEngineNames(t, rapid.SampledFrom([]*rapid.Generator[string]{wide, near}).Draw(t, "names"))
+	})
+}
+
+func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
+	dotted := rapid.OneOf(part, part, rapid.Map(rapid.SliceOfN(part, 2, 3), func(parts []string) string { return strings.Join(parts, ".") }))
+	tool := rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile")
+	hub := tool == profile.ArgoCD || rapid.Bool().Draw(t, "hub")
+	namespaces := rapid.SliceOfNDistinct(rapid.Map(part, func(s string) string { return s[:min(len(s), 63)] }), 1, 3, rapid.ID).Draw(t, "namespaces")
+	lock := &lockfile.File{}
+	for i, ns := range namespaces {
+		pin := lockfile.Pin{Namespace: ns, Package: dotted.Draw(t, "package"), Version: "1.0.0", WatchNamespaces: []string{ns}, InstallMode: "OwnNamespace"}
+		if !slices.ContainsFunc(lock.Pins, func(p lockfile.Pin) bool { return p.Package == pin.Package }) || i == 0 {
+			pin.Bundle = pin.Package + ".v1.0.0"
+			lock.Pins = append(lock.Pins, pin)
+		}
+	}
+	bundles := openNamed(lock)
+	clusters := rapid.SliceOfNDistinct(dotted, 2, 3, rapid.ID).Draw(t, "clusters")
+	type owner struct{ environment, cluster, what string }
+	seen := map[string]owner{}
+	for _, environment := range rapid.SliceOfNDistinct(part, 2, 2, rapid.ID).Draw(t, "environments") {
+		opt := engines(tool)
+		opt.GitOps.Name, opt.GitOps.Clusters = environment, nil
+		opt.Reporter = reporterOptions()
+		for i, name := range clusters {
+			c := Cluster{Name: name, Server: "https://" + name}
+			if hub && tool == profile.Flux {
+				c.KubeConfig = name
+			}
+			if i > 0 {
+				c.Config = []byte(`{"nodeSelector":{"a":"b"}}`)
+			}
+			opt.Clusters = append(opt.Clusters, c)
+		}
+		res, err := All(lock, opt, bundles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cluster := range clusters {
+			own := map[string]bool{}
+			for _, o := range engineObjects(t, res, cluster) {
+				if len(o.name) > kobj.MaxLabel || len(validation.IsDNS1123Subdomain(o.name)) > 0 {
+					t.Errorf("%d bytes: %q of cluster %q in %q", len(o.name), o.name, cluster, environment)
+				}
+				if own[o.name] {
+					t.Errorf("%q is twice in cluster %q", o.name, cluster)
+				}
+				own[o.name] = true
+				is := owner{environment, cluster, o.name}
+				if !hub || slices.Equal(o.dirs, []string{profile.PiecesDir}) { // by these names each has its own, or all have the one
+					is.cluster = ""
+				}
+				if other, taken := seen[o.name]; taken && other != is {
+					t.Errorf("%q is of %v and of %v", o.name, other, is)
+				}
+				seen[o.name] = is
+			}
+		}
+		sets := map[string]bool{}
+		for name, text := range res.Tree.All() {
+			if level, _, _ := strings.Cut(name, "/"); tool != profile.ArgoCD || !slices.Contains([]string{"argocd", profile.PiecesDir}, level) || path.Base(name) == kustomizationFile {
+				continue
+			}
+			o := fileDocuments(t, text)[0].head
+			if sets[o.Name()] || len(o.Name()) > kobj.MaxLabel || len(validation.IsDNS1123Subdomain(o.Name())) > 0 {
+				t.Errorf("%s %q is there twice, too long or not legal", o.Kind(), o.Name())
+			}
+			sets[o.Name()] = true
+			of := owner{environment: environment, what: o.Kind()}
+			if other, taken := seen[o.Kind()+" "+o.Name()]; taken && other != of {
+				t.Errorf("%s is of %v and of %v", o.Name(), other, of)
+			}
+			seen[o.Kind()+" "+o.Name()] = of
+		}
+	}
+}
+
+// openNamed returns bundles of the packages of a lock, each with an API of its own.
+func openNamed(lock *lockfile.File) func(lockfile.Pin) (fs.FS, error) {
+	return func(p lockfile.Pin) (fs.FS, error) {
+		i := slices.IndexFunc(lock.Pins, func(q lockfile.Pin) bool { return q.Namespace == p.Namespace })
+		b := small(fmt.Sprintf("p%d", i), "1.0.0", "v1")
+		b["metadata/annotations.yaml"].Data = []byte("annotations: {operators.operatorframework.io.bundle.package.v1: " + p.Package + "}")
+		csv := strings.Replace(string(b["manifests/csv.yaml"].Data), fmt.Sprintf("metadata: {name: p%d.v", i), "metadata: {name: "+p.Package+".v", 1)
+		b["manifests/csv.yaml"].Data = []byte(csv)
+		return b, nil
+	}
+}

@@ -1,0 +1,176 @@
+package render
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quayside/quayside/render/profile"
+)
+
+// engineRoots returns the directories of a tree that an engine reads for some cluster.
+func engineRoots(t failer, res *Result) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, c := range res.tree.opt.Clusters {
+		for _, o := range engineObjects(t, res, c.Name) {
+			for _, dir := range o.dirs {
+				out[dir] = true
+			}
+		}
+	}
+	return out
+}
+
+// differentRoots returns the directories that engines read in both trees and in which
+// they find other objects, but for the order in which they apply these.
+func differentRoots(t failer, a, b *Result, overlays map[string]string) []string {
+	t.Helper()
+	var out []string
+	of := engineRoots(t, b)
+	for dir := range engineRoots(t, a) {
+		if of[dir] && !maps.Equal(readByEngine(t, a, dir, overlays), readByEngine(t, b, dir, overlays)) {
+			out = append(out, dir)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// readByEngine returns the objects that an engine finds in a directory.
+func readByEngine(t failer, res *Result, dir string, overlays map[string]string) map[Key]string {
+	t.Helper()
+	files := filesOf(res.Tree, overlays)
+	if _, kustomized := files[path.Join(dir, kustomizationFile)]; !kustomized {
+		return unordered(t, plainDocuments(t, files, dir))
+	}
+	docs, err := build(files, dir)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return unordered(t, docs)
+}
+
+// TestJoinedPieces joins operators that require each other in a circle: they are one
+// piece, by a name and in a directory of its own, that no piece has while they are
+// apart. The others keep theirs.
+func TestJoinedPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bundles := map[string]fstest.MapFS{}
+		names := []string{"a/p", "a-and/q", "b/r", "c/s", "d/t"}[:rapid.IntRange(2, 5).Draw(t, "operators")]
+		for _, name := range names {
+			_, pkg, _ := strings.Cut(name, "/")
+			bundles[name] = small(pkg, "1.0.0", "v1")
+		}
+		circle := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 2, len(names), rapid.ID).Draw(t, "circle")
+		needs := map[string][]string{}
+		for i, name := range circle {
+			needs[name] = []string{circle[(i+1)%len(circle)]}
+		}
+		opt := engines(rapid.SampledFrom([]profile.Name{profile.ArgoCD, profile.Flux}).Draw(t, "profile"))
+		joined, err := renderNeeding(bundles, needs, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parted, err := renderNeeding(bundles, nil, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]string{} // operator → piece
+		for _, p := range joined.tree.pieces {
+			for _, in := range p.members {
+				of[in.name()] = p.name
+			}
+		}
+		for _, name := range names {
+			alone := strings.Replace(name, "/", ".", 1)
+			if in := slices.Contains(circle, name); in != (of[name] != alone) || in && of[name] != of[circle[0]] {
+				t.Errorf("%s is of piece %s, in the circle %v", name, of[name], circle)
+			}
+		}
+		dirs, before := engineRoots(t, joined), engineRoots(t, parted)
+		for _, name := range circle {
+			if dir := path.Join(operatorsDir, strings.Replace(name, "/", ".", 1)); dirs[dir] || !before[dir] {
+				t.Errorf("an engine reads %s joined: %v, apart: %v", dir, dirs[dir], before[dir])
+			}
+		}
+		if dir := path.Join(operatorsDir, of[circle[0]]); !dirs[dir] || before[dir] {
+			t.Errorf("an engine reads %s joined: %v, apart: %v", dir, dirs[dir], before[dir])
+		}
+		for _, dir := range differentRoots(t, joined, parted, nil) {
+			if dir != profile.PiecesDir && path.Dir(dir) != profile.PiecesDir { // where the objects of the pieces are themselves
+				t.Errorf("%s has other objects when joined", dir)
+			}
+		}
+		pieces := map[string]bool{}
+		for _, p := range slices.Concat(joined.tree.pieces, parted.tree.pieces) {
+			pieces[p.name] = true
+		}
+		if want := len(names) + 1; len(pieces) != want {
+			t.Errorf("%d names of pieces, want %d: %v", len(pieces), want, slices.Sorted(maps.Keys(pieces)))
+		}
+		builtIsRenderedInClusters(t, joined)
+	})
+}
+
+// TestShareOfJoinedPiece gives clusters some operators of a circle: each gets these, and
+// none of the others.
+func TestShareOfJoinedPiece(t *testing.T) {
+	shared := "{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: shared}, value: 1}"
+	bundles := map[string]fstest.MapFS{"a/x": small("x", "1.0.0", "v1", shared), "b/y": small("y", "1.0.0", "v1", shared), "c/z": small("z", "1.0.0", "v1")}
+	needs := map[string][]string{"a/x": {"b/y"}, "b/y": {"c/z"}, "c/z": {"a/x"}}
+	for _, granularity := range []string{profile.PerOperator, profile.PerCluster} {
+		opt := engines(profile.ArgoCD, Cluster{Name: "all"}, Cluster{Name: "one", Operators: []string{"b/y"}},
+			Cluster{Name: "two", Operators: []string{"a/x", "c/*"}, Config: []byte(`{"env":[{"name":"A","value":"b"}]}`)}, Cluster{Name: "none", Operators: []string{"q/q"}})
+		opt.GitOps.Granularity = granularity
+		res, err := renderNeeding(bundles, needs, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		builtIsRenderedInClusters(t, res)
+	}
+}
+
+// TestGranularityChangesNoRoot draws fleets: what an engine reads is there, and no directory that an engine reads where it
+// applies pieces holds something else where it applies a cluster as one. An engine that
+// has not got its new object yet would prune all that the directory has no more.
+func TestGranularityChangesNoRoot(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bundles, needs := apart(t, rapid.IntRange(1, 4).Draw(t, "operators"))
+		opt := drawFleet(t)
+		pieces, err := renderNeeding(bundles, needs, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := renderNeeding(bundles, needs, perCluster(opt))
+		if err != nil {
+			t.Fatal(err)
+		}
+		team := map[string]string{}
+		for _, c := range opt.Clusters {
+			for _, name := range c.Overlays {
+				team[path.Join(c.Name, name, kustomizationFile)] = "{apiVersion: kustomize.config.k8s.io/v1alpha1, kind: Component, commonAnnotations: {a: b}}"
+				if name == "resources" {
+					team[path.Join(c.Name, name, kustomizationFile)] = "resources: [mine.yaml]\n"
+					team[path.Join(c.Name, name, "mine.yaml")] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}"
+				}
+			}
+		}
+		for granularity, res := range map[string]*Result{profile.PerOperator: pieces, profile.PerCluster: whole} {
+			for dir := range engineRoots(t, res) {
+				if there := slices.ContainsFunc(slices.Collect(maps.Keys(contents(res.Tree))), func(name string) bool { return strings.HasPrefix(name, dir+"/") }); !there {
+					t.Errorf("by %s an engine reads %s, which is not there", granularity, dir)
+				}
+			}
+		}
+		for _, dir := range differentRoots(t, pieces, whole, team) {
+			t.Errorf("%s has other objects by another granularity:\n%s", dir, cmp.Diff(readByEngine(t, pieces, dir, team), readByEngine(t, whole, dir, team)))
+		}
+	})
+}

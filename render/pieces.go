@@ -1,0 +1,298 @@
+package render
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
+)
+
+// piece is what an engine builds, applies, watches, prunes and rolls back together:
+// an operator, or several that cannot be told apart.
+type piece struct {
+	name    string
+	members []*opened // by namespace and package; what is left of others among them
+}
+
+// dir returns the directory of the base of the piece.
+func (p piece) dir() string { return path.Join(operatorsDir, p.name) }
+
+// memberDir returns the directory of one operator. Those of several do not share
+// one; what is left of an operator lies below its successor's.
+func (p piece) memberDir(in *opened) string {
+	if name := pieceName(in.pin); name != p.name {
+		return path.Join(p.dir(), name)
+	}
+	return p.dir()
+}
+
+// gets reports whether some operator of the piece is among those given.
+func (p piece) gets(chosen []*opened) bool {
+	return slices.ContainsFunc(p.members, func(in *opened) bool { return slices.Contains(chosen, in) })
+}
+
+// Directories of the tree.
+const (
+	operatorsDir     = "operators"
+	namespacesDir    = "namespaces"
+	crdsDir          = "crds"
+	installationsDir = "installations"
+	clustersDir      = "clusters"
+	leavingDir       = "leaving"
+)
+
+// pieceName returns the name of the piece of an operator that is one by itself. No
+// namespace has a dot in its name.
+func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Package }
+
+// findPieces returns the pieces, by name. Operators that require each other in a circle
+// are one: none of them works without the others. So are an operator and what is
+// left of one before it, which its engine prunes when that goes. A piece of several
+// has a name of its own: an object never moves between two pieces that stay.
+func (t *tree) findPieces() []piece {
+	needs := map[string][]string{}
+	for _, in := range t.installs {
+		for _, r := range in.pin.Requires {
+			needs[in.name()] = append(needs[in.name()], r.Pin)
+		}
+	}
+	reach := map[string]map[string]bool{}
+	for _, in := range t.installs {
+		reach[in.name()] = reachable(needs, in.name())
+	}
+	one := map[string]string{} // of an operator: the first of its piece
+	join := func(a, b string) {
+		first, other := one[a], one[b]
+		for name, of := range one {
+			if of == other {
+				one[name] = first
+			}
+		}
+	}
+	for i, in := range t.installs {
+		one[in.name()] = in.name()
+		for _, before := range t.installs[:i] {
+			if reach[in.name()][before.name()] && reach[before.name()][in.name()] {
+				join(before.name(), in.name())
+			}
+		}
+	}
+	gone := map[string][]string{} // what the piece of an operator prunes
+	for _, l := range t.gone {
+		for _, key := range l.With {
+			join(l.With[0], key)
+		}
+	}
+	for _, l := range t.gone {
+		if len(l.With) > 0 {
+			first := one[l.With[0]]
+			gone[first] = append(gone[first], l.Key())
+		}
+	}
+	var out []piece
+	at := map[string]int{}
+	for i := range t.installs {
+		in := &t.installs[i]
+		j, known := at[one[in.name()]]
+		if !known {
+			j = len(out)
+			out = append(out, piece{})
+			at[one[in.name()]] = j
+		}
+		at[in.name()] = j
+		out[j].members = append(out[j].members, in)
+	}
+	for i := range out {
+		names := slices.Clone(gone[one[out[i].members[0].name()]])
+		for _, in := range out[i].members {
+			names = append(names, in.name())
+		}
+		out[i].name = joinedName(names)
+	}
+	for i := range t.leaving {
+		in := &t.leaving[i]
+		if j, there := at[in.follower]; there && len(in.objects) > 0 {
+			out[j].members = append(out[j].members, in)
+		}
+	}
+	slices.SortFunc(out, func(a, b piece) int { return cmp.Compare(a.name, b.name) })
+	return out
+}
+
+// joinedName returns the name of a piece of operators ("namespace/package").
+func joinedName(operators []string) string {
+	slices.Sort(operators)
+	first := strings.Replace(operators[0], "/", ".", 1)
+	if len(operators) == 1 {
+		return first
+	}
+	sum := sha256.Sum256([]byte(strings.Join(operators, "\n")))
+	return fmt.Sprintf("%s-and-%d-%s", first, len(operators)-1, hex.EncodeToString(sum[:4]))
+}
+
+// pieceNeeds returns the names of the pieces that operators of a piece are pinned to
+// require, sorted.
+func (t *tree) pieceNeeds(p piece) []string {
+	var out []string
+	for _, in := range p.members {
+		for _, r := range in.pin.Requires {
+			i := slices.IndexFunc(t.pieces, func(q piece) bool {
+				return slices.ContainsFunc(q.members, func(o *opened) bool { return o.name() == r.Pin })
+			})
+			if i >= 0 && t.pieces[i].name != p.name {
+				out = append(out, t.pieces[i].name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// pieceCRDs returns the directories of the definitions that a piece ships, whoever
+// provides them, sorted.
+func (t *tree) pieceCRDs(p piece) []string {
+	dirs := map[string]bool{}
+	for _, in := range p.members {
+		for _, o := range in.crds {
+			dirs[t.crdDirs[o.Name()]] = true
+		}
+		for _, o := range in.objects {
+			if o.Is(conditionGroup, "OperatorCondition") {
+				dirs[t.crdDirs[operatorConditionCRD().Name()]] = true
+			}
+		}
+	}
+	delete(dirs, "") // of what the platform brings
+	return slices.Sorted(maps.Keys(dirs))
+}
+
+// marked returns the kustomization of a directory that an engine builds, which says
+// which definitions go with it.
+func marked(resources, crds []string) map[string]any {
+	fields := map[string]any{"resources": kobj.Values(resources...)}
+	var names []string
+	for _, dir := range crds {
+		names = append(names, path.Base(dir))
+	}
+	annotations := map[string]any{"config.kubernetes.io/local-config": "true"}
+	if len(names) > 0 {
+		annotations[layout.CRDsAnnotation] = strings.Join(names, " ")
+	}
+	fields["metadata"] = map[string]any{"annotations": annotations}
+	return fields
+}
+
+// toldPieces returns the pieces as the profile is told of them.
+func (t *tree) toldPieces() ([]profile.Piece, error) {
+	var out []profile.Piece
+	for _, ns := range t.namespaces {
+		clusters, err := t.getting(func(chosen []*opened) bool { return slices.Contains(t.neededNamespaces(chosen), ns) })
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, profile.Piece{Name: namespacePiece(ns), Dir: path.Join(namespacesDir, ns), Clusters: clusters})
+	}
+	for _, p := range t.pieces {
+		clusters, err := t.getting(p.gets)
+		if err != nil {
+			return nil, err
+		}
+		told := profile.Piece{Name: p.name, Dir: p.dir(), CRDs: t.pieceCRDs(p), Clusters: clusters}
+		for _, in := range p.members {
+			if slices.Contains(t.namespaces, in.pin.Namespace) {
+				told.Needs = append(told.Needs, namespacePiece(in.pin.Namespace))
+			}
+			told.APIs = append(told.APIs, in.provides()...)
+		}
+		slices.Sort(told.Needs)
+		told.Needs = append(slices.Compact(told.Needs), t.pieceNeeds(p)...)
+		for _, r := range t.objects {
+			if strings.HasPrefix(r.Path, p.dir()+"/") || kobj.IsCRD(r.Object) && slices.Contains(told.CRDs, path.Dir(r.Path)) {
+				told.Objects = append(told.Objects, r.Object)
+			}
+		}
+		out = append(out, told)
+	}
+	if t.opt.Reporter != nil {
+		crds := []string{path.Join(crdsDir, sharedPackage)}
+		out = append(out, profile.Piece{Name: reporterDir, Dir: reporterDir, Reports: true},
+			profile.Piece{Name: installationsDir, Dir: installationsDir, CRDs: crds, Plain: true, Reports: true})
+	}
+	for _, l := range t.gone {
+		if len(l.With) > 0 {
+			continue // of a piece that stays
+		}
+		told := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(leavingDir, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
+		for _, c := range t.opt.Clusters {
+			if got, err := c.Gets(l.Key()); err != nil {
+				return nil, err
+			} else if got {
+				told.Clusters = append(told.Clusters, c.Name)
+			}
+		}
+		if len(told.Clusters) == len(t.opt.Clusters) {
+			told.Clusters = nil
+		}
+		out = append(out, told)
+	}
+	own := profile.Piece{Name: layout.Resources, Dir: layout.Resources}
+	for _, c := range t.opt.Clusters {
+		if slices.Contains(c.Overlays, layout.Resources) {
+			own.Clusters = append(own.Clusters, c.Name)
+		}
+	}
+	if own.Clusters != nil {
+		out = append(out, own)
+	}
+	return out, nil
+}
+
+func namespacePiece(ns string) string { return "namespace-" + ns }
+
+// getting returns the names of the clusters whose operators are so, nil where all
+// are.
+func (t *tree) getting(is func(chosen []*opened) bool) ([]string, error) {
+	out := []string{}
+	for _, c := range t.opt.Clusters {
+		chosen, err := t.here(c)
+		if err != nil {
+			return nil, err
+		}
+		if is(chosen) {
+			out = append(out, c.Name)
+		}
+	}
+	if len(out) == len(t.opt.Clusters) {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// here returns the operators that a cluster gets, and what is left there of others.
+// Clusters with the same operators share it.
+func (t *tree) here(c Cluster) ([]*opened, error) {
+	key := strings.Join(c.Operators, "\x00")
+	if known, is := t.chosenBy[key]; is {
+		return known, nil
+	}
+	installs, err := t.chosen(c)
+	if err != nil {
+		return nil, err
+	}
+	leaving, err := t.leavingIn(c)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(installs, leaving)
+	t.chosenBy[key] = all
+	return all, nil
+}

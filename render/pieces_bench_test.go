@@ -1,0 +1,115 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/profile"
+)
+
+// many returns n operators of some objects each, definitions aside.
+func many(tb testing.TB, n, objects int) map[string]fstest.MapFS {
+	tb.Helper()
+	res, err := renderSmall(map[string]fstest.MapFS{"n/p": small("p", "1.0.0", "v1")}, nil, Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	own := 0
+	for _, r := range res.Objects {
+		if r.operator != nil {
+			own++
+		}
+	}
+	out := map[string]fstest.MapFS{}
+	for i := range n {
+		var files []string
+		for j := range objects - own {
+			files = append(files, fmt.Sprintf([]string{ // as operators have them, with what refers to others
+				"{kind: ConfigMap, apiVersion: v1, metadata: {name: c%d}, data: {a: b, c: d}}",
+				"{kind: ServiceAccount, apiVersion: v1, metadata: {name: s%d}}",
+				"{kind: Role, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: r%d}, rules: [{apiGroups: [''], resources: [pods, services], verbs: [get, list, watch]}]}",
+				"{kind: RoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b%d}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r2}, subjects: [{kind: ServiceAccount, name: s1, namespace: x}]}",
+				"{kind: Service, apiVersion: v1, metadata: {name: v%d}, spec: {selector: {a: b}, ports: [{port: 80}]}}",
+			}[j%5], j))
+		}
+		pkg := fmt.Sprintf("p%d", i)
+		out[fmt.Sprintf("n%d/%s", i, pkg)] = small(pkg, "1.0.0", "v1", files...)
+	}
+	return out
+}
+
+// BenchmarkPieces builds all pieces of a cluster, one after the other in one process, and
+// compares the CPU time with that of one build of everything, in the same round: of a
+// cluster that differs in nothing, and of one with a config and an overlay.
+func BenchmarkPieces(b *testing.B) {
+	bundles := many(b, 43, 36)
+	lock, open := smallLock(bundles, nil, nil), openSmall(bundles)
+	team := map[string]string{"own/kustomization.yaml": "{apiVersion: kustomize.config.k8s.io/v1alpha1, kind: Component, labels: [{pairs: {team: us}}], images: [{name: i, newTag: v2}]}"}
+	opt := engines(profile.ArgoCD, Cluster{Name: "base"}, Cluster{Name: "own", Server: "https://own", Config: []byte(`{"env":[{"name":"A","value":"b"}]}`), Overlays: []string{""}})
+	opt.GitOps.Clusters = nil
+	for _, cluster := range []string{"base", "own", "corpus"} {
+		b.Run(cluster, func(b *testing.B) {
+			cluster := cluster
+			if cluster == "corpus" {
+				lock, open = corpusLock(b)
+				cluster = "base"
+			}
+			parted, dirs := benchmarkTree(b, lock, opt, open, team, cluster)
+			whole, all := benchmarkTree(b, lock, perCluster(opt), open, team, cluster)
+			var pieces, one time.Duration
+			for b.Loop() {
+				start := cpuTime(b)
+				buildAll(b, parted, dirs)
+				middle := cpuTime(b)
+				buildAll(b, whole, all)
+				pieces, one = pieces+middle-start, one+cpuTime(b)-middle
+			}
+			b.ReportMetric(pieces.Seconds()/float64(b.N), "cpu-s/pieces")
+			b.ReportMetric(one.Seconds()/float64(b.N), "cpu-s/one-build")
+			b.ReportMetric(float64(pieces)/float64(one), "pieces/one-build")
+		})
+	}
+}
+
+// benchmarkTree returns a rendered tree, checked out, and the directories that are built
+// of it for a cluster.
+func benchmarkTree(b *testing.B, lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error), team map[string]string, cluster string) (filesys.FileSystem, []string) {
+	b.Helper()
+	res, err := All(lock, opt, open)
+	if err != nil {
+		b.Fatal(err)
+	}
+	fsys, err := checkout(filesOf(res.Tree, team))
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := res.tree.cluster(cluster)
+	if err != nil {
+		b.Fatal(err)
+	}
+	lies, here, err := res.layout(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return fsys, lies.Pieces(here)
+}
+
+func buildAll(b *testing.B, fsys filesys.FileSystem, dirs []string) {
+	b.Helper()
+	for _, dir := range dirs {
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/rendered/"+dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := built.AsYaml(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

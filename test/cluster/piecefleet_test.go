@@ -1,0 +1,473 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/quayside/quayside/test/cluster/harness"
+)
+
+// pieceEngine is an engine that applies pieces.
+type pieceEngine interface {
+	pieceWriter
+	// resource returns the resource of its engine objects, and their namespace.
+	resource() (schema.GroupVersionResource, string)
+	// follow adds what the engine needs to read the fleet's repository.
+	follow(ctx context.Context, t *testing.T, f *pieceFleet)
+	// refresh has it look at Git again.
+	refresh(ctx context.Context, t *testing.T, f *pieceFleet)
+	// reads reports whether an engine object reads the fleet's repository.
+	reads(o *unstructured.Unstructured, f *pieceFleet) bool
+	// unsettled returns why an engine object is not settled at a commit; "" when it is.
+	unsettled(o *unstructured.Unstructured, commit string) string
+	// owns reports whether an object is among those that an engine object applied.
+	owns(by, o *unstructured.Unstructured) bool
+	// syncAgain has an engine object be applied once more, and returns when it was.
+	syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured)
+	// register adds a cluster, and returns how clusters.yaml has it.
+	register(ctx context.Context, t *testing.T, f *pieceFleet, name string, cluster *harness.Cluster) pieceCluster
+}
+
+// pieceFleet is one environment of a scenario, with a repository of its own.
+type pieceFleet struct {
+	engine     pieceEngine
+	second     *harness.Cluster // an API server alone
+	live       *harness.Applier
+	client     dynamic.Interface
+	repository repository
+	dir        string // its work tree
+	state      pieceState
+	commit     string
+	parents    []*unstructured.Unstructured // that a person applied
+	began      time.Time
+}
+
+// newPieceFleet returns an environment without operators.
+func newPieceFleet(t *testing.T, cluster, second *harness.Cluster, engine pieceEngine, environment string) *pieceFleet {
+	t.Helper()
+	client, err := dynamic.NewForConfig(cluster.RESTConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pieceFleet{
+		engine: engine, second: second, live: applier(t, cluster), client: client,
+		repository: newRepository(t), dir: t.TempDir(), began: time.Now(),
+		state: pieceState{environment: environment, clusters: []pieceCluster{{name: "local", server: "https://kubernetes.default.svc"}}},
+	}
+}
+
+// install commits the state, applies the parents, and waits until everything is
+// settled.
+func (f *pieceFleet) install(ctx context.Context, t *testing.T, except ...string) {
+	t.Helper()
+	f.push(ctx, t, "install")
+	f.engine.follow(ctx, t, f)
+	f.applyParents(ctx, t)
+	f.settle(ctx, t, except...)
+	f.record(t, "first sync")
+}
+
+// applyParents applies the parents of the state.
+func (f *pieceFleet) applyParents(ctx context.Context, t *testing.T) {
+	t.Helper()
+	f.parents = objects(t, f.engine.parents(f.state, f.repository.url))
+	if _, err := f.live.Apply(ctx, f.parents); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// push commits the state, and has the engine look at it.
+func (f *pieceFleet) push(ctx context.Context, t *testing.T, message string) {
+	t.Helper()
+	f.engine.files(f.state, f.repository.url).write(t, f.dir)
+	f.commit = f.repository.commit(t, f.dir, message)
+	f.began = time.Now()
+	if message != "install" {
+		f.engine.refresh(ctx, t, f)
+	}
+}
+
+// upgrade commits a state, waits until everything but some pieces is settled, and
+// logs how long that took.
+func (f *pieceFleet) upgrade(ctx context.Context, t *testing.T, message string, s pieceState, except ...string) {
+	t.Helper()
+	f.state = s
+	f.push(ctx, t, message)
+	f.settle(ctx, t, except...)
+	f.record(t, message)
+}
+
+// record logs how long it is since the last commit.
+func (f *pieceFleet) record(t *testing.T, step string) {
+	t.Helper()
+	t.Logf("%s: %.1f s", step, time.Since(f.began).Seconds())
+}
+
+// settle waits until the engine objects are those of the state, and each but
+// those of some pieces is settled at the last commit, with its objects in the
+// cluster.
+func (f *pieceFleet) settle(ctx context.Context, t *testing.T, except ...string) {
+	t.Helper()
+	asked := time.Now()
+	f.await(ctx, t, "settled", func() string {
+		if time.Since(asked) > 3*time.Second {
+			f.engine.refresh(ctx, t, f)
+			asked = time.Now()
+		}
+		return f.pending(ctx, t, except)
+	})
+	var keys []string
+	for _, o := range f.state.operators {
+		if !slices.Contains(except, f.state.pieceOf(o.key())) {
+			keys = append(keys, o.key())
+		}
+	}
+	if len(keys) > 0 {
+		f.awaitApplied(ctx, t, keys...)
+	}
+}
+
+// pending returns what is not settled yet.
+func (f *pieceFleet) pending(ctx context.Context, t *testing.T, except []string) string {
+	t.Helper()
+	want, out := f.engine.engineObjects(f.state), ""
+	for _, o := range f.engineObjects(ctx, t) {
+		piece, known := want[o.GetName()]
+		delete(want, o.GetName())
+		if !known {
+			out += o.GetName() + " is left\n"
+		} else if !slices.Contains(except, piece) || piece == "" {
+			out += f.engine.unsettled(o, f.commit)
+		}
+	}
+	for name := range want {
+		out += name + " is missing\n"
+	}
+	return out
+}
+
+// engineObjects returns the engine objects that read the repository.
+func (f *pieceFleet) engineObjects(ctx context.Context, t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	resource, namespace := f.engine.resource()
+	list, err := f.client.Resource(resource).Namespace(namespace).List(context.WithoutCancel(ctx), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*unstructured.Unstructured
+	for i := range list.Items {
+		if f.engine.reads(&list.Items[i], f) {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out
+}
+
+// await waits until a condition gives no more reason why not.
+func (f *pieceFleet) await(ctx context.Context, t *testing.T, want string, reason func() string) {
+	t.Helper()
+	for {
+		why := reason()
+		if why == "" {
+			return
+		}
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("not %s at %s after %.0f s:\n%s", want, f.commit, time.Since(f.began).Seconds(), why)
+		}
+	}
+}
+
+// awaitApplied waits until the objects of operators are in the cluster, of their
+// version and healthy.
+func (f *pieceFleet) awaitApplied(ctx context.Context, t *testing.T, keys ...string) {
+	t.Helper()
+	desired := f.state.desired(t, keys...)
+	f.await(ctx, t, "applied", func() string {
+		for _, o := range desired {
+			live, err := f.live.Get(ctx, o)
+			if err != nil {
+				return err.Error()
+			}
+			if got, want := live.GetLabels()["quayside.dev/version"], o.GetLabels()["quayside.dev/version"]; got != want {
+				return fmt.Sprintf("%s is of version %q, want %q", harness.Name(o), got, want)
+			}
+		}
+		return ""
+	})
+	if err := f.live.Await(ctx, desired); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// liveIdentity is an object's UID and resourceVersion.
+type liveIdentity struct{ UID, Version string }
+
+// identify returns the identity of each of these objects in the cluster once nobody
+// writes to them for two seconds. What is not there has none.
+func (f *pieceFleet) identify(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) map[string]liveIdentity {
+	t.Helper()
+	return identifyAt(ctx, t, f.live, list)
+}
+
+func identifyAt(ctx context.Context, t *testing.T, live *harness.Applier, list []*unstructured.Unstructured) map[string]liveIdentity {
+	t.Helper()
+	look := func() map[string]liveIdentity {
+		out := map[string]liveIdentity{}
+		for _, o := range list {
+			at, err := live.Get(ctx, o)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at.GetDeletionTimestamp() == nil {
+				out[harness.Name(o)] = liveIdentity{string(at.GetUID()), at.GetResourceVersion()}
+			}
+		}
+		return out
+	}
+	for now := look(); ; {
+		select {
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			t.Fatal("objects are written to all the time")
+		}
+		later := look()
+		if maps.Equal(now, later) {
+			return now
+		}
+		now = later
+	}
+}
+
+// uids returns the UIDs alone.
+func uids(all map[string]liveIdentity) map[string]string {
+	out := map[string]string{}
+	for name, id := range all {
+		out[name] = id.UID
+	}
+	return out
+}
+
+// untouched fails the test where objects were written to.
+func untouched(t *testing.T, what string, before, after map[string]liveIdentity) {
+	t.Helper()
+	if d := cmp.Diff(before, after); d != "" {
+		t.Errorf("%s: objects were written to (-before +after):\n%s", what, d)
+	}
+}
+
+// kept fails the test where objects were deleted, made or made anew.
+func kept(t *testing.T, what string, before, after map[string]liveIdentity) {
+	t.Helper()
+	if d := cmp.Diff(uids(before), uids(after)); d != "" {
+		t.Errorf("%s: objects were deleted or made anew (-before +after):\n%s", what, d)
+	}
+}
+
+// awaitGone waits until none of the objects is in the cluster.
+func (f *pieceFleet) awaitGone(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) {
+	t.Helper()
+	if err := f.live.AwaitGone(ctx, list); err != nil {
+		for _, o := range f.engineObjects(ctx, t) {
+			t.Logf("%s: %s", o.GetName(), f.engine.unsettled(o, f.commit))
+		}
+		t.Fatal(err)
+	}
+}
+
+// annotate sets an annotation of an object that may be deleted at any moment.
+func (f *pieceFleet) annotate(ctx context.Context, t *testing.T, resource schema.GroupVersionResource, namespace, name, key, value string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	f.patch(ctx, t, resource, namespace, name, patch)
+}
+
+func (f *pieceFleet) patch(ctx context.Context, t *testing.T, resource schema.GroupVersionResource, namespace, name, patch string) {
+	t.Helper()
+	_, err := f.client.Resource(resource).Namespace(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+}
+
+// argoEngine is Argo CD.
+type argoEngine struct{ argoPieces }
+
+var (
+	applications    = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
+	applicationSets = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applicationsets"}
+)
+
+func (argoEngine) resource() (schema.GroupVersionResource, string) { return applications, "argocd" }
+
+func (argoEngine) follow(context.Context, *testing.T, *pieceFleet) {}
+
+func (e argoEngine) reads(o *unstructured.Unstructured, f *pieceFleet) bool {
+	text, err := o.MarshalJSON()
+	return err == nil && strings.Contains(string(text), f.repository.url)
+}
+
+func (e argoEngine) refresh(ctx context.Context, t *testing.T, f *pieceFleet) {
+	t.Helper()
+	want := e.engineObjects(f.state)
+	live := f.engineObjects(ctx, t)
+	for _, o := range live {
+		delete(want, o.GetName())
+		if e.unsettled(o, f.commit) != "" { // it does not hear of its CRDs
+			f.annotate(ctx, t, applications, "argocd", o.GetName(), "argocd.argoproj.io/refresh", "normal")
+		}
+	}
+	if len(want) == 0 && len(live) == len(e.engineObjects(f.state)) {
+		return
+	}
+	list, err := f.client.Resource(applicationSets).Namespace("argocd").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if o := &list.Items[i]; e.reads(o, f) {
+			f.annotate(ctx, t, applicationSets, "argocd", o.GetName(), "argocd.argoproj.io/application-set-refresh", "true")
+		}
+	}
+}
+
+func (argoEngine) unsettled(o *unstructured.Unstructured, commit string) string {
+	if revision(o) == commit && settled(o) {
+		return ""
+	}
+	return o.GetName() + ": " + unsettled(o)
+}
+
+func (argoEngine) owns(by, o *unstructured.Unstructured) bool {
+	resources, _, _ := unstructured.NestedSlice(by.Object, "status", "resources")
+	return slices.ContainsFunc(resources, func(r any) bool {
+		fields, _ := r.(map[string]any)
+		return fields["kind"] == o.GetKind() && fields["name"] == o.GetName()
+	})
+}
+
+func (argoEngine) syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured) {
+	t.Helper()
+	first := finished(o)
+	time.Sleep(time.Second) // operations are told apart by seconds
+	f.patch(ctx, t, applications, "argocd", o.GetName(), `{"operation":{"sync":{"prune":true}}}`)
+	f.await(ctx, t, "synced again", func() string {
+		live, err := f.client.Resource(applications).Namespace("argocd").Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if !settled(live) || finished(live) == first {
+			return unsettled(live)
+		}
+		return ""
+	})
+}
+
+func (argoEngine) register(ctx context.Context, t *testing.T, f *pieceFleet, name string, cluster *harness.Cluster) pieceCluster {
+	t.Helper()
+	secret := registration(t, member{cluster: cluster, name: name})
+	if _, err := f.live.Apply(ctx, []*unstructured.Unstructured{secret}); err != nil {
+		t.Fatal(err)
+	}
+	return pieceCluster{name: name, server: cluster.RESTConfig.Host}
+}
+
+// fluxEngine is Flux.
+type fluxEngine struct{ fluxPieces }
+
+var (
+	kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+	gitRepositories = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"}
+)
+
+func (fluxEngine) resource() (schema.GroupVersionResource, string) {
+	return kustomizations, "flux-system"
+}
+
+func (fluxEngine) follow(ctx context.Context, t *testing.T, f *pieceFleet) {
+	t.Helper()
+	source := objects(t, fmt.Sprintf(fleet, f.repository.url))
+	source[0].SetName(fluxSource(f.state))
+	if _, err := f.live.Apply(ctx, source); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (fluxEngine) reads(o *unstructured.Unstructured, f *pieceFleet) bool {
+	name, _, _ := unstructured.NestedString(o.Object, "spec", "sourceRef", "name")
+	return name == fluxSource(f.state)
+}
+
+func (fluxEngine) refresh(ctx context.Context, t *testing.T, f *pieceFleet) {
+	t.Helper()
+	f.annotate(ctx, t, gitRepositories, "flux-system", fluxSource(f.state), "reconcile.fluxcd.io/requestedAt", f.commit)
+}
+
+func (fluxEngine) unsettled(o *unstructured.Unstructured, commit string) string {
+	applied, _, _ := unstructured.NestedString(o.Object, "status", "lastAppliedRevision")
+	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	ready, message, _ := harness.Condition(o, "Ready")
+	if strings.HasSuffix(applied, commit) && ready == "True" && observed == o.GetGeneration() {
+		return ""
+	}
+	return fmt.Sprintf("%s: at %q, Ready is %s: %s\n", o.GetName(), applied, ready, message)
+}
+
+func (fluxEngine) owns(by, o *unstructured.Unstructured) bool {
+	entries, _, _ := unstructured.NestedSlice(by.Object, "status", "inventory", "entries")
+	kind := o.GroupVersionKind()
+	id := strings.Join([]string{o.GetNamespace(), o.GetName(), kind.Group, kind.Kind}, "_")
+	return slices.ContainsFunc(entries, func(e any) bool {
+		fields, _ := e.(map[string]any)
+		return fields["id"] == id
+	})
+}
+
+func (fluxEngine) syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured) {
+	t.Helper()
+	request := fmt.Sprint(time.Now().UnixNano())
+	f.annotate(ctx, t, kustomizations, "flux-system", o.GetName(), "reconcile.fluxcd.io/requestedAt", request)
+	f.await(ctx, t, "synced again", func() string {
+		live, err := f.client.Resource(kustomizations).Namespace("flux-system").Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		handled, _, _ := unstructured.NestedString(live.Object, "status", "lastHandledReconcileAt")
+		if ready, message, _ := harness.Condition(live, "Ready"); ready != "True" || handled != request {
+			return fmt.Sprintf("%s: Ready is %s: %s", o.GetName(), ready, message)
+		}
+		return ""
+	})
+}
+
+func (fluxEngine) register(ctx context.Context, t *testing.T, f *pieceFleet, name string, cluster *harness.Cluster) pieceCluster {
+	t.Helper()
+	login, err := os.ReadFile(cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := objects(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+name+"-kubeconfig, namespace: flux-system}}")[0]
+	secret.Object["stringData"] = map[string]any{"value": string(login)}
+	if _, err := f.live.Apply(ctx, []*unstructured.Unstructured{secret}); err != nil {
+		t.Fatal(err)
+	}
+	return pieceCluster{name: name, kubeConfig: name + "-kubeconfig"}
+}
