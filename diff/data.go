@@ -45,7 +45,7 @@ func compareDeletions(c *comparison) {
 	}
 	c.each(func(p pair) {
 		if p.after == nil {
-			c.add("data.namespace-removed", p.before, Finding{Message: "the namespace leaves the tree: " + fate(p.before, "and all that it holds")})
+			c.add("data.namespace-removed", p.before, Finding{Message: "the namespace leaves the tree: " + c.before.fate(p.before, "and all that it holds")})
 		}
 	}, "Namespace")
 	for _, kind := range names(words) {
@@ -60,9 +60,9 @@ func compareDeletions(c *comparison) {
 // fate says what becomes in the cluster of an object that leaves the tree, and of
 // what goes with it, by what the object tells the tool that applies it. Argo CD
 // does not track definitions, so that it never prunes one.
-func fate(o *Object, along string) string {
+func (s *State) fate(o *Object, along string) string {
 	switch {
-	case !o.protected():
+	case !s.protects(o):
 		return "it is deleted, " + along
 	case !kobj.IsCRD(o.Content) && strings.Contains(kobj.Text(o.Content, "metadata", "annotations", "argocd.argoproj.io/sync-options"), "Prune=confirm"):
 		return "Argo CD deletes it once somebody confirms, " + along
@@ -70,13 +70,13 @@ func fate(o *Object, along string) string {
 	return "it is protected and stays; whoever deletes it deletes it " + along
 }
 
-// protected reports whether the tool that applies the object does not prune it
-// without being told to. Argo CD tracks no definition, and so prunes none.
-func (o *Object) protected() bool {
-	annotations := kobj.Map(o.Content, "metadata", "annotations")
-	if _, argo := annotations["argocd.argoproj.io/sync-wave"]; argo && kobj.IsCRD(o.Content) {
+// protects reports whether the tool that applies an object does not prune it without
+// being told to.
+func (s *State) protects(o *Object) bool {
+	if s.KeepsDefinitions && kobj.IsCRD(o.Content) {
 		return true
 	}
+	annotations := kobj.Map(o.Content, "metadata", "annotations")
 	options := kobj.Text(annotations, "argocd.argoproj.io/sync-options")
 	return strings.Contains(options, "Prune=confirm") || strings.Contains(options, "Prune=false") ||
 		kobj.Text(annotations, "kustomize.toolkit.fluxcd.io/prune") == "disabled"
@@ -85,7 +85,7 @@ func (o *Object) protected() bool {
 func (c *comparison) crdGone(crd *Object) {
 	serves := crd.serves()
 	lost := c.after.of(serves)
-	f := Finding{Before: some(kinds.Define(crd.Content).Served(), 8), Message: fmt.Sprintf("the definition of %s leaves the tree: %s", serves.Kind, fate(crd, "and every object of it in the cluster"))}
+	f := Finding{Before: some(kinds.Define(crd.Content).Served(), 8), Message: fmt.Sprintf("the definition of %s leaves the tree: %s", serves.Kind, c.before.fate(crd, "and every object of it in the cluster"))}
 	if n := len(lost); n > 0 {
 		f.Message += fmt.Sprintf("; %s of this repository among them", plural(n, "object", "objects"))
 	}

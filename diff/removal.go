@@ -75,7 +75,7 @@ func planRemoval(before, after *view, operator, version string) Removal {
 		case o.Operator != operator:
 		case after.byKey[ref.key()] != nil:
 			r.StillOwned = append(r.StillOwned, ref)
-		case o.protected():
+		case before.protects(o):
 			r.Stays = append(r.Stays, ref)
 		default:
 			r.Pruned = append(r.Pruned, ref)

@@ -304,14 +304,14 @@ func TestRemovalPlan(t *testing.T) {
 // TestDefinitionStays does not have Argo CD prune a definition, which it never
 // does, whatever the definition says of it.
 func TestDefinitionStays(t *testing.T) {
-	for _, annotation := range []string{`sync-options: "Prune=confirm,PruneLast=true"`, `sync-wave: "-30"`} {
+	for annotation, keeps := range map[string]bool{`, annotations: {argocd.argoproj.io/sync-options: "Prune=confirm,PruneLast=true"}`: false, "": true} {
 		crd := parsed(t, "gone/demo", "a.yaml", `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: things.example.com, annotations: {argocd.argoproj.io/`+annotation+`}}
+metadata: {name: things.example.com`+annotation+`}
 spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: things}, versions: [{name: v1, served: true, storage: true}]}
 `)
-		r := compare(t, State{Objects: crd}, State{})
+		r := compare(t, State{Objects: crd, KeepsDefinitions: keeps}, State{})
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "data.crd-removed" })
 		if i < 0 || !strings.Contains(r.Findings[i].Message, "leaves the tree: it is protected and stays; whoever deletes it") {
 			t.Errorf("%s: %+v", annotation, r.Findings)

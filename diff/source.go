@@ -16,6 +16,7 @@ type Source struct {
 	OpenShiftVersion  string             // likewise
 	Pins              []lockfile.Pin     // of its lock
 	Leaving           []lockfile.Leaving // likewise
+	KeepsDefinitions  bool               // as State has it
 	Tree              []File             // what is rendered, any order; see [Base]
 	Own               []File             // what else lies in the repository, any order
 }
@@ -73,5 +74,5 @@ func (s Source) state(twins map[string][]byte, known []Object) (State, error) {
 	if err != nil && s.Revision != "" {
 		err = fmt.Errorf("%s: %w", s.Revision, err)
 	}
-	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, Objects: objects}, err
+	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, KeepsDefinitions: s.KeepsDefinitions, Objects: objects}, err
 }

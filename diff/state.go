@@ -25,6 +25,7 @@ type State struct {
 	Objects           []Object           // rendered; any order
 	Resources         []Object           // the user's own objects in the repository: custom resources, Namespaces; any order
 	Skipped           []string           // files of the repository that do not parse and were left out
+	KeepsDefinitions  bool               // what applies it tracks no definitions, and so prunes none: Argo CD
 	Dropped           []string           // operators that are pinned, but not for the cluster whose state this is
 }
 
@@ -254,9 +255,9 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 }
 
 // leaves returns what is left of "namespace/package", if another operator follows
-// it.
+// it. One that is being uninstalled has nothing left in the tree.
 func (v *view) leaves(operator string) (lockfile.Leaving, bool) {
-	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
+	i := slices.IndexFunc(v.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator && l.ReplacedBy != "" })
 	if i < 0 {
 		return lockfile.Leaving{}, false
 	}

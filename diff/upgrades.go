@@ -85,6 +85,9 @@ func (c *comparison) followed(old lockfile.Pin, by string) {
 // compareLeftovers reports what was left of operators and goes.
 func compareLeftovers(c *comparison) {
 	for _, l := range c.before.Leaving {
+		if l.ReplacedBy == "" {
+			continue // its removal was reported when it began
+		}
 		_, stays := c.after.leaves(l.Key())
 		if _, again := c.after.pin(l.Key()); stays || again {
 			continue
