@@ -82,8 +82,11 @@ func stopped(o Object) Object {
 }
 
 // unprovided refuses definitions of which nobody would be left to provide them:
-// with such a definition all its objects would go.
+// with such a definition all its objects would go. An engine of pieces prunes none.
 func (t *tree) unprovided() error {
+	if !t.byCluster() {
+		return nil
+	}
 	provided := map[string]bool{}
 	for _, in := range t.installs {
 		for _, crd := range in.crds {

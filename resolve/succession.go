@@ -57,7 +57,7 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		case now[p.Key()]:
 		case d == nil:
 			if w.opt.Uninstalls {
-				out = append(out, lockfile.Leaving{With: pieceOf(prev, p, now), Pin: p})
+				out = append(out, uninstalled(prev, p, now))
 			}
 		case now[d.Operator()]:
 			out = append(out, lockfile.Leaving{ReplacedBy: d.Operator(), Pin: p})
@@ -75,6 +75,9 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 			continue
 		}
 		last := w.lastFollower(l, prev)
+		if last == "" && w.opt.Uninstalls { // its leftover objects are pruned where they are, and not let go
+			last = prev.Successor(l)
+		}
 		if !now[l.Key()] && now[last] && !w.settled(last) {
 			if d := w.followers[l.Key()]; d != nil {
 				l.ReplacedBy = d.Operator()
@@ -84,6 +87,18 @@ func (w *world) leaving(pins []lockfile.Pin, prev *lockfile.File) ([]lockfile.Pi
 		}
 	}
 	return pins, out
+}
+
+// uninstalled returns what stays in the lock of an operator that is no longer pinned.
+// One that had replaced another, which is pinned again, is replaced by that: the two are
+// one piece, so that no object moves between two that stay.
+func uninstalled(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockfile.Leaving {
+	for _, l := range prev.Leaving {
+		if l.ReplacedBy == p.Key() && now[l.Key()] {
+			return lockfile.Leaving{ReplacedBy: l.Key(), Pin: p}
+		}
+	}
+	return lockfile.Leaving{With: pieceOf(prev, p, now), Pin: p}
 }
 
 // pieceOf returns the operators that require p and that p requires, directly or by
