@@ -72,9 +72,9 @@ type SyncPolicy struct {
 
 // Automated is what Argo CD does without being asked.
 type Automated struct {
-	Prune      bool `json:"prune,omitempty" default:"false" doc:"Whether what is no longer rendered is deleted. A Namespace or a custom resource definition waits for a person all the same."`
+	Prune      bool `json:"prune,omitempty" default:"false" doc:"Whether what is no longer rendered is deleted. A Namespace waits for a person all the same; Argo CD never deletes a custom resource definition."`
 	SelfHeal   bool `json:"selfHeal,omitempty" default:"false" doc:"Whether what was changed in the cluster is changed back."`
-	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"Whether the last operator may be pruned."`
+	AllowEmpty bool `json:"allowEmpty,omitempty" default:"false" doc:"By cluster: whether the last operator may be pruned. By operator, one that is uninstalled always may."`
 }
 
 // Retry says how often a failed synchronization is tried again.
