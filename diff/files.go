@@ -167,12 +167,18 @@ func read(f File, pins []lockfile.Pin) ([]Object, error) {
 		if kobj.Text(content, "apiVersion") == "" || kobj.Text(content, "kind") == "" || kobj.Text(content, "metadata", "name") == "" {
 			continue
 		}
-		if kobj.Text(content, "kind") == v1alpha1.Kind && kobj.Group(kobj.Text(content, "apiVersion")) == v1alpha1.Group {
-			continue // which says once more what is there
+		if Repeats(content) {
+			continue
 		}
 		out = append(out, Object{Operator: owner(content, pins), Path: f.Path, Document: i, Raw: f.Data, Content: content, ref: refOf(content)})
 	}
 	return out, nil
+}
+
+// Repeats reports whether an object says once more what others are: an Installation
+// names for the reporter what is there.
+func Repeats(content map[string]any) bool {
+	return kobj.Text(content, "kind") == v1alpha1.Kind && kobj.Group(kobj.Text(content, "apiVersion")) == v1alpha1.Group
 }
 
 // contents returns the documents of a file that are not empty, in order, each as

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render/profile"
@@ -322,7 +323,7 @@ func TestNoPinsAnyMore(t *testing.T) {
 			if res, err = All(&lockfile.File{}, opt, nil); err != nil {
 				t.Fatalf("%s: with the reporter: %v", name, err)
 			}
-			if docs, err := build(filesOf(res.Tree, nil), reporterDir); err != nil || len(docs) == 0 {
+			if docs, err := build(filesOf(res.Tree, nil), layout.Reporter); err != nil || len(docs) == 0 {
 				t.Errorf("%s: with the reporter: %d objects, %v", name, len(docs), err)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/lockfile"
@@ -41,16 +42,16 @@ func builtIsRendered(t failer, res *Result) {
 	for _, r := range res.Objects {
 		base = append(base, r.Object)
 	}
-	got := canonicals(t, slices.Concat(plainDocuments(t, files, crdsDir), plainDocuments(t, files, installationsDir)))
+	got := canonicals(t, slices.Concat(plainDocuments(t, files, layout.CRDs), plainDocuments(t, files, layout.Installations)))
 	for name := range files {
 		level, rest, _ := strings.Cut(path.Dir(name), "/")
-		top := slices.Contains([]string{operatorsDir, namespacesDir}, level) && !strings.Contains(rest, "/") || path.Dir(name) == reporterDir
-		if top && path.Base(name) == kustomizationFile {
+		top := slices.Contains([]string{layout.Operators, layout.Namespaces}, level) && !strings.Contains(rest, "/") || path.Dir(name) == layout.Reporter
+		if top && path.Base(name) == layout.Kustomization {
 			got = append(got, built(t, files, path.Dir(name))...)
 		}
 	}
 	sameObjects(t, "the base", got, base)
-	if _, whole := files[kustomizationFile]; whole {
+	if _, whole := files[layout.Kustomization]; whole {
 		sameObjects(t, ".", built(t, files, "."), base)
 	}
 }
@@ -78,13 +79,13 @@ func builtIsRenderedInClusters(t failer, res *Result) {
 			want = append(want, res.tree.adorn(res.tree.inCluster(cfg, o.object)))
 		}
 		for _, r := range res.Objects {
-			if ns, is := strings.CutPrefix(path.Dir(r.Path), namespacesDir+"/"); is && slices.Contains(res.tree.neededNamespaces(installs), ns) {
+			if ns, is := strings.CutPrefix(path.Dir(r.Path), layout.Namespaces+"/"); is && slices.Contains(res.tree.neededNamespaces(installs), ns) {
 				want = append(want, r.Object)
 			}
 		}
 		got := partsOf(t, res, nil, c.Name)
 		sameObjects(t, "cluster "+c.Name, canonicals(t, got.operators()), want)
-		if dir := path.Join(".", res.tree.prefix(c)); files[path.Join(dir, kustomizationFile)] != nil {
+		if dir := path.Join(".", res.tree.prefix(c)); files[path.Join(dir, layout.Kustomization)] != nil {
 			if d := cmp.Diff(canonicals(t, got.all()), slices.Sorted(slices.Values(built(t, files, dir)))); d != "" {
 				t.Errorf("cluster %s: the pieces are not what is built of all (-pieces +all):\n%s", c.Name, d)
 			}
@@ -186,8 +187,8 @@ func TestExamplesBuildWhatLiesThere(t *testing.T) {
 		for name, data := range files {
 			level, rest, _ := strings.Cut(path.Dir(name), "/")
 			switch {
-			case !slices.Contains([]string{namespacesDir, operatorsDir, reporterDir}, level) || path.Ext(name) != ".yaml":
-			case path.Base(name) != kustomizationFile:
+			case !slices.Contains([]string{layout.Namespaces, layout.Operators, layout.Reporter}, level) || path.Ext(name) != ".yaml":
+			case path.Base(name) != layout.Kustomization:
 				want = append(want, canonicals(t, fileDocuments(t, data))...)
 			case !strings.Contains(rest, "/"):
 				got = append(got, built(t, files, path.Dir(name))...)

@@ -23,11 +23,12 @@ import (
 // depends on settings alone.
 func (t *tree) prefix(c Cluster) string {
 	all := len(c.Operators) == 0 || slices.Contains(c.Operators, "*") || slices.Contains(c.Operators, "*/*")
-	registered := t.gitOps().Clusters != nil && len(t.opt.Clusters) > 1 // only by name, which Argo CD fills in
+	g := t.opt.GitOps
+	registered := g != nil && g.Clusters != nil && len(t.opt.Clusters) > 1 // only by name, which Argo CD fills in
 	if all && !registered && slices.Contains([]string{"", "null", "{}"}, string(c.Config)) && len(c.Overlays) == 0 {
 		return ""
 	}
-	return path.Join(clustersDir, c.Name) + "/"
+	return path.Join(layout.Clusters, c.Name) + "/"
 }
 
 // clusters writes the list of the clusters, and for each in which something differs
@@ -44,12 +45,13 @@ func (t *tree) clusters() error {
 			return fmt.Errorf("clusters: %q is not a name of its own in lower-case letters, digits, \"-\" and \".\"", c.Name)
 		}
 		seen[c.Name] = true
-		member := profile.MemberOf(t.toldCluster(c))
+		told := t.toldCluster(c)
+		member := profile.MemberOf(told)
 		if t.engine() {
-			member = t.opt.profile.Member(*t.opt.GitOps, t.toldCluster(c))
+			member = t.opt.profile.Member(*t.opt.GitOps, told)
 		}
 		members = append(members, member)
-		if t.prefix(c) == "" {
+		if told.Prefix == "" {
 			continue
 		}
 		part, known := parts[c.key()]
@@ -66,7 +68,7 @@ func (t *tree) clusters() error {
 			}
 		}
 		for _, f := range part {
-			if err := t.files.Add(t.prefix(c)+f.name, f.data); err != nil {
+			if err := t.files.Add(told.Prefix+f.name, f.data); err != nil {
 				return err
 			}
 		}
@@ -106,22 +108,14 @@ func (t *tree) unknownOverlays() error {
 func (t *tree) toldCluster(c Cluster) profile.Cluster {
 	return profile.Cluster{
 		Name: c.Name, Server: c.Server, Destination: c.Destination, KubeConfig: c.KubeConfig, Values: c.Values,
-		Prefix: t.prefix(c), Overlays: len(c.Overlays) > 0, Resources: slices.Contains(c.Overlays, layout.Resources),
+		Prefix: t.prefix(c), Overlays: len(c.Overlays) > 0,
 	}
-}
-
-// gitOps returns where the tree will live, the zero value where nobody says.
-func (t *tree) gitOps() profile.GitOps {
-	if t.opt.GitOps == nil {
-		return profile.GitOps{}
-	}
-	return *t.opt.GitOps
 }
 
 // byCluster reports whether all that a cluster gets is applied as one: where the
 // workspace says so, and where nothing is known of what applies the tree.
 func (t *tree) byCluster() bool {
-	return !t.engine() || t.opt.GitOps.Granularity == profile.PerCluster
+	return !profile.PerPiece(t.opt.profile, t.opt.GitOps)
 }
 
 // engine reports whether objects are rendered by which an engine applies the tree.
@@ -144,7 +138,7 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 		// The one of all pieces is the last, as in one build of everything.
 		for _, name := range append(names, "") {
 			// The reporter has its own alone: it is built by itself in both granularities.
-			if slices.Contains(c.Overlays, name) && (name != "" || !t.byCluster() && dir != reporterDir) {
+			if slices.Contains(c.Overlays, name) && (name != "" || !t.byCluster() && dir != layout.Reporter) {
 				components = append(components, t.overlay(c, dir, name))
 			}
 		}
@@ -153,15 +147,15 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 		}
 		_, patched := fields["patches"]
 		same := kobj.Equal(fields["resources"], kobj.Values(above(dir, true)+dir))
-		if t.byCluster() && dir != reporterDir && !patched && len(components) == 0 && same { // which the list of all names in the base
+		if t.byCluster() && dir != layout.Reporter && !patched && len(components) == 0 && same { // which the list of all names in the base
 			return
 		}
-		for _, f := range append(more, file{kustomizationFile, kustomization(fields)}) {
+		for _, f := range append(more, file{layout.Kustomization, kustomization(fields)}) {
 			out = append(out, file{path.Join(dir, f.name), f.data})
 		}
 	}
 	for _, ns := range t.neededNamespaces(here) {
-		dir := path.Join(namespacesDir, ns)
+		dir := path.Join(layout.Namespaces, ns)
 		own(dir, map[string]any{"resources": kobj.Values(above(dir, true) + dir)}, nil, nil)
 	}
 	for _, p := range t.pieces {
@@ -193,7 +187,7 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 	if t.opt.Reporter == nil {
 		return out, nil
 	}
-	own(reporterDir, map[string]any{"resources": kobj.Values(above(reporterDir, true) + reporterDir)}, []string{reporterDir}, nil)
+	own(layout.Reporter, map[string]any{"resources": kobj.Values(above(layout.Reporter, true) + layout.Reporter)}, []string{layout.Reporter}, nil)
 	expected, err := t.inOverlay(c)
 	if err != nil {
 		return nil, err
@@ -201,10 +195,10 @@ func (t *tree) ownPieces(c Cluster) ([]file, error) {
 	var files []string
 	for _, in := range expected {
 		files = append(files, installationFile(in))
-		out = append(out, file{path.Join(installationsDir, installationFile(in)), documents(t.adornAll(t.reported(in)))})
+		out = append(out, file{path.Join(layout.Installations, installationFile(in)), documents(t.adornAll(t.reported(in)))})
 	}
 	if !t.engine() {
-		out = append(out, file{path.Join(installationsDir, kustomizationFile), kustomization(map[string]any{"resources": kobj.Values(files...)})})
+		out = append(out, file{path.Join(layout.Installations, layout.Kustomization), kustomization(map[string]any{"resources": kobj.Values(files...)})})
 	}
 	return out, nil
 }
@@ -261,7 +255,7 @@ func (c Cluster) key() string {
 // nameRoom returns how long the names of files in a cluster's own directory may be:
 // the same for all clusters with names of up to 40 bytes, so that these get the same.
 func (c Cluster) nameRoom(dir string) int {
-	return nameRoom(path.Join(clustersDir, strings.Repeat("n", max(len(c.Name), 40)), dir))
+	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), 40)), dir))
 }
 
 // file is a file below some directory of the tree.
@@ -319,15 +313,15 @@ func (t *tree) changeablesOf(in *opened, room int) []changeable {
 // adoptedBy returns, by piece, files with what operators of a cluster ship and an
 // operator renders that the cluster does not get, each once.
 func (t *tree) adoptedBy(here []*opened, cfg config) map[string][]file {
-	out := map[string][]file{}
+	out, all := map[string][]file{}, adopted(here)
 	for _, p := range t.pieces {
 		var objects []Object
-		for _, o := range adopted(here) {
+		for _, o := range all {
 			if slices.ContainsFunc(p.members, func(in *opened) bool { return in == o.by }) {
 				objects = append(objects, o.object)
 			}
 		}
-		names := fileNames(naming{room: nameRoom(path.Join(clustersDir, strings.Repeat("n", 40), p.dir()))}, objects)
+		names := fileNames(naming{room: nameRoom(path.Join(layout.Clusters, strings.Repeat("n", 40), p.dir()))}, objects)
 		for i, o := range objects {
 			out[p.name] = append(out[p.name], file{names[i], yamlnode.Encode(t.adorn(t.inCluster(cfg, o)))})
 		}
@@ -354,17 +348,11 @@ func (t *tree) whole() error {
 		if err != nil {
 			return err
 		}
-		up := above(profile.AllDir, prefix != "")
+		up := above(layout.All, prefix != "")
 		var resources []string
-		add := func(dir string) {
-			if _, own := t.files.Get(path.Join(prefix, dir, kustomizationFile)); own && prefix != "" {
-				resources = append(resources, "../"+dir)
-				return
-			}
-			resources = append(resources, up+dir)
-		}
+		add := func(dir string) { resources = append(resources, t.nearest(prefix, "../", up, dir)) }
 		for _, ns := range t.neededNamespaces(here) {
-			add(path.Join(namespacesDir, ns))
+			add(path.Join(layout.Namespaces, ns))
 		}
 		for _, p := range t.pieces {
 			if p.gets(here) {
@@ -378,7 +366,7 @@ func (t *tree) whole() error {
 		if slices.Contains(c.Overlays, "") {
 			fields["components"] = kobj.Values(up + path.Join("..", layout.Overlays, c.Name))
 		}
-		if err := t.files.Add(path.Join(prefix, profile.AllDir, kustomizationFile), kustomization(fields)); err != nil {
+		if err := t.files.Add(path.Join(prefix, layout.All, layout.Kustomization), kustomization(fields)); err != nil {
 			return err
 		}
 		if t.engine() {
@@ -406,23 +394,28 @@ func (t *tree) top(c Cluster) error {
 		}
 		resources = append(resources, up+dir)
 	}
-	resources = append(resources, profile.AllDir)
+	resources = append(resources, layout.All)
 	if t.opt.Reporter != nil {
-		for _, dir := range []string{reporterDir, installationsDir} {
-			if _, own := t.files.Get(path.Join(prefix, dir, kustomizationFile)); own {
-				resources = append(resources, dir)
-				continue
-			}
-			resources = append(resources, up+dir)
+		for _, dir := range []string{layout.Reporter, layout.Installations} {
+			resources = append(resources, t.nearest(prefix, "", up, dir))
 		}
 	}
 	return t.kustomization(path.Join(".", prefix), resources)
 }
 
+// nearest returns the way to a directory: to a cluster's own, where that has it, else
+// to that of the tree.
+func (t *tree) nearest(prefix, near, up, dir string) string {
+	if _, own := t.files.Get(path.Join(prefix, dir, layout.Kustomization)); own && prefix != "" {
+		return near + dir
+	}
+	return up + dir
+}
+
 // crdsOf returns the directories of definitions that a cluster gets, each of which
 // has a kustomization.
 func (t *tree) crdsOf(c Cluster) []string {
-	if own := path.Join(clustersDir, c.Name, crdsDir); t.ownCRDs {
+	if own := path.Join(layout.Clusters, c.Name, layout.CRDs); t.ownCRDs {
 		return []string{own}
 	}
 	dirs := map[string]bool{}
@@ -465,7 +458,7 @@ func (t *tree) getsWithPieces(c Cluster) (func(crd Object) bool, error) {
 	}
 	var dirs []string
 	if t.opt.Reporter != nil {
-		dirs = append(dirs, path.Join(crdsDir, sharedPackage))
+		dirs = append(dirs, path.Join(layout.CRDs, sharedPackage))
 	}
 	for _, p := range t.pieces {
 		if p.gets(here) {
@@ -523,7 +516,7 @@ func (t *tree) clusterCRDs() error {
 		return nil
 	}
 	for _, c := range t.opt.Clusters {
-		if err := t.chosenCRDs(path.Join("clusters", c.Name, "crds"), packages, lacking[c.Name]); err != nil {
+		if err := t.chosenCRDs(path.Join(layout.Clusters, c.Name, layout.CRDs), packages, lacking[c.Name]); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -55,7 +56,7 @@ func clusterFiles(t *rapid.T, lock *lockfile.File, opt Options, open func(lockfi
 	}
 	out := map[string]string{}
 	for name, data := range res.Tree.All() {
-		if strings.HasPrefix(name, clustersDir+"/") && !strings.Contains(name, "/"+crdsDir+"/") && path.Dir(path.Dir(name)) != clustersDir {
+		if strings.HasPrefix(name, layout.Clusters+"/") && !strings.Contains(name, "/"+layout.CRDs+"/") && path.Dir(path.Dir(name)) != layout.Clusters {
 			out[name] = string(data)
 		}
 	}

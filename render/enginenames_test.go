@@ -51,7 +51,7 @@ func engineObjects(t failer, res *Result, cluster string) []applied {
 	}
 	var out []applied
 	for name, text := range res.Tree.All() {
-		if dir := path.Dir(name); dir != profile.PiecesDir && dir != string(profile.ArgoCD) || path.Ext(name) != ".yaml" || path.Base(name) == kustomizationFile {
+		if dir := path.Dir(name); dir != layout.Pieces && dir != string(profile.ArgoCD) || path.Ext(name) != ".yaml" || path.Base(name) == layout.Kustomization {
 			continue
 		}
 		set := fileDocuments(t, text)[0].head
@@ -163,7 +163,7 @@ func TestEnginesApplyWhatClustersGet(t *testing.T) {
 			plain, built := lies.Definitions(here)
 			want := append(lies.Pieces(here), plain...)
 			if opt.Reporter != nil {
-				want = append(want, path.Join(here.Prefix, installationsDir))
+				want = append(want, path.Join(here.Prefix, layout.Installations))
 			}
 			if built != "" {
 				t.Errorf("cluster %s has a list of definitions: %s", c.Name, built)
@@ -171,7 +171,7 @@ func TestEnginesApplyWhatClustersGet(t *testing.T) {
 			got := map[string]int{}
 			for _, o := range engineObjects(t, res, c.Name) {
 				for _, dir := range o.dirs {
-					if dir != profile.PiecesDir && !strings.HasPrefix(dir, profile.PiecesDir+"/") {
+					if dir != layout.Pieces && !strings.HasPrefix(dir, layout.Pieces+"/") {
 						got[dir]++
 					}
 				}
@@ -180,7 +180,7 @@ func TestEnginesApplyWhatClustersGet(t *testing.T) {
 				if got[dir] == 0 {
 					t.Errorf("cluster %s: nothing applies %s", c.Name, dir)
 				}
-				if got[dir] > 1 && !strings.HasPrefix(dir, crdsDir) {
+				if got[dir] > 1 && !strings.HasPrefix(dir, layout.CRDs) {
 					t.Errorf("cluster %s: %s is applied by %d", c.Name, dir, got[dir])
 				}
 				delete(got, dir)
@@ -251,7 +251,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 				}
 				own[o.name] = true
 				is := owner{environment, cluster, o.name}
-				if !hub || slices.Equal(o.dirs, []string{profile.PiecesDir}) { // by these names each has its own, or all have the one
+				if !hub || slices.Equal(o.dirs, []string{layout.Pieces}) { // by these names each has its own, or all have the one
 					is.cluster = ""
 				}
 				if other, taken := seen[o.name]; taken && other != is {
@@ -262,7 +262,7 @@ func checkEngineNames(t *rapid.T, part *rapid.Generator[string]) {
 		}
 		sets := map[string]bool{}
 		for name, text := range res.Tree.All() {
-			if level, _, _ := strings.Cut(name, "/"); tool != profile.ArgoCD || !slices.Contains([]string{"argocd", profile.PiecesDir}, level) || path.Base(name) == kustomizationFile {
+			if level, _, _ := strings.Cut(name, "/"); tool != profile.ArgoCD || !slices.Contains([]string{"argocd", layout.Pieces}, level) || path.Base(name) == layout.Kustomization {
 				continue
 			}
 			o := fileDocuments(t, text)[0].head

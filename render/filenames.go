@@ -8,6 +8,7 @@ import (
 
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 
 	// minName is the length that file names may have in any directory: where it is
 	// more than is left, the path of the kustomization is too long already.
-	minName = len(kustomizationFile)
+	minName = len(layout.Kustomization)
 
 	extension = ".yaml"
 )

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 )
 
 // TestFileNames names what an operator may have: the parts of a name that the
@@ -55,7 +56,7 @@ func TestFileNamesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		label := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?`)
 		n := naming{namespace: label.Draw(t, "namespace"), pkg: label.Draw(t, "package")}
-		dir := path.Join(operatorsDir, n.namespace+"."+n.pkg)
+		dir := path.Join(layout.Operators, n.namespace+"."+n.pkg)
 		n.room = nameRoom(dir)
 		name := rapid.OneOf(
 			rapid.SampledFrom([]string{"a", "A", "a.b", "a-b", "a_b", "a:b", "a__b", "b"}),
@@ -70,7 +71,7 @@ func TestFileNamesProperties(t *testing.T) {
 			return kobj.New(apiVersion, kind, rapid.SampledFrom([]string{"", n.namespace, "b", "b.io", "other"}).Draw(t, "in"), prefixed.Draw(t, "named"))
 		})
 		objects := rapid.SliceOfDistinct(object, Object.Key).Draw(t, "objects")
-		seen := map[string]Key{aggregatedFile(n.room): {}, kustomizationFile: {}}
+		seen := map[string]Key{aggregatedFile(n.room): {}, layout.Kustomization: {}}
 		names := fileNames(n, objects)
 		for i, o := range objects {
 			folded := strings.ToLower(names[i])

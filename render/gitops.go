@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/profile"
 )
@@ -37,9 +38,11 @@ func (t *tree) gitops() error {
 	for _, r := range t.objects {
 		told.Objects = append(told.Objects, r.Object)
 	}
-	var err error
-	if told.Pieces, err = t.toldPieces(); err != nil {
-		return err
+	if !t.byCluster() {
+		var err error
+		if told.Pieces, err = t.toldPieces(); err != nil {
+			return err
+		}
 	}
 	own, beside := t.opt.profile.Apply(told)
 	if t.byCluster() && !slices.ContainsFunc(told.Objects, kobj.IsCRD) {
@@ -79,7 +82,7 @@ func (t *tree) inputs(objects []Object, beside map[string][]byte) error {
 // applied writes some of the tool's own objects, and the kustomization of them but
 // where that would be a list of pieces: engines read a directory without one, too.
 func (t *tree) applied(dir string, objects []Object) error {
-	pieces := dir == profile.PiecesDir || strings.HasPrefix(dir, profile.PiecesDir+"/")
+	pieces := dir == layout.Pieces || strings.HasPrefix(dir, layout.Pieces+"/")
 	var files []string
 	for _, o := range objects {
 		o = owned(o, nil, "")

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode/yamltest"
 	"github.com/quayside/quayside/render/profile"
 )
@@ -33,7 +34,7 @@ func perCluster(opt Options) Options {
 func crdNames(t *testing.T, res *Result, dir string) []string {
 	t.Helper()
 	files := filesOf(res.Tree, nil)
-	if _, kustomized := files[path.Join(dir, kustomizationFile)]; !kustomized {
+	if _, kustomized := files[path.Join(dir, layout.Kustomization)]; !kustomized {
 		return namesOf(plainDocuments(t, files, dir))
 	}
 	docs, err := build(files, dir)
@@ -93,7 +94,7 @@ func TestClusterGetsItsCRDs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				docs, err := build(map[string][]byte{"s/all.yaml": stream, "s/" + kustomizationFile: []byte("resources: [all.yaml]")}, "s")
+				docs, err := build(map[string][]byte{"s/all.yaml": stream, "s/" + layout.Kustomization: []byte("resources: [all.yaml]")}, "s")
 				if got := namesOf(docs); err != nil || !slices.Equal(got, c.want) {
 					t.Errorf("%s: the stream for %s has %v, %v; want %v", name, cluster, got, err, c.want)
 				}
@@ -118,7 +119,7 @@ func sourceOfCRDs(t *testing.T, res *Result, tool profile.Name, cluster string) 
 	source := kobj.Items(set, "spec", "template", "spec", "sources")[0]
 	dir := strings.TrimPrefix(kobj.Text(source, "path"), "out/")
 	dir = strings.ReplaceAll(dir, "{{.name}}", cluster)
-	if _, kustomized := res.Tree.Get(path.Join(dir, kustomizationFile)); kustomized == kobj.True(source, "directory", "recurse") {
+	if _, kustomized := res.Tree.Get(path.Join(dir, layout.Kustomization)); kustomized == kobj.True(source, "directory", "recurse") {
 		t.Errorf("%s is read as a plain directory and has a kustomization: %v", dir, kustomized)
 	}
 	return dir

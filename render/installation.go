@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -108,7 +109,7 @@ func (t *tree) expected(installs []*opened, adapt func(Object) Object) []Install
 		there[o.object.Key()] = o.object
 	}
 	for _, r := range t.objects {
-		if kobj.IsCRD(r.Object) || strings.HasPrefix(r.Path, namespacesDir+"/") {
+		if kobj.IsCRD(r.Object) || strings.HasPrefix(r.Path, layout.Namespaces+"/") {
 			there[r.Object.Key()] = r.Object
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/render/profile"
 )
 
@@ -47,7 +48,7 @@ func differentRoots(t failer, a, b *Result, overlays map[string]string) []string
 func readByEngine(t failer, res *Result, dir string, overlays map[string]string) map[Key]string {
 	t.Helper()
 	files := filesOf(res.Tree, overlays)
-	if _, kustomized := files[path.Join(dir, kustomizationFile)]; !kustomized {
+	if _, kustomized := files[path.Join(dir, layout.Kustomization)]; !kustomized {
 		return unordered(t, plainDocuments(t, files, dir))
 	}
 	docs, err := build(files, dir)
@@ -96,15 +97,15 @@ func TestJoinedPieces(t *testing.T) {
 		}
 		dirs, before := engineRoots(t, joined), engineRoots(t, parted)
 		for _, name := range circle {
-			if dir := path.Join(operatorsDir, strings.Replace(name, "/", ".", 1)); dirs[dir] || !before[dir] {
+			if dir := path.Join(layout.Operators, strings.Replace(name, "/", ".", 1)); dirs[dir] || !before[dir] {
 				t.Errorf("an engine reads %s joined: %v, apart: %v", dir, dirs[dir], before[dir])
 			}
 		}
-		if dir := path.Join(operatorsDir, of[circle[0]]); !dirs[dir] || before[dir] {
+		if dir := path.Join(layout.Operators, of[circle[0]]); !dirs[dir] || before[dir] {
 			t.Errorf("an engine reads %s joined: %v, apart: %v", dir, dirs[dir], before[dir])
 		}
 		for _, dir := range differentRoots(t, joined, parted, nil) {
-			if dir != profile.PiecesDir && path.Dir(dir) != profile.PiecesDir { // where the objects of the pieces are themselves
+			if dir != layout.Pieces && path.Dir(dir) != layout.Pieces { // where the objects of the pieces are themselves
 				t.Errorf("%s has other objects when joined", dir)
 			}
 		}
@@ -155,9 +156,9 @@ func TestGranularityChangesNoRoot(t *testing.T) {
 		team := map[string]string{}
 		for _, c := range opt.Clusters {
 			for _, name := range c.Overlays {
-				team[path.Join(c.Name, name, kustomizationFile)] = "{apiVersion: kustomize.config.k8s.io/v1alpha1, kind: Component, commonAnnotations: {a: b}}"
+				team[path.Join(c.Name, name, layout.Kustomization)] = "{apiVersion: kustomize.config.k8s.io/v1alpha1, kind: Component, commonAnnotations: {a: b}}"
 				if name == "resources" {
-					team[path.Join(c.Name, name, kustomizationFile)] = "resources: [mine.yaml]\n"
+					team[path.Join(c.Name, name, layout.Kustomization)] = "resources: [mine.yaml]\n"
 					team[path.Join(c.Name, name, "mine.yaml")] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}"
 				}
 			}

@@ -95,7 +95,7 @@ type parts struct {
 func (p parts) operators() []document {
 	var out []document
 	for dir, docs := range p.pieces {
-		if path.Base(dir) != reporterDir {
+		if path.Base(dir) != layout.Reporter {
 			out = append(out, docs...)
 		}
 	}
@@ -106,7 +106,7 @@ func (p parts) operators() []document {
 func (p parts) reporter() []document {
 	out := slices.Clone(p.installations)
 	for dir, docs := range p.pieces {
-		if path.Base(dir) == reporterDir {
+		if path.Base(dir) == layout.Reporter {
 			out = append(out, docs...)
 		}
 	}
@@ -164,7 +164,7 @@ func plainDocuments(t failer, files map[string][]byte, dir string) []document {
 	t.Helper()
 	var out []document
 	for name, data := range files {
-		if strings.HasPrefix(name, dir+"/") && path.Ext(name) == ".yaml" && path.Base(name) != kustomizationFile {
+		if strings.HasPrefix(name, dir+"/") && path.Ext(name) == ".yaml" && path.Base(name) != layout.Kustomization {
 			out = append(out, fileDocuments(t, data)...)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/render/profile"
 )
 
@@ -56,19 +57,19 @@ func changedFiles(a, b *Result) []string {
 // isOf reports whether a file is an operator's own: of it, of its package's definitions,
 // of its Namespace, or what applies these.
 func isOf(name, namespace, pkg string) bool {
-	if rest, below := strings.CutPrefix(name, clustersDir+"/"); below {
+	if rest, below := strings.CutPrefix(name, layout.Clusters+"/"); below {
 		_, name, _ = strings.Cut(rest, "/")
 	}
 	operator := namespace + "." + pkg
-	for _, dir := range []string{path.Join(operatorsDir, operator), path.Join(crdsDir, pkg), path.Join(namespacesDir, namespace)} {
+	for _, dir := range []string{path.Join(layout.Operators, operator), path.Join(layout.CRDs, pkg), path.Join(layout.Namespaces, namespace)} {
 		if strings.HasPrefix(name, dir+"/") {
 			return true
 		}
 	}
-	if strings.HasPrefix(name, profile.PiecesDir+"/") {
+	if strings.HasPrefix(name, layout.Pieces+"/") {
 		return slices.Contains([]string{operator + ".yaml", namespacePiece(namespace) + ".yaml", pkg + "--crds.yaml"}, path.Base(name))
 	}
-	return name == path.Join(installationsDir, operator+".yaml")
+	return name == path.Join(layout.Installations, operator+".yaml")
 }
 
 // drawFleet draws how an engine applies a tree in several clusters, of which the first
@@ -175,7 +176,7 @@ func TestOneOperatorChangesItsOwnFiles(t *testing.T) {
 		for _, c := range opt.Clusters {
 			differs := len(c.Overlays) > 0 || len(string(c.Config)) > 2 || !slices.Contains([]string{"", "*/*"}, strings.Join(c.Operators, " ")) || opt.GitOps.Clusters != nil && len(opt.Clusters) > 1
 			for name := range with.Tree.All() {
-				if own := strings.HasPrefix(name, clustersDir+"/"+c.Name+"/") || strings.HasPrefix(name, profile.PiecesDir+"/"+c.Name+"/"); own && !differs {
+				if own := strings.HasPrefix(name, layout.Clusters+"/"+c.Name+"/") || strings.HasPrefix(name, layout.Pieces+"/"+c.Name+"/"); own && !differs {
 					t.Errorf("%s differs in nothing and owns %s", c.Name, name)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
 )
 
@@ -51,12 +52,12 @@ func (t *tree) writeNamespaces() error {
 			}
 			continue
 		}
-		dir := path.Join(namespacesDir, name)
+		dir := path.Join(layout.Namespaces, name)
 		file := fitName(nameRoom(dir), "namespace")
 		if err := t.add(nil, dir, file, t.namespace(name, installs[name])); err != nil {
 			return err
 		}
-		if err := t.files.Add(path.Join(dir, kustomizationFile), kustomization(marked([]string{file}, nil))); err != nil {
+		if err := t.files.Add(path.Join(dir, layout.Kustomization), kustomization(marked([]string{file}, nil))); err != nil {
 			return err
 		}
 		t.namespaces = append(t.namespaces, name)

@@ -73,13 +73,7 @@ func StreamOverlay(r *Result, build func(dir string) ([][]byte, error), cluster 
 
 // layout returns where what a cluster gets lies in the tree.
 func (r *Result) layout(c Cluster) (*layout.Tree, layout.Cluster, error) {
-	lies, err := layout.Read(func(yield func(string) bool) {
-		for name := range r.Tree.All() {
-			if !yield(name) {
-				return
-			}
-		}
-	}, r.Tree.Get)
+	lies, err := layout.Read(r.Tree.Names(), r.Tree.Get)
 	if err != nil {
 		return nil, layout.Cluster{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -22,7 +23,7 @@ func TestEveryLevelBuilds(t *testing.T) {
 		}
 		files := filesOf(res.Tree, nil)
 		for name := range files {
-			if path.Base(name) != kustomizationFile {
+			if path.Base(name) != layout.Kustomization {
 				continue
 			}
 			docs, err := build(files, path.Dir(name))
@@ -30,7 +31,7 @@ func TestEveryLevelBuilds(t *testing.T) {
 				t.Errorf("%s: %s: %d objects, %v", dir, name, len(docs), err)
 			}
 		}
-		if _, ok := files["crds/"+kustomizationFile]; ok {
+		if _, ok := files["crds/"+layout.Kustomization]; ok {
 			t.Errorf("%s: the CRDs' directory has a kustomization", dir)
 		}
 	}

@@ -24,7 +24,7 @@ type piece struct {
 }
 
 // dir returns the directory of the base of the piece.
-func (p piece) dir() string { return path.Join(operatorsDir, p.name) }
+func (p piece) dir() string { return path.Join(layout.Operators, p.name) }
 
 // memberDir returns the directory of one operator. Those of several do not share
 // one; what is left of an operator lies below its successor's.
@@ -39,16 +39,6 @@ func (p piece) memberDir(in *opened) string {
 func (p piece) gets(chosen []*opened) bool {
 	return slices.ContainsFunc(p.members, func(in *opened) bool { return slices.Contains(chosen, in) })
 }
-
-// Directories of the tree.
-const (
-	operatorsDir     = "operators"
-	namespacesDir    = "namespaces"
-	crdsDir          = "crds"
-	installationsDir = "installations"
-	clustersDir      = "clusters"
-	leavingDir       = "leaving"
-)
 
 // pieceName returns the name of the piece of an operator that is one by itself. No
 // namespace has a dot in its name.
@@ -199,7 +189,7 @@ func (t *tree) toldPieces() ([]profile.Piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, profile.Piece{Name: namespacePiece(ns), Dir: path.Join(namespacesDir, ns), Clusters: clusters})
+		out = append(out, profile.Piece{Name: namespacePiece(ns), Dir: path.Join(layout.Namespaces, ns), Clusters: clusters})
 	}
 	for _, p := range t.pieces {
 		clusters, err := t.getting(p.gets)
@@ -223,15 +213,15 @@ func (t *tree) toldPieces() ([]profile.Piece, error) {
 		out = append(out, told)
 	}
 	if t.opt.Reporter != nil {
-		crds := []string{path.Join(crdsDir, sharedPackage)}
-		out = append(out, profile.Piece{Name: reporterDir, Dir: reporterDir, Reports: true},
-			profile.Piece{Name: installationsDir, Dir: installationsDir, CRDs: crds, Plain: true, Reports: true})
+		crds := []string{path.Join(layout.CRDs, sharedPackage)}
+		out = append(out, profile.Piece{Name: layout.Reporter, Dir: layout.Reporter, Reports: true},
+			profile.Piece{Name: layout.Installations, Dir: layout.Installations, CRDs: crds, Plain: true, Reports: true})
 	}
 	for _, l := range t.gone {
 		if len(l.With) > 0 {
 			continue // of a piece that stays
 		}
-		told := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(leavingDir, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
+		told := profile.Piece{Name: pieceName(l.Pin), Dir: path.Join(layout.Leaving, pieceName(l.Pin)), Leaving: true, Clusters: []string{}}
 		for _, c := range t.opt.Clusters {
 			if got, err := c.Gets(l.Key()); err != nil {
 				return nil, err
@@ -261,13 +251,19 @@ func namespacePiece(ns string) string { return "namespace-" + ns }
 // getting returns the names of the clusters whose operators are so, nil where all
 // are.
 func (t *tree) getting(is func(chosen []*opened) bool) ([]string, error) {
-	out := []string{}
+	out, known := []string{}, map[string]bool{} // by the operators of a cluster, which many share
 	for _, c := range t.opt.Clusters {
-		chosen, err := t.here(c)
-		if err != nil {
-			return nil, err
+		key := strings.Join(c.Operators, "\x00")
+		gets, seen := known[key]
+		if !seen {
+			chosen, err := t.here(c)
+			if err != nil {
+				return nil, err
+			}
+			gets = is(chosen)
+			known[key] = gets
 		}
-		if is(chosen) {
+		if gets {
 			out = append(out, c.Name)
 		}
 	}

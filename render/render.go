@@ -140,6 +140,11 @@ func All(lock *lockfile.File, opt Options, open func(lockfile.Pin) (fs.FS, error
 func leavingPins(lock *lockfile.File) (replaced []lockfile.Pin, gone []lockfile.Leaving) {
 	for _, l := range lock.Leaving {
 		if l.ReplacedBy == "" {
+			l.With = slices.DeleteFunc(slices.Clone(l.With), func(key string) bool {
+				ns, pkg, _ := strings.Cut(key, "/")
+				_, pinned := lock.Pin(ns, pkg)
+				return !pinned
+			})
 			gone = append(gone, l)
 			continue
 		}

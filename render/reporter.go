@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -19,10 +20,7 @@ type Reporter struct {
 	LeaderElection bool
 }
 
-const (
-	reporterName = "quayside-reporter" // of its objects, its package and its Lease
-	reporterDir  = "reporter"
-)
+const reporterName = "quayside-reporter" // of its objects, its package and its Lease
 
 // reporter writes the reporter, and beside it what it is to look at and may: a file
 // for each pin. Nothing of an operator ever waits for either.
@@ -40,12 +38,12 @@ func (t *tree) reporter() error {
 	}
 	names := reporterFiles(system)
 	for i, o := range system {
-		if err := t.add(nil, reporterDir, names[i], o); err != nil {
+		if err := t.add(nil, layout.Reporter, names[i], o); err != nil {
 			return err
 		}
 	}
-	crds := []string{path.Join(crdsDir, sharedPackage)}
-	if err := t.files.Add(path.Join(reporterDir, kustomizationFile), kustomization(marked(slices.Sorted(slices.Values(names)), crds))); err != nil {
+	crds := []string{path.Join(layout.CRDs, sharedPackage)}
+	if err := t.files.Add(path.Join(layout.Reporter, layout.Kustomization), kustomization(marked(slices.Sorted(slices.Values(names)), crds))); err != nil {
 		return err
 	}
 	var files []string
@@ -55,7 +53,7 @@ func (t *tree) reporter() error {
 			return err
 		}
 		file := installationFile(in)
-		if err := t.add(nil, installationsDir, file, objects...); err != nil {
+		if err := t.add(nil, layout.Installations, file, objects...); err != nil {
 			return err
 		}
 		files = append(files, file)
@@ -63,7 +61,7 @@ func (t *tree) reporter() error {
 	if t.engine() { // which reads a directory without one
 		return nil
 	}
-	return t.kustomization(installationsDir, files)
+	return t.kustomization(layout.Installations, files)
 }
 
 // reporters refuses objects of the reporter that an operator has too.
@@ -80,14 +78,14 @@ func (t *tree) reporters(objects []Object) error {
 func reporterFiles(objects []Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
-		names[i] = fitName(nameRoom(reporterDir), fileName(o.Kind()+"-"+o.Name()))
+		names[i] = fitName(nameRoom(layout.Reporter), fileName(o.Kind()+"-"+o.Name()))
 	}
 	return names
 }
 
 // installationFile returns the name of the file of what the reporter is to look at.
 func installationFile(in Installation) string {
-	return fitName(nameRoom(path.Join(clustersDir, strings.Repeat("n", 40), installationsDir)), in.Namespace+"."+in.Spec.Package)
+	return fitName(nameRoom(path.Join(layout.Clusters, strings.Repeat("n", 40), layout.Installations)), in.Namespace+"."+in.Spec.Package)
 }
 
 // reported returns the objects of an installation: what to look at, and the right

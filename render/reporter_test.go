@@ -17,6 +17,7 @@ import (
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report/v1alpha1"
@@ -343,7 +344,7 @@ func TestReporterChangesNothingElse(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(before)) {
 			old, now := before[name], after[name]
 			delete(after, name)
-			list := path.Base(name) == kustomizationFile && !strings.HasPrefix(name, operatorsDir+"/")
+			list := path.Base(name) == layout.Kustomization && !strings.HasPrefix(name, layout.Operators+"/")
 			if list && slices.Equal(strings.Split(old, "\n"), slices.DeleteFunc(strings.Split(now, "\n"), func(line string) bool {
 				return strings.HasPrefix(line, "- ") && (strings.Contains(line, "reporter") || strings.Contains(line, "installations"))
 			})) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
@@ -123,7 +124,7 @@ func FuzzReporterRole(f *testing.F) {
 		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": content}, nil, Options{Reporter: reporterOptions()})
 		if err == nil {
 			for _, r := range res.Objects {
-				if dir := path.Dir(r.Path); r.Object.Is(rbacGroup, "ClusterRole") && (dir == reporterDir || dir == installationsDir) {
+				if dir := path.Dir(r.Path); r.Object.Is(rbacGroup, "ClusterRole") && (dir == layout.Reporter || dir == layout.Installations) {
 					if more := excess(r.Object); more != nil {
 						t.Errorf("rendered, the reporter may %v", more)
 					}

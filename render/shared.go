@@ -9,6 +9,7 @@ import (
 
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -27,7 +28,7 @@ func (t *tree) crds() error {
 		p, err := newest(providers[name])
 		errs = append(errs, err, p.serves(needs[name]))
 		p.crd = t.stored(p.crd)
-		dir := path.Join(crdsDir, p.in.pin.Package)
+		dir := path.Join(layout.CRDs, p.in.pin.Package)
 		file := definitionFile(dir, name)
 		if err := t.add(nil, dir, file, p.crd); err != nil {
 			return err
@@ -42,7 +43,7 @@ func (t *tree) crds() error {
 		if _, provided := providers[o.Name()]; provided {
 			continue
 		}
-		dir := path.Join(crdsDir, sharedPackage)
+		dir := path.Join(layout.CRDs, sharedPackage)
 		file := definitionFile(dir, o.Name())
 		if err := t.add(nil, dir, file, o); err != nil {
 			return err

@@ -9,12 +9,11 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render/profile"
 )
-
-const kustomizationFile = "kustomization.yaml"
 
 // attributes has GitHub and GitLab fold the tree in a pull request, so that the lock
 // and what a team wrote itself are what is read.
@@ -136,7 +135,7 @@ func (t *tree) adornAll(objects []Object) []Object {
 
 // kustomization writes dir's, which lists resources in that order.
 func (t *tree) kustomization(dir string, resources []string) error {
-	return t.files.Add(path.Join(dir, kustomizationFile), kustomization(map[string]any{"resources": kobj.Values(resources...)}))
+	return t.files.Add(path.Join(dir, layout.Kustomization), kustomization(map[string]any{"resources": kobj.Values(resources...)}))
 }
 
 // kustomization returns the file with the given fields.
@@ -163,7 +162,7 @@ func (t *tree) operators() error {
 			all = append(all, names...)
 		}
 		slices.Sort(all)
-		if err := t.files.Add(path.Join(p.dir(), kustomizationFile), kustomization(marked(all, t.pieceCRDs(p)))); err != nil {
+		if err := t.files.Add(path.Join(p.dir(), layout.Kustomization), kustomization(marked(all, t.pieceCRDs(p)))); err != nil {
 			return err
 		}
 	}
@@ -181,8 +180,8 @@ func (t *tree) uninstalled() error {
 		if len(l.With) > 0 {
 			continue
 		}
-		dir := path.Join(leavingDir, pieceName(l.Pin))
-		if err := t.files.Add(path.Join(dir, kustomizationFile), kustomization(marked(nil, nil))); err != nil {
+		dir := path.Join(layout.Leaving, pieceName(l.Pin))
+		if err := t.files.Add(path.Join(dir, layout.Kustomization), kustomization(marked(nil, nil))); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quayside/quayside/bundle"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render/profile"
 )
@@ -71,7 +72,7 @@ func sameUnion(t failer, lock *lockfile.File, opt Options, open func(lockfile.Pi
 	}
 	for _, c := range pieces.tree.opt.Clusters {
 		parted, one := partsOf(t, pieces, overlays, c.Name), partsOf(t, whole, overlays, c.Name)
-		if dirs := slices.DeleteFunc(slices.Collect(maps.Keys(one.pieces)), func(dir string) bool { return path.Base(dir) == reporterDir }); len(dirs) != 1 {
+		if dirs := slices.DeleteFunc(slices.Collect(maps.Keys(one.pieces)), func(dir string) bool { return path.Base(dir) == layout.Reporter }); len(dirs) != 1 {
 			t.Errorf("cluster %s: one build is of %v", c.Name, slices.Sorted(maps.Keys(one.pieces)))
 		}
 		if d := cmp.Diff(unordered(t, one.operators()), unordered(t, parted.operators())); d != "" {
@@ -89,7 +90,7 @@ func drawOverlays(t *rapid.T, cluster string, pieces []string, targets []Object)
 	for _, name := range names {
 		dir := path.Join(cluster, name)
 		if name == "resources" {
-			files[path.Join(dir, kustomizationFile)] = "resources: [mine.yaml]\n"
+			files[path.Join(dir, layout.Kustomization)] = "resources: [mine.yaml]\n"
 			files[path.Join(dir, "mine.yaml")] = "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: team, labels: {of: us}}, data: {a: b}}\n"
 			continue
 		}
@@ -99,7 +100,7 @@ func drawOverlays(t *rapid.T, cluster string, pieces []string, targets []Object)
 				of = append(of, o)
 			}
 		}
-		files[path.Join(dir, kustomizationFile)] = drawComponent(t, name, of)
+		files[path.Join(dir, layout.Kustomization)] = drawComponent(t, name, of)
 	}
 	return names, files
 }
@@ -195,7 +196,7 @@ func TestUnionOfPieces(t *testing.T) {
 			var targets []Object
 			var pieces []string
 			for _, r := range plain.Objects {
-				if gets, _ := c.Gets(strings.Replace(pieceOf(r.Object), ".", "/", 1)); gets && strings.HasPrefix(r.Path, operatorsDir) {
+				if gets, _ := c.Gets(strings.Replace(pieceOf(r.Object), ".", "/", 1)); gets && strings.HasPrefix(r.Path, layout.Operators) {
 					targets = append(targets, r.Object)
 				}
 			}
@@ -228,7 +229,7 @@ func TestUnionOfPiecesInCorpus(t *testing.T) {
 	var targets []Object
 	var pieces []string
 	for _, r := range plain.Objects {
-		if strings.HasPrefix(r.Path, operatorsDir) {
+		if strings.HasPrefix(r.Path, layout.Operators) {
 			targets = append(targets, r.Object)
 		}
 	}
@@ -256,7 +257,7 @@ func TestUnionOfPiecesInCorpus(t *testing.T) {
 				}
 				if gets, _ := c.Gets(strings.Replace(name, ".", "/", 1)); gets && len(of) > 0 && rapid.Bool().Draw(r, name) {
 					c.Overlays = append(c.Overlays, name)
-					overlays[path.Join(c.Name, name, kustomizationFile)] = drawComponent(r, name, of)
+					overlays[path.Join(c.Name, name, layout.Kustomization)] = drawComponent(r, name, of)
 				}
 			}
 			opt.Clusters = append(opt.Clusters, c)

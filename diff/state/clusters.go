@@ -20,13 +20,14 @@ import (
 // share is what a cluster gets of a side.
 type share struct {
 	overlays []*overlay.Overlay // of its pieces, and where they are built of its definitions; none where there is no such cluster
-	crds     []string           // directories of the tree, and files, whose objects it gets as they are: definitions first
+	asIs     []string           // directories of the tree, and files, whose objects it gets as they are
+	all      bool               // it gets every definition
 	version  string             // of Kubernetes there
 }
 
 // key returns what shares have in common that are equal, wherever they lie.
 func (x share) key() string {
-	key := fmt.Sprintf("%q %q", x.version, x.crds)
+	key := fmt.Sprintf("%q %q", x.version, x.asIs)
 	for _, o := range x.overlays {
 		key += string(o.Digest[:])
 	}
@@ -86,12 +87,11 @@ func (s *Side) share(name string) (share, error) {
 		return x, nil
 	}
 	key := c.Prefix + " " + x.version
-	if known, is := s.shares[key]; is && !c.Resources {
+	if known, is := s.shares[key]; is {
 		return known, nil
 	}
-	var built string
-	x.crds, built = s.layout.Definitions(c)
-	x.crds = slices.Concat(x.crds, s.layout.Installations(c))
+	crds, built := s.layout.Definitions(c)
+	x.asIs, x.all = slices.Concat(crds, s.layout.Installations(c)), s.layout.Everything(crds)
 	dirs := s.layout.Pieces(c)
 	if built != "" {
 		dirs = append(dirs, built)
@@ -198,7 +198,7 @@ func base(s, of diff.State) diff.State {
 // state returns what a cluster gets: of the objects of the base those that its
 // overlays leave as they are, and what they make of the others.
 func (c *Comparison) state(g *ground, x share) (diff.State, error) {
-	l := g.layer(x.crds)
+	l := g.layer(x.asIs)
 	out := g.whole
 	out.KubernetesVersion, out.Objects = x.version, slices.Clip(l.given)
 	here := []map[string]bool{l.here}
@@ -276,8 +276,8 @@ func (c *Comparison) asBuilt(s *Side, o *overlay.Overlay, listed []diff.Object, 
 		if err != nil {
 			return nil, err
 		}
-		if ref := object.Ref(); ref.Kind == "Installation" && ref.Group == "quayside.dev" {
-			continue // which says once more what is there
+		if diff.Repeats(object.Content) {
+			continue
 		}
 		if i, there := at[object.Key()]; there && reflect.DeepEqual(listed[i].Whole(), object.Content) {
 			object = listed[i]

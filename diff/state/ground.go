@@ -14,7 +14,7 @@ import (
 type ground struct {
 	side   *Side
 	whole  diff.State
-	layers map[string]*layer // by the definitions that a cluster gets as they are
+	layers map[string]*layer // by what a cluster gets as it is
 }
 
 // layer is what clusters get of a ground, and what their overlays may list.
@@ -38,15 +38,15 @@ func (s *Side) ground(whole diff.State) *ground {
 	return &ground{s, whole, map[string]*layer{}}
 }
 
-// layer returns what clusters get that get the definitions in some directories of
+// layer returns what clusters get that get the objects of some directories and files of
 // the tree as they are.
-func (g *ground) layer(crds []string) *layer {
-	key := strings.Join(crds, " ")
+func (g *ground) layer(asIs []string) *layer {
+	key := strings.Join(asIs, " ")
 	if g.layers[key] != nil {
 		return g.layers[key]
 	}
 	given := map[string]bool{}
-	for _, dir := range crds {
+	for _, dir := range asIs {
 		given[path.Join(g.side.as, g.side.out, dir)] = true
 	}
 	l := &layer{base: map[string][]diff.Object{}, there: map[string]bool{}, listings: map[string]*listing{}}

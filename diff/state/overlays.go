@@ -73,7 +73,7 @@ func Overlays(p *project.Project, res *render.Result) error {
 func (c *Comparison) undefined(s *Side) error {
 	if !slices.ContainsFunc(s.clusters, func(name string) bool {
 		x, err := s.share(name)
-		return err == nil && len(x.crds) < len(s.layout.All()) && slices.ContainsFunc(x.overlays, s.changed)
+		return err == nil && !x.all && slices.ContainsFunc(x.overlays, s.changed)
 	}) {
 		return nil
 	}

@@ -62,7 +62,7 @@ type Side struct {
 	link     func(name string) (string, bool)  // where a symbolic link among them leads
 	clusters []string                          // that the tree is for, sorted
 	layout   *layout.Tree                      // where what they get lies
-	shares   map[string]share                  // by prefix and version, of clusters without changes of the team's
+	shares   map[string]share                  // by prefix and version
 	files    *overlay.Files                    // what overlays are made of
 }
 

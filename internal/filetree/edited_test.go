@@ -14,7 +14,7 @@ import (
 // files, and one for the root.
 func TestIndices(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, tree(t, map[string]string{"b/c/y": "", "b/c/a b": "1", "b/d/s": "starter:"})); err != nil {
+	if err := Write(dir, tree(t, map[string]string{"b/c/y": "", "b/c/a b": "1", "b/d/s": ""})); err != nil {
 		t.Fatal(err)
 	}
 	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -22,7 +22,7 @@ func TestIndices(t *testing.T) {
 		"":    "# Root of the tree.\n",
 		"b":   "absent",
 		"b/c": "a b " + sum([]byte("1")) + "\ny " + empty + "\n",
-		"b/d": "s " + empty + " starter\n",
+		"b/d": "s " + empty + "\n",
 	} {
 		got, err := os.ReadFile(filepath.Join(dir, name, Index))
 		if want != "absent" {
@@ -45,18 +45,17 @@ func TestEdited(t *testing.T) {
 		want        map[string]string
 		edited      bool
 	}{
-		"edited":                          {"2", "", map[string]string{"d/x": "1"}, true},
-		"edited, another version wanted":  {"2", "", map[string]string{"d/x": "3"}, true},
-		"edited, no longer wanted":        {"2", "", map[string]string{"y": "1"}, true},
-		"edited to what is wanted":        {"2", "", map[string]string{"d/x": "2"}, false},
-		"emptied by hand":                 {"", "", map[string]string{"d/x": "1"}, true},
-		"a starter of an earlier version": {"2", "", map[string]string{"d/x": "starter:1"}, false},
-		"removed":                         {"-", "", map[string]string{"d/x": "1"}, false},
-		"another version wanted":          {"1", "", map[string]string{"d/x": "2"}, false},
-		"merged: a line of the other":     {"2", list(line("1")), map[string]string{"d/x": "2"}, false},
-		"merged: a conflict":              {"4", list("<<<<<<< a", line("2"), "=======", line("3"), ">>>>>>> b"), map[string]string{"d/x": "5"}, false},
-		"merged: a conflict beside":       {"4", list("<<<<<<< a", "w "+sum(nil), "=======", ">>>>>>> b", line("1")), map[string]string{"d/x": "5"}, true},
-		"merged: both lines":              {"4", list(line("2"), line("3")), map[string]string{"d/x": "5"}, false},
+		"edited":                         {"2", "", map[string]string{"d/x": "1"}, true},
+		"edited, another version wanted": {"2", "", map[string]string{"d/x": "3"}, true},
+		"edited, no longer wanted":       {"2", "", map[string]string{"y": "1"}, true},
+		"edited to what is wanted":       {"2", "", map[string]string{"d/x": "2"}, false},
+		"emptied by hand":                {"", "", map[string]string{"d/x": "1"}, true},
+		"removed":                        {"-", "", map[string]string{"d/x": "1"}, false},
+		"another version wanted":         {"1", "", map[string]string{"d/x": "2"}, false},
+		"merged: a line of the other":    {"2", list(line("1")), map[string]string{"d/x": "2"}, false},
+		"merged: a conflict":             {"4", list("<<<<<<< a", line("2"), "=======", line("3"), ">>>>>>> b"), map[string]string{"d/x": "5"}, false},
+		"merged: a conflict beside":      {"4", list("<<<<<<< a", "w "+sum(nil), "=======", ">>>>>>> b", line("1")), map[string]string{"d/x": "5"}, true},
+		"merged: both lines":             {"4", list(line("2"), line("3")), map[string]string{"d/x": "5"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
@@ -118,7 +117,7 @@ func TestEditedToALink(t *testing.T) {
 }
 
 // TestOldIndex writes over the tree of an earlier version, which had one index:
-// what it lists is removed or overwritten, but for starters that somebody edited.
+// what it lists is removed or overwritten, but for the user's files that somebody edited.
 func TestOldIndex(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	for name, data := range map[string]string{

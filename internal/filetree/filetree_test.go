@@ -18,12 +18,7 @@ func tree(t testing.TB, files map[string]string) *Tree {
 	t.Helper()
 	out := New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		add := out.Add
-		data, starter := strings.CutPrefix(files[name], "starter:")
-		if starter {
-			add = out.AddStarter
-		}
-		if err := add(name, []byte(data)); err != nil {
+		if err := out.Add(name, []byte(files[name])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,22 +89,21 @@ func TestFS(t *testing.T) {
 
 func TestWriteKeepsWhatIsTheUsers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, tree(t, map[string]string{"a/x": "1", "a/y": "2", "c/start": "starter:s", "c/gone": "starter:g", "d/only": "3"})); err != nil {
+	if err := Write(dir, tree(t, map[string]string{"a/x": "1", "a/y": "2", "c/gone": "g", "d/only": "3"})); err != nil {
 		t.Fatal(err)
 	}
 	put(t, dir, "a/mine", "m")
 	put(t, dir, "new/deep/mine", "m")
-	put(t, dir, "c/start", "edited")
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(dir, tree(t, map[string]string{"a/x": "1", "a/z": "4", "c/start": "starter:other"})); err != nil {
+	if err := Write(dir, tree(t, map[string]string{"a/x": "1", "a/z": "4"})); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"a/x": "1", "a/z": "4", "a/mine": "m", "new/deep/mine": "m", "c/start": "edited"}
+	want := map[string]string{"a/x": "1", "a/z": "4", "a/mine": "m", "new/deep/mine": "m"}
 	if d := cmp.Diff(want, files(t, dir)); d != "" {
 		t.Error(d)
 	}
@@ -124,23 +118,9 @@ func TestWriteKeepsWhatIsTheUsers(t *testing.T) {
 	}
 }
 
-func TestWriteKeepsAnEditedStarterThatIsNoLongerWanted(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, tree(t, map[string]string{"k": "starter:1", "l": "starter:1"})); err != nil {
-		t.Fatal(err)
-	}
-	put(t, dir, "k", "edited")
-	if err := Write(dir, tree(t, map[string]string{"x": "1"})); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(map[string]string{"k": "edited", "x": "1"}, files(t, dir)); d != "" {
-		t.Error(d)
-	}
-}
-
 func TestWriteLeavesAloneWhatIsEqual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	want := tree(t, map[string]string{"a/x": "1", "s": "starter:1"})
+	want := tree(t, map[string]string{"a/x": "1", "s": "1"})
 	if err := Write(dir, want); err != nil {
 		t.Fatal(err)
 	}
@@ -201,21 +181,20 @@ func TestWriteErrors(t *testing.T) {
 
 func TestDiff(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, tree(t, map[string]string{"same": "1", "differs": "1", "extra": "1", "start": "starter:1"})); err != nil {
+	if err := Write(dir, tree(t, map[string]string{"same": "1", "differs": "1", "extra": "1"})); err != nil {
 		t.Fatal(err)
 	}
 	put(t, dir, "mine", "m")
-	put(t, dir, "start", "edited")
 	have, err := Read(os.DirFS(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Diff(have, tree(t, map[string]string{"same": "1", "differs": "2", "missing": "1", "start": "starter:1"}))
+	got := Diff(have, tree(t, map[string]string{"same": "1", "differs": "2", "missing": "1"}))
 	want := []Change{{"differs", Differs}, {"extra", Extra}, {"missing", Missing}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if got := Diff(have, tree(t, map[string]string{"same": "1", "differs": "1", "extra": "1", "start": "starter:1"})); len(got) != 0 {
+	if got := Diff(have, tree(t, map[string]string{"same": "1", "differs": "1", "extra": "1"})); len(got) != 0 {
 		t.Errorf("an equal tree: got %v", got)
 	}
 }

@@ -15,23 +15,21 @@ import (
 
 // Index is the base name of the files that list the program's own files. Each
 // directory of a written tree that holds such files has one, which lists them
-// alone, and so has the root. A line is "name sha256", for a starter
-// "name sha256 starter".
+// alone, and so has the root. A line is "name sha256".
 //
 // Earlier versions wrote one index at the root: "path" for a generated file,
-// "path sha256" for a starter.
+// "path sha256" for a file that was the user's from then on.
 const Index = ".quayside-files"
 
 const (
 	indexHeader = "# Files that quayside wrote. It removes those it no longer renders and leaves all others alone.\n"
 	rootMark    = "# Root of the tree." // a directory with this mark is another tree
-	starterMark = " starter"
 )
 
 // entry is the line of a file in an index.
 type entry struct {
-	digest  string // "" if unknown
-	starter bool
+	digest string // "" if unknown
+	users  bool   // of an earlier version: the user's, once edited
 }
 
 // edited reports whether data differs from the content that Write wrote.
@@ -66,12 +64,9 @@ func (t *Tree) withIndexes() *Tree {
 			lists[dir] = []byte(indexHeader)
 		}
 		line := path.Base(name) + " " + sum(data)
-		if t.starters[name] {
-			line += starterMark
-		}
 		lists[dir] = append(lists[dir], line+"\n"...)
 	}
-	out := &Tree{files: maps.Clone(t.files), starters: t.starters}
+	out := &Tree{files: maps.Clone(t.files)}
 	for dir, list := range lists {
 		out.files[path.Join(dir, Index)] = list
 	}
@@ -142,19 +137,17 @@ func parseIndex(file string, data []byte) (list index, root bool, err error) {
 			continue
 		}
 		e := entry{}
-		name, marked := strings.CutSuffix(line, starterMark)
+		name := line
 		if at := len(name) - 2*sha256.Size - 1; at > 0 && name[at] == ' ' {
 			name, e.digest = name[:at], name[at+1:]
-		} else {
-			name = line
 		}
 		old := e.digest == "" || strings.Contains(name, "/")
 		root = root || old
 		if !fs.ValidPath(name) || name == "." || isIndex(name) {
 			return nil, root, fmt.Errorf("%s:%d: %q is not a path of this tree", file, i+1, name)
 		}
-		e.starter = e.digest != "" && (marked || old)
-		if before, twice := list[name]; !e.starter && (conflict || twice && before != e) {
+		e.users = e.digest != "" && old
+		if before, twice := list[name]; !e.users && (conflict || twice && before != e) {
 			e.digest = ""
 		}
 		list[name] = e
@@ -179,7 +172,7 @@ func (x index) stateOf(name string, data []byte, want *Tree) state {
 	e, listed := x[name]
 	wanted, keeps := want.files[name]
 	switch {
-	case !listed && !keeps, want.starters[name], e.starter && !keeps && e.edited(data):
+	case !listed && !keeps, e.users && !keeps && e.edited(data):
 		return users
 	case keeps && bytes.Equal(data, wanted):
 		return same
@@ -221,8 +214,8 @@ type Change struct {
 }
 
 // Diff returns what Write would change to make want of have, by path. Files of
-// have that its own indices do not list are the user's, and are not compared;
-// nor is a starter that stands already. An index is only named where no other
+// have that its own indices do not list are the user's, and are not compared.
+// An index is only named where no other
 // file of its directory changes. A have without an index, that is not the result
 // of a Write, is compared file by file in both directions.
 func Diff(have, want *Tree) []Change {

@@ -93,7 +93,7 @@ func ownOf(dir string) (index, error) {
 }
 
 // removeStale removes the files that dir's indices list and those of commit do
-// not, but for starters that the user changed, and the directories that they
+// not, but for what is the user's since it was edited, and the directories that they
 // leave empty.
 func removeStale(commit, dir string) error {
 	want, err := ownOf(commit)
@@ -109,7 +109,7 @@ func removeStale(commit, dir string) error {
 		if _, wanted := want[name]; wanted {
 			continue
 		}
-		if e := have[name]; e.starter {
+		if e := have[name]; e.users {
 			if got, err := os.ReadFile(file); err == nil && e.edited(got) {
 				continue
 			}

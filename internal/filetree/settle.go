@@ -2,11 +2,11 @@ package filetree
 
 import (
 	"fmt"
+	"maps"
 )
 
 // Settle returns what Write makes of a directory that holds have: want and its
-// indices, the starters that stand already, and the files of the user's. The
-// arguments are not modified.
+// indices, and the files of the user's. The arguments are not modified.
 func Settle(have, want *Tree) (*Tree, error) {
 	own, err := have.own()
 	if err != nil {
@@ -29,10 +29,6 @@ func Settle(have, want *Tree) (*Tree, error) {
 	if len(edits) > 0 {
 		return nil, &EditedError{Paths: edits}
 	}
-	for name, data := range want.files {
-		if _, kept := out.files[name]; !kept {
-			out.files[name] = data
-		}
-	}
+	maps.Copy(out.files, want.files)
 	return out, nil
 }

@@ -16,8 +16,6 @@ func TestSettle(t *testing.T) {
 	for name, data := range map[string]string{"a": "1", "d/b": "1", "gone": "1"} {
 		check(t, first.Add(name, []byte(data)))
 	}
-	check(t, first.AddStarter("start", []byte("1")))
-	check(t, first.AddStarter("edited", []byte("1")))
 	for name, data := range map[string]string{"a": "2", "d/b": "1", "new": "1"} {
 		check(t, second.Add(name, []byte(data)))
 	}

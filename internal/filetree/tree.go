@@ -21,14 +21,13 @@ import (
 
 // Tree is a set of files. The zero value is not ready to use: call New.
 type Tree struct {
-	files    map[string][]byte
-	starters map[string]bool   // files that are the user's once written, as an earlier version had them
-	folded   map[string]string // lower case → path as added, directories included
+	files  map[string][]byte
+	folded map[string]string // lower case → path as added, directories included
 }
 
 // New returns an empty tree.
 func New() *Tree {
-	return &Tree{files: map[string][]byte{}, starters: map[string]bool{}, folded: map[string]string{}}
+	return &Tree{files: map[string][]byte{}, folded: map[string]string{}}
 }
 
 // Add puts a file into the tree, which keeps data. A path that is not
@@ -66,6 +65,11 @@ func (t *Tree) All() iter.Seq2[string, []byte] {
 			}
 		}
 	}
+}
+
+// Names yields the paths of the files, in order.
+func (t *Tree) Names() iter.Seq[string] {
+	return slices.Values(slices.Sorted(maps.Keys(t.files)))
 }
 
 // Get returns a file's content.

@@ -16,10 +16,9 @@ import (
 //
 // The new tree is built whole beside dir and then takes its place in one
 // step, so that dir holds the old tree or the new one at every moment. Files
-// that dir's indices list and that want has not are removed, unless they are
-// starters that the user changed. A starter that stands already is kept. A
-// file of want's that stands already, is in no index and has other content is
-// the user's: an error that names it. A listed file that somebody edited is only
+// that dir's indices list and that want has not are removed. A file of want's
+// that stands already, is in no index and has other content is the user's: an
+// error that names it. A listed file that somebody edited is only
 // overwritten or removed with [Force]; otherwise the error is an [*EditedError].
 // After any error dir is as it was. Where nothing would change, nothing is
 // written.
@@ -231,9 +230,6 @@ func (p *plan) sort(own index) (pruned bool, edits []string, err error) {
 		switch own.stateOf(name, data, p.want) {
 		case users:
 			p.keep = append(p.keep, name)
-			if wanted { // a starter
-				p.same[name] = true
-			}
 		case same:
 			p.same[name] = true
 		case edited:
@@ -342,9 +338,6 @@ func (p *plan) build(tmp string) (stays bool, err error) {
 		return false, p.named(".", err)
 	}
 	for name, data := range p.want.All() {
-		if p.want.starters[name] && p.same[name] {
-			continue // among those kept
-		}
 		var err error
 		if p.same[name] {
 			err = b.carry(name)

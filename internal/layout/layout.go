@@ -5,12 +5,13 @@
 package layout
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/internal/yamlnode"
 )
@@ -19,13 +20,19 @@ import (
 const (
 	ClustersFile  = "clusters.yaml"
 	Kustomization = "kustomization.yaml"
-	Overlays      = "overlays" // beside it: the team's own changes
-	Resources     = "resources"
 
-	all           = "all"
-	crds          = "crds"
-	installations = "installations"
-	reporter      = "reporter"
+	CRDs          = "crds"          // a directory a package, without a kustomization
+	Namespaces    = "namespaces"    // a directory each
+	Operators     = "operators"     // a directory a piece
+	Leaving       = "leaving"       // a directory an operator that is being uninstalled
+	Reporter      = "reporter"      // the program
+	Installations = "installations" // what the reporter is to look at, without a kustomization
+	Clusters      = "clusters"      // a directory a cluster in which something differs
+	All           = "all"           // the list of all that a cluster gets in one
+	Pieces        = "pieces"        // what applies a piece each, without a kustomization
+
+	Overlays  = "overlays"  // beside the tree: the team's own changes
+	Resources = "resources" // there and in the tree: the team's own objects
 )
 
 // CRDsAnnotation is on the kustomization of a piece: the directories below crds of
@@ -37,10 +44,9 @@ const maxClusters = 100_000
 
 // Cluster is one that a tree is for.
 type Cluster struct {
-	Name      string `json:"cluster"`
-	Prefix    string `json:"prefix"`   // what stands before the directories of its pieces
-	Overlays  bool   `json:"overlays"` // the team changes something there
-	Resources bool   `json:"resources"`
+	Name     string `json:"cluster"`
+	Prefix   string `json:"prefix"`   // what stands before the directories of its pieces
+	Overlays bool   `json:"overlays"` // the team changes something there
 }
 
 // Tree is the layout of a tree.
@@ -56,7 +62,7 @@ type Tree struct {
 
 // Read returns the layout of the files of a tree, whose names are relative to it. The
 // error is that of a list of clusters that cannot be read.
-func Read(names func(yield func(string) bool), read func(name string) ([]byte, bool)) (*Tree, error) {
+func Read(names iter.Seq[string], read func(name string) ([]byte, bool)) (*Tree, error) {
 	t := &Tree{builds: map[string][]string{}, installations: map[string][]string{}, read: read}
 	for name := range names {
 		dir, file := path.Split(name)
@@ -64,9 +70,9 @@ func Read(names func(yield func(string) bool), read func(name string) ([]byte, b
 		switch {
 		case file == Kustomization:
 			t.builds[path.Dir(dir)] = append(t.builds[path.Dir(dir)], dir)
-		case path.Base(dir) == installations && path.Ext(file) == ".yaml":
+		case path.Base(dir) == Installations && path.Ext(file) == ".yaml":
 			t.installations[dir] = append(t.installations[dir], file)
-		case path.Dir(dir) == crds && !slices.Contains(t.plain, dir):
+		case path.Dir(dir) == CRDs && !slices.Contains(t.plain, dir):
 			t.plain = append(t.plain, dir)
 		}
 	}
@@ -81,14 +87,14 @@ func Read(names func(yield func(string) bool), read func(name string) ([]byte, b
 	if !there {
 		return t, nil
 	}
-	if err := yaml.Unmarshal(data, &t.Clusters); err != nil {
-		return nil, fmt.Errorf("%s: %w", ClustersFile, err)
+	if err := members(data, &t.Clusters); err != nil {
+		return nil, err
 	}
 	if len(t.Clusters) > maxClusters {
 		return nil, fmt.Errorf("%s: more than %d clusters", ClustersFile, maxClusters)
 	}
 	for _, c := range t.Clusters {
-		if c.Name == "" || c.Name != path.Base(c.Name) || c.Prefix != "" && c.Prefix != "clusters/"+c.Name+"/" {
+		if c.Name == "" || c.Name != path.Base(c.Name) || c.Prefix != "" && c.Prefix != Clusters+"/"+c.Name+"/" {
 			return nil, fmt.Errorf("%s: cluster %q with prefix %q is none that quayside wrote", ClustersFile, c.Name, c.Prefix)
 		}
 	}
@@ -110,17 +116,17 @@ func (t *Tree) Cluster(name string) (Cluster, bool) {
 // look at.
 func (t *Tree) Pieces(c Cluster) []string {
 	var out []string
-	if whole := path.Join(c.Prefix, all); slices.Contains(t.builds[above(c)], whole) {
+	if whole := path.Join(c.Prefix, All); slices.Contains(t.builds[above(c)], whole) {
 		out = append(out, whole)
 	} else {
-		for _, level := range []string{"namespaces", "operators"} {
+		for _, level := range []string{Namespaces, Operators} {
 			out = append(out, t.builds[path.Join(c.Prefix, level)]...)
 		}
 		if own := path.Join(c.Prefix, Resources); slices.Contains(t.builds[above(c)], own) {
 			out = append(out, own)
 		}
 	}
-	for _, dir := range []string{path.Join(c.Prefix, reporter), reporter} {
+	for _, dir := range []string{path.Join(c.Prefix, Reporter), Reporter} {
 		if slices.Contains(t.builds[path.Dir(dir)], dir) {
 			return append(out, dir)
 		}
@@ -134,8 +140,8 @@ func above(c Cluster) string { return path.Join(".", c.Prefix) }
 // tree, sorted. Those in the cluster's own directory may say more of the same.
 func (t *Tree) Installations(c Cluster) []string {
 	var out []string
-	for _, name := range t.installations[path.Join(c.Prefix, installations)] {
-		out = append(out, path.Join(installations, name))
+	for _, name := range t.installations[path.Join(c.Prefix, Installations)] {
+		out = append(out, path.Join(Installations, name))
 	}
 	return out
 }
@@ -146,16 +152,16 @@ func (t *Tree) Definitions(c Cluster) (plain []string, built string) {
 	if c.Prefix == "" {
 		return t.plain, ""
 	}
-	if own := path.Join(c.Prefix, crds); slices.Contains(t.builds[above(c)], own) {
+	if own := path.Join(c.Prefix, CRDs); slices.Contains(t.builds[above(c)], own) {
 		return nil, own
 	}
-	if slices.Contains(t.builds[above(c)], path.Join(c.Prefix, all)) {
+	if slices.Contains(t.builds[above(c)], path.Join(c.Prefix, All)) {
 		return t.plain, ""
 	}
 	dirs := []string{}
-	for _, dir := range append(t.builds[path.Join(c.Prefix, "operators")], path.Join(c.Prefix, reporter)) {
+	for _, dir := range append(t.builds[path.Join(c.Prefix, Operators)], path.Join(c.Prefix, Reporter)) {
 		for _, name := range t.marks(strings.TrimPrefix(dir, c.Prefix)) {
-			if dir := path.Join(crds, name); slices.Contains(t.plain, dir) {
+			if dir := path.Join(CRDs, name); slices.Contains(t.plain, dir) {
 				dirs = append(dirs, dir)
 			}
 		}
@@ -175,20 +181,31 @@ func (t *Tree) marks(dir string) []string {
 			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
-	if err := yaml.Unmarshal(data, &k); err != nil {
-		return nil
+	if err := decode(path.Join(dir, Kustomization), data, &k); err != nil {
+		return nil // building it tells the fault
 	}
 	return strings.Fields(k.Metadata.Annotations[CRDsAnnotation])
 }
 
-// All returns the directories of all definitions, sorted.
-func (t *Tree) All() []string { return t.plain }
+// Everything reports whether directories of definitions are all that the tree has.
+func (t *Tree) Everything(definitions []string) bool { return len(definitions) == len(t.plain) }
+
+// AppliedAsIs reports whether an engine applies every manifest in the directory of a
+// file, whoever wrote it: the directory has no kustomization.
+func AppliedAsIs(name string) bool {
+	dir := path.Dir(name)
+	if own, inside := strings.CutPrefix(dir, Clusters+"/"); inside {
+		_, dir, _ = strings.Cut(own, "/")
+		return dir == Installations
+	}
+	return dir == CRDs || strings.HasPrefix(dir, CRDs+"/") || dir == Installations || dir == Pieces || strings.HasPrefix(dir, Pieces+"/")
+}
 
 // Operator returns the operator, as "namespace/package", that a file below operators
 // belongs to. Its directory is called "namespace.package"; where several operators are
 // one piece, it lies in the directory of that. Kustomizations belong to none.
 func Operator(name string) (key string, ok bool) {
-	if !strings.HasPrefix(name, "operators/") || path.Base(name) == Kustomization {
+	if !strings.HasPrefix(name, Operators+"/") || path.Base(name) == Kustomization {
 		return "", false
 	}
 	ns, pkg, ok := strings.Cut(path.Base(path.Dir(name)), ".")
@@ -197,13 +214,49 @@ func Operator(name string) (key string, ok bool) {
 
 // Only returns a list of clusters with those of some names alone.
 func Only(data []byte, names []string) ([]byte, error) {
-	var members []map[string]any
-	if err := yaml.Unmarshal(data, &members); err != nil {
-		return nil, fmt.Errorf("%s: %w", ClustersFile, err)
+	var all []map[string]any
+	if err := members(data, &all); err != nil {
+		return nil, err
 	}
-	members = slices.DeleteFunc(members, func(m map[string]any) bool {
+	all = slices.DeleteFunc(all, func(m map[string]any) bool {
 		name, _ := m["cluster"].(string)
 		return !slices.Contains(names, name)
 	})
-	return yamlnode.Marshal(members)
+	return yamlnode.Marshal(all)
+}
+
+// members reads the list of the clusters into a slice.
+func members(data []byte, into any) error {
+	var said struct {
+		List json.RawMessage `json:"list"`
+	}
+	if err := decode(ClustersFile, slices.Concat([]byte("list:\n"), data), &said); err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(said.List, []byte("[")) {
+		return fmt.Errorf("%s: want a list", ClustersFile)
+	}
+	if err := json.Unmarshal(said.List, into); err != nil {
+		return fmt.Errorf("%s: %w", ClustersFile, err)
+	}
+	return nil
+}
+
+// decode reads a file with one mapping, which may be a stranger's.
+func decode(file string, data []byte, into any) error {
+	docs, err := yamlnode.Documents(file, data, yamlnode.Limits{})
+	if err != nil {
+		return err
+	}
+	if len(docs) != 1 {
+		return fmt.Errorf("%s: want one document, got %d", file, len(docs))
+	}
+	text, err := yamlnode.JSON(docs[0])
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }

@@ -103,12 +103,8 @@ func overlays(fsys fs.FS, base, cluster string, byPiece bool, taken map[string]b
 
 // byPiece reports whether an engine applies each operator by itself.
 func (p *Project) byPiece() bool {
-	g := p.Settings.GitOps
-	if g == nil {
-		return false
-	}
 	tool, err := profile.Of(p.Settings.Profile)
-	return err == nil && tool.Kind() != "" && g.Granularity != profile.PerCluster
+	return err == nil && profile.PerPiece(tool, p.Settings.GitOps)
 }
 
 // forAll returns a fault for each field of a Component for all pieces that is not right
@@ -147,6 +143,9 @@ func kustomizationOf(fsys fs.FS, dir string) (types.Kustomization, []byte, error
 		data, err := fs.ReadFile(fsys, path.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err == nil { // within bounds, for it may be a stranger's
+			_, err = yamlnode.Documents(path.Join(dir, name), data, yamlnode.Limits{})
 		}
 		if err == nil {
 			err = yaml.Unmarshal(data, &k)

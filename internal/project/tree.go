@@ -16,8 +16,7 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// TreeReport says in what the tree differs, or differed, from what the lock renders
-// to.
+// TreeReport lists the differences between the tree and the rendered lock.
 type TreeReport struct {
 	Output    string            `json:"output"`
 	Written   bool              `json:"written"`
@@ -142,20 +141,21 @@ func (r *TreeReport) moved() error {
 
 // Err returns a *DiffersError where the tree is not what the lock says.
 func (r *TreeReport) Err() error {
-	ours, applied := 0, 0
+	ours, applied, in := 0, 0, ""
 	for _, c := range r.Changes {
 		switch {
 		case c.Kind != foreign:
 			ours++
-		case strings.HasPrefix(c.Path, "crds/"): // where every file is applied
+		case layout.AppliedAsIs(c.Path):
 			applied++
+			in = path.Join(r.Output, path.Dir(c.Path))
 		}
 	}
 	switch {
 	case ours > 0:
 		return &DiffersError{Msg: fmt.Sprintf("%s is not what %s says (%s): run 'quayside render'", r.Output, LockFile, diag.Count(ours+applied, "file"))}
 	case applied > 0:
-		return &DiffersError{Msg: fmt.Sprintf("%s/crds is applied as it is and holds what is not quayside's (%s): move it away", r.Output, diag.Count(applied, "file"))}
+		return &DiffersError{Msg: fmt.Sprintf("%s is applied as it is and holds what is not quayside's (%s): move it away", in, diag.Count(applied, "file"))}
 	}
 	return nil
 }

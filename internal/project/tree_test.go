@@ -32,3 +32,17 @@ func TestFolded(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestForeign wants a file of somebody else's to be an error where an engine applies
+// it, and nowhere else.
+func TestForeign(t *testing.T) {
+	for name, refused := range map[string]bool{
+		"pieces/own.yaml": true, "pieces/_shared/own.yaml": true, "installations/own.yaml": true, "clusters/c/installations/own.yaml": true, "crds/p/own.yaml": true,
+		"operators/n.p/own.yaml": false, "README.md": false,
+	} {
+		r := &TreeReport{Output: "rendered", Changes: []filetree.Change{{Path: name, Kind: foreign}}}
+		if err := r.Err(); (err != nil) != refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

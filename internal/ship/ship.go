@@ -201,7 +201,7 @@ func (l *loading) inStep(ctx context.Context, c *Cargo) error {
 	}
 	n := len(filetree.Diff(have, res.Tree))
 	for _, name := range filetree.Foreign(have, res.Tree) {
-		if strings.HasPrefix(name, "crds/") { // where every file is applied
+		if layout.AppliedAsIs(name) {
 			n++
 		}
 	}
@@ -235,6 +235,10 @@ func (l *loading) files(clusters []string) ([]string, error) {
 	if !everywhere {
 		those = slices.DeleteFunc(slices.Clone(those), func(c layout.Cluster) bool { return !slices.Contains(clusters, c.Name) })
 	}
+	var is []func(name string) bool
+	for _, c := range those {
+		is = append(is, of(lies, c))
+	}
 	names, err := inputs(l.read, l.out, lies, those)
 	dirs := map[string]bool{} // of what is in the artifact
 	for name := range names {
@@ -242,37 +246,33 @@ func (l *loading) files(clusters []string) ([]string, error) {
 	}
 	for _, e := range entries {
 		rest := strings.TrimPrefix(e.Path, below)
-		if everywhere || slices.ContainsFunc(those, func(c layout.Cluster) bool { return of(lies, c, rest) }) || path.Base(rest) == filetree.Index && dirs[path.Dir(e.Path)] {
+		if everywhere || slices.ContainsFunc(is, func(is func(string) bool) bool { return is(rest) }) || path.Base(rest) == filetree.Index && dirs[path.Dir(e.Path)] {
 			names[e.Path] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// of reports whether a file of the tree is for a cluster, beside what its pieces are
+// of returns whether a file of the tree is for a cluster, beside what its pieces are
 // built from: definitions, what the reporter is to look at, and what an engine is told
 // to apply there.
-func of(lies *layout.Tree, c layout.Cluster, name string) bool {
-	dir := path.Dir(name)
+func of(lies *layout.Tree, c layout.Cluster) func(name string) bool {
 	crds, _ := lies.Definitions(c)
-	switch {
-	case name == layout.ClustersFile, c.Prefix != "" && strings.HasPrefix(name, c.Prefix):
-		return true
-	case slices.Contains(crds, dir) || c.Prefix == "" && dir == "crds": // where a file may stand for no definition
-		return true
-	case c.Prefix == "" && dir == "installations", dir == string(profile.ArgoCD), dir == profile.PiecesDir:
-		return true
+	return func(name string) bool {
+		parts, dir := strings.Split(name, "/"), path.Dir(name)
+		switch shared := c.Prefix == ""; {
+		case name == layout.ClustersFile, !shared && strings.HasPrefix(name, c.Prefix), slices.Contains(crds, dir):
+			return true
+		case parts[0] == string(profile.ArgoCD), parts[0] == "inputs", dir == layout.Pieces:
+			return true
+		case parts[0] == string(profile.Flux):
+			return parts[1] == c.Name
+		case parts[0] == layout.Pieces:
+			return parts[1] == c.Name || shared && strings.HasPrefix(parts[1], "_")
+		default:
+			return shared && (dir == layout.CRDs || dir == layout.Installations) // the former may have a file that stands for no definition
+		}
 	}
-	parts := strings.Split(name, "/")
-	switch parts[0] {
-	case string(profile.Flux), string(profile.ArgoCD):
-		return parts[1] == c.Name || parts[0] == string(profile.ArgoCD)
-	case "inputs":
-		return true
-	case profile.PiecesDir:
-		return parts[1] == c.Name || c.Prefix == "" && strings.HasPrefix(parts[1], "_")
-	}
-	return false
 }
 
 // read returns a file of the revision. One behind a symbolic link is refused, for

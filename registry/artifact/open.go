@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -58,13 +59,10 @@ func defaults() limits {
 // Operators returns the operators ("namespace/package") that the tree has
 // manifests of, sorted.
 func (a *Artifact) Operators() []string {
-	top, _ := a.Tree()
 	names := map[string]bool{}
-	for name := range a.Files.All() {
-		rest, inside := strings.CutPrefix(name, path.Join(top, "operators")+"/")
-		dir, file := path.Split(rest)
-		if ns, pkg, is := strings.Cut(path.Base(dir), "."); inside && is && file != layout.Kustomization && strings.HasSuffix(file, ".yaml") {
-			names[ns+"/"+pkg] = true
+	for name := range a.inTree() {
+		if operator, is := layout.Operator(name); is && strings.HasSuffix(name, ".yaml") {
+			names[operator] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
@@ -73,13 +71,20 @@ func (a *Artifact) Operators() []string {
 // Layout returns where what clusters get lies in the tree.
 func (a *Artifact) Layout() (*layout.Tree, error) {
 	top, _ := a.Tree()
-	return layout.Read(func(yield func(string) bool) {
-		for name := range a.Files.All() {
-			if rest, inside := strings.CutPrefix(path.Join("/", name), path.Join("/", top)+"/"); (inside || top == ".") && !yield(strings.TrimPrefix(rest, "/")) {
+	return layout.Read(a.inTree(), func(name string) ([]byte, bool) { return a.Files.Get(path.Join(top, name)) })
+}
+
+// inTree yields the paths of the tree's files as seen from it.
+func (a *Artifact) inTree() iter.Seq[string] {
+	top, _ := a.Tree()
+	return func(yield func(string) bool) {
+		for name := range a.Files.Names() {
+			rest, inside := strings.CutPrefix(name, top+"/")
+			if (inside || top == ".") && !yield(rest) {
 				return
 			}
 		}
-	}, func(name string) ([]byte, bool) { return a.Files.Get(path.Join(top, name)) })
+	}
 }
 
 // Clusters returns the clusters that the tree is for, sorted; none where it has no list

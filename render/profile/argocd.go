@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
 	"github.com/quayside/quayside/render/certificates"
 )
@@ -45,7 +46,7 @@ func (argoCD) Adorn(o kobj.Object, at Place) kobj.Object {
 	case !BuiltinGroup(o.Group()):
 		options = []string{"SkipDryRunOnMissingResource=true"}
 	}
-	if w := wave(o, at); w != 0 || !at.Alone { // which is the wave of what says none
+	if w := wave(o, at); w != 0 || !at.Alone { // 0 is the default of Argo CD
 		o = kobj.Annotate(o, map[string]string{argoWave: strconv.Itoa(w)})
 	}
 	merged := mergeOptions(kobj.Text(o, "metadata", "annotations", argoOptions), options)
@@ -235,7 +236,7 @@ func applicationSpec(t Tree, part, cluster, prefix string, destination map[strin
 // argoParts returns what a cluster has an Application of each.
 func argoParts(t Tree) []string {
 	if t.Reporter != nil {
-		return []string{"operators", reporterDir}
+		return []string{"operators", layout.Reporter}
 	}
 	return []string{"operators"}
 }
@@ -249,19 +250,19 @@ func argoSources(t Tree, part, cluster, prefix string) []Source {
 	}
 	environment := source(path.Join(string(ArgoCD), g.Name))
 	environment.Directory = &Directory{Exclude: "*"}
-	if part == reporterDir {
-		return []Source{source(prefix + installationsDir), source(prefix + reporterDir), environment}
+	if part == layout.Reporter {
+		return []Source{source(prefix + layout.Installations), source(prefix + layout.Reporter), environment}
 	}
 	crds := source(t.crdsDir(cluster))
 	if !t.OwnCRDs {
 		crds.Directory = &Directory{Recurse: true}
 	}
-	return []Source{crds, source(prefix + AllDir), environment}
+	return []Source{crds, source(prefix + layout.All), environment}
 }
 
 // ignored returns what an Application of one part ignores.
 func ignored(t Tree, part string) []IgnoreDifference {
-	if part == reporterDir {
+	if part == layout.Reporter {
 		return t.GitOps.IgnoreDifferences
 	}
 	return slices.Concat(injected(t.Objects), t.GitOps.IgnoreDifferences)

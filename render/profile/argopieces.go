@@ -37,11 +37,11 @@ func argoPieces(t Tree) map[string][]kobj.Object {
 	all = kobj.With(all, any(kobj.Values("resources-finalizer.argocd.argoproj.io")), "metadata", "finalizers")
 	all["spec"] = map[string]any{
 		"project": g.Project, "destination": map[string]any{"server": localServer, "namespace": g.Namespace},
-		"source": map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, PiecesDir)},
+		"source": map[string]any{"repoURL": g.RepoURL, "targetRevision": g.Revision, "path": path.Join(g.Path, layout.Pieces)},
 		// The last ApplicationSet goes, too, where the last operator does.
 		"syncPolicy": map[string]any{"automated": map[string]any{"prune": true, "selfHeal": true, "allowEmpty": true}, "retry": withoutEnd(nil)},
 	}
-	return map[string][]kobj.Object{string(ArgoCD): {all}, PiecesDir: sets}
+	return map[string][]kobj.Object{string(ArgoCD): {all}, layout.Pieces: sets}
 }
 
 // withoutEnd returns how a sync is tried again: without refresh, Argo CD would try

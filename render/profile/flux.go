@@ -5,6 +5,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/render/certificates"
 )
 
@@ -92,16 +93,16 @@ func (flux) Apply(t Tree) (map[string][]kobj.Object, map[string][]byte) {
 	out := map[string][]kobj.Object{}
 	expressions := healthExpressions(t.APIs)
 	for _, c := range t.Clusters {
-		last := fluxKustomization(t.GitOps, c, crdsDir, t.crdsDir(c.Name), nil)
+		last := fluxKustomization(t.GitOps, c, layout.CRDs, t.crdsDir(c.Name), nil)
 		all := []kobj.Object{last}
 		if t.Reporter != nil {
 			reporter := fluxReporter(t.GitOps, c, last, *t.Reporter)
-			installations := fluxKustomization(t.GitOps, c, installationsDir, c.Prefix+installationsDir, reporter)
+			installations := fluxKustomization(t.GitOps, c, layout.Installations, c.Prefix+layout.Installations, reporter)
 			kobj.Map(installations, "spec")["wait"] = false // an Installation is ready when its operator is
 			all = append(all, reporter, installations)
 		}
 		for _, stage := range fluxStages() {
-			last = fluxKustomization(t.GitOps, c, stage.part, c.Prefix+AllDir, last)
+			last = fluxKustomization(t.GitOps, c, stage.part, c.Prefix+layout.All, last)
 			spec := kobj.Map(last, "spec")
 			spec["patches"] = stage.leavesOut
 			if t.HealthChecks && len(expressions) > 0 {
@@ -147,7 +148,7 @@ func leaveOut(annotations, labels string) any {
 // is ready when its operator is. Before the operators' namespaces are there it
 // cannot be applied, so it tries again soon.
 func fluxReporter(g GitOps, c Cluster, crds kobj.Object, w Workload) kobj.Object {
-	o := fluxKustomization(g, c, reporterDir, c.Prefix+reporterDir, crds)
+	o := fluxKustomization(g, c, layout.Reporter, c.Prefix+layout.Reporter, crds)
 	spec := kobj.Map(o, "spec")
 	spec["wait"], spec["retryInterval"] = false, "30s"
 	spec["healthChecks"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": w.Name, "namespace": w.Namespace}}

@@ -5,9 +5,10 @@ import (
 	"slices"
 
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 )
 
-// Directories below PiecesDir of what is the same for many clusters: for those that
+// Directories below layout.Pieces of what is the same for many clusters: for those that
 // Flux runs in, and for those that it reaches from a hub. No cluster is called so,
 // for a name of a cluster begins with a letter or a digit.
 const (
@@ -39,7 +40,7 @@ func fluxPieces(t Tree) map[string][]kobj.Object {
 		if c.Prefix != "" {
 			dir, substitute = c.Name, nil
 		}
-		dir = path.Join(PiecesDir, dir)
+		dir = path.Join(layout.Pieces, dir)
 		if _, there := out[dir]; !there {
 			of := fluxCluster{name: c.Name, owner: owner, prefix: c.Prefix, kubeConfig: kubeConfig}
 			if len(substitute) > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 )
 
 // Piece is what an engine builds, applies, watches, prunes and rolls back
@@ -34,10 +35,6 @@ const (
 	PerCluster  = "cluster"
 )
 
-// PiecesDir is the directory of the objects that apply a piece each: a parent,
-// which a person applies once, has all of them applied.
-const PiecesDir = "pieces"
-
 // apart stands between what a name is of and the name of a piece: neither has it.
 const apart = "--"
 
@@ -55,7 +52,7 @@ func named(owner, piece string) string {
 
 // namedCRDs returns the name of what applies the definitions of a package.
 func namedCRDs(owner, dir string) string {
-	return owner + apart + kobj.FitWithout(apart, path.Base(dir), maxPiece-len(apart+crdsDir)) + apart + crdsDir
+	return owner + apart + kobj.FitWithout(apart, path.Base(dir), maxPiece-len(apart+layout.CRDs)) + apart + layout.CRDs
 }
 
 // owner returns what the names of an environment's objects begin with.
@@ -76,13 +73,17 @@ type Member struct {
 	Cluster     string `json:"cluster" doc:"Name of the cluster."`
 	Prefix      string `json:"prefix" doc:"What stands before the directories of its pieces in the tree: empty, or clusters/<name>/ where something differs there."`
 	Overlays    bool   `json:"overlays" doc:"Whether the team changes something in overlays/<name>/."`
-	Resources   bool   `json:"resources,omitempty" doc:"Whether overlays/<name>/resources is a piece of its own."`
 	Application string `json:"application,omitempty" doc:"Argo CD: what the names of its Applications begin with."`
 	Server      string `json:"server,omitempty" doc:"Argo CD: URL of the API server …"`
 	Name        string `json:"name,omitempty" doc:"Argo CD: … or the name by which it has the cluster."`
 }
 
+// PerPiece reports whether an engine applies each operator by itself; g may be nil.
+func PerPiece(p Profile, g *GitOps) bool {
+	return g != nil && p.Kind() != "" && g.Granularity != PerCluster
+}
+
 // MemberOf returns what everybody is told of a cluster.
 func MemberOf(c Cluster) Member {
-	return Member{Cluster: c.Name, Prefix: c.Prefix, Overlays: c.Overlays, Resources: c.Resources}
+	return Member{Cluster: c.Name, Prefix: c.Prefix, Overlays: c.Overlays}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quayside/quayside/catalog"
 	"github.com/quayside/quayside/internal/kobj"
+	"github.com/quayside/quayside/internal/layout"
 )
 
 // Name is the name of a profile, as in quayside.yaml.
@@ -89,31 +90,18 @@ type Cluster struct {
 	Values   map[string]string // for Inputs
 	Prefix   string            // what stands before the directories of its pieces: "", or "clusters/<name>/" where something differs
 	Overlays bool              // the team changes something there
-
-	Resources bool // the team has a piece of its own there
 }
 
 // crdsDir returns the directory of a cluster's CRDs in the tree.
 func (t Tree) crdsDir(cluster string) string {
 	if t.OwnCRDs {
-		return path.Join("clusters", cluster, crdsDir)
+		return path.Join("clusters", cluster, layout.CRDs)
 	}
-	return crdsDir
+	return layout.CRDs
 }
 
 // Workload is the reporter's Deployment.
 type Workload struct{ Namespace, Name string }
-
-// AllDir is the directory, in the tree or below a cluster's prefix, of the list of
-// everything that a cluster gets in one.
-const AllDir = "all"
-
-// Directories of the CRDs, of the reporter and of what that is to look at.
-const (
-	crdsDir          = "crds"
-	reporterDir      = "reporter"
-	installationsDir = "installations"
-)
 
 // line is one line of the table.
 type line struct {
