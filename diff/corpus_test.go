@@ -38,7 +38,7 @@ func rendered(t testing.TB, pkg, version, replaces string) State {
 		files = append(files, File{Path: path, Data: data})
 	}
 	s := State{Name: b.CSV.Name, KubernetesVersion: "1.34", Pins: []lockfile.Pin{pin}}
-	if s.Objects, err = Objects(files, s.Pins); err != nil {
+	if s.Objects, err = Objects(Base(".", files), s.Pins); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -55,7 +55,7 @@ func TestWhatAClusterGetsOfRealOperators(t *testing.T) {
 			overlays, told := overlaysOf(builds[0]), 0
 			for i := range steps {
 				text := overlays.Example(i)
-				check(t, os.WriteFile(filepath.Join(dirs[1], "clusters", "one", "kustomization.yaml"), []byte(text), 0o600))
+				check(t, os.WriteFile(filepath.Join(dirs[1], "clusters", "one", "all", "kustomization.yaml"), []byte(text), 0o600))
 				if builds[1], err = stock(dirs[1], "one"); err != nil {
 					t.Logf("kustomize does not build it: %v\n%s", err, text)
 					continue
@@ -91,7 +91,10 @@ func renderBundle(t *testing.T, content fs.FS, dir string) {
 		check(t, os.MkdirAll(filepath.Dir(name), 0o700))
 		check(t, os.WriteFile(name, data, 0o600))
 	}
-	check(t, os.WriteFile(filepath.Join(dir, ".quayside-files"), []byte("# Files that quayside wrote.\n"), 0o600))
+	// A cluster in which something differs has a list of its own.
+	check(t, os.WriteFile(filepath.Join(dir, "clusters.yaml"), []byte("- {cluster: one, prefix: clusters/one/}\n"), 0o600))
+	check(t, os.MkdirAll(filepath.Join(dir, "clusters", "one", "all"), 0o700))
+	check(t, os.WriteFile(filepath.Join(dir, "clusters", "one", "all", "kustomization.yaml"), []byte("resources: [../../../all]\n"), 0o600))
 }
 
 // overlaysOf returns kustomizations over what a cluster gets plainly: patches of
@@ -117,7 +120,7 @@ func overlaysOf(built map[string][]byte) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 		var k strings.Builder
-		k.WriteString("resources: [generated]\n")
+		k.WriteString("resources: [../../../all]\n")
 		if n := rapid.IntRange(0, 4).Draw(t, "patches"); n > 0 {
 			k.WriteString("patches:\n")
 			for range n {

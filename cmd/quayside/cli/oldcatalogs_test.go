@@ -193,7 +193,7 @@ spec: {name: etcd, channel: singlenamespace-alpha, source: old, sourceNamespace:
 		mustRun(t, dir, "resolve")
 		mustRun(t, dir, "render")
 		rendered[source] = strings.ReplaceAll(snapshot(t, filepath.Join(dir, "rendered", "operators")), dir, "")
-		crds, err := filepath.Glob(filepath.Join(dir, "rendered", "crds", "etcd", "*.yaml"))
+		crds, err := filepath.Glob(filepath.Join(dir, "rendered", "crds", "etcd", "customresourcedefinition-*.yaml"))
 		check(t, err)
 		if len(crds) != 3 {
 			t.Errorf("%s: %d CRDs, want 3", source, len(crds))
