@@ -35,9 +35,6 @@ func (t *tree) gitops() error {
 	if r := t.opt.Reporter; r != nil {
 		told.Reporter = &profile.Workload{Namespace: r.Namespace, Name: reporterName}
 	}
-	for _, r := range t.objects {
-		told.Objects = append(told.Objects, r.Object)
-	}
 	if !t.byCluster() {
 		var err error
 		if told.Pieces, err = t.toldPieces(); err != nil {
@@ -45,7 +42,7 @@ func (t *tree) gitops() error {
 		}
 	}
 	own, beside := t.opt.profile.Apply(told)
-	if t.byCluster() && !slices.ContainsFunc(told.Objects, kobj.IsCRD) {
+	if t.byCluster() && !slices.ContainsFunc(t.objects, func(r Rendered) bool { return kobj.IsCRD(r.Object) }) {
 		if err := t.files.Add("crds/README.md", []byte(noDefinitions)); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/certificates"
 )
 
 // install is one bundle as one pin installs it: what every generator works on.
@@ -64,7 +65,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	objects = mergeSame(objects)
 	for i, o := range objects {
-		objects[i] = in.own(withoutUnset(plainMetadata(o)))
+		objects[i] = in.own(withoutUnset(certificates.WithoutInjected(plainMetadata(o))))
 		in.legal(objects[i], &errs)
 		in.free(objects[i], &errs)
 	}

@@ -205,11 +205,6 @@ func (t *tree) toldPieces() ([]profile.Piece, error) {
 		}
 		slices.Sort(told.Needs)
 		told.Needs = append(slices.Compact(told.Needs), t.pieceNeeds(p)...)
-		for _, r := range t.objects {
-			if strings.HasPrefix(r.Path, p.dir()+"/") || kobj.IsCRD(r.Object) && slices.Contains(told.CRDs, path.Dir(r.Path)) {
-				told.Objects = append(told.Objects, r.Object)
-			}
-		}
 		out = append(out, told)
 	}
 	if t.opt.Reporter != nil {

@@ -113,6 +113,25 @@ func Injected(o kobj.Object) bool {
 	})
 }
 
+// WithoutInjected returns an object without a CA where a controller fills one in: that
+// of the bundle is a placeholder, which the engine and the controller would overwrite
+// in turn.
+func WithoutInjected(o kobj.Object) kobj.Object {
+	if !Injected(o) {
+		return o
+	}
+	o = kobj.Without(kobj.Without(o, "spec", "caBundle"), "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	hooks := kobj.Items(o, "webhooks")
+	if len(hooks) == 0 {
+		return o
+	}
+	out := make([]any, len(hooks))
+	for i, hook := range hooks {
+		out[i] = kobj.Without(hook, "clientConfig", "caBundle")
+	}
+	return kobj.With(o, out, "webhooks")
+}
+
 // of returns the name of a Service's certificate, and of its Secret where the
 // provider makes that.
 func of(service string) string { return kobj.Suffixed(service, "cert") }

@@ -68,6 +68,31 @@ func bundles(o kobj.Object) []string {
 	return out
 }
 
+// TestWithoutInjected takes a placeholder away where a controller fills in a CA, and
+// nothing else.
+func TestWithoutInjected(t *testing.T) {
+	for _, o := range callers() {
+		o = kobj.With(o, "placeholder", "spec", "caBundle")
+		o = kobj.With(o, "placeholder", "spec", "conversion", "webhook", "clientConfig", "caBundle")
+		for i := range kobj.Items(o, "webhooks") {
+			o = kobj.With(o, []any{kobj.With(kobj.Items(o, "webhooks")[i], "placeholder", "clientConfig", "caBundle")}, "webhooks")
+		}
+		if got := certificates.WithoutInjected(o); !kobj.Equal(got, o) {
+			t.Errorf("%s: its CA is gone, and nobody fills one in: %v", o.Key(), got)
+		}
+		for _, annotation := range []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "service.beta.openshift.io/inject-cabundle"} {
+			annotated := kobj.Annotate(o, map[string]string{annotation: "x"})
+			got := certificates.WithoutInjected(annotated)
+			if left := strings.Join(bundles(got), ""); left != "" {
+				t.Errorf("%s with %s: %q is left", o.Key(), annotation, left)
+			}
+			if strings.Join(bundles(annotated), "") == "" {
+				t.Errorf("%s: the argument was changed", o.Key())
+			}
+		}
+	}
+}
+
 func TestOf(t *testing.T) {
 	if _, err := certificates.Of("vault", certificates.Settings{}); err == nil || err.Error() != `certificates: "vault" is none of cert-manager, openshift-service-ca, secret` {
 		t.Errorf("got %v", err)

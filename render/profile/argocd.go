@@ -11,7 +11,6 @@ import (
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/layout"
 	"github.com/quayside/quayside/internal/yamlnode"
-	"github.com/quayside/quayside/render/certificates"
 )
 
 // ArgoCD has Applications, or ApplicationSets, apply the tree.
@@ -227,7 +226,7 @@ func applicationSpec(t Tree, part, cluster, prefix string, destination map[strin
 	policy.SyncOptions = slices.Concat([]string{"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"}, policy.SyncOptions)
 	spec := map[string]any{"project": g.Project, "destination": destination, "syncPolicy": fields(&policy)}
 	spec["sources"] = list(argoSources(t, part, cluster, prefix))
-	if all := ignored(t, part); len(all) > 0 {
+	if all := t.GitOps.IgnoreDifferences; len(all) > 0 {
 		spec["ignoreDifferences"] = list(all)
 	}
 	return spec
@@ -260,41 +259,11 @@ func argoSources(t Tree, part, cluster, prefix string) []Source {
 	return []Source{crds, source(prefix + layout.All), environment}
 }
 
-// ignored returns what an Application of one part ignores.
-func ignored(t Tree, part string) []IgnoreDifference {
-	if part == layout.Reporter {
-		return t.GitOps.IgnoreDifferences
-	}
-	return slices.Concat(injected(t.Objects), t.GitOps.IgnoreDifferences)
-}
-
 // list returns the fields of each value.
 func list[T any](of []T) []any {
 	var out []any
 	for _, v := range of {
 		out = append(out, fields(&v))
-	}
-	return out
-}
-
-// injected names the fields that a controller fills in with a CA.
-func injected(objects []kobj.Object) []IgnoreDifference {
-	var out []IgnoreDifference
-	for _, o := range objects {
-		if !certificates.Injected(o) {
-			continue
-		}
-		pointers := []string{"/spec/caBundle"}
-		switch {
-		case kobj.IsCRD(o):
-			pointers = []string{"/spec/conversion/webhook/clientConfig/caBundle"}
-		case o.Group() == "admissionregistration.k8s.io":
-			pointers = nil
-			for i := range kobj.Items(o, "webhooks") {
-				pointers = append(pointers, fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i))
-			}
-		}
-		out = append(out, IgnoreDifference{Group: o.Group(), Kind: o.Kind(), Name: o.Name(), JSONPointers: pointers})
 	}
 	return out
 }

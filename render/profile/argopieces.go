@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/kobj"
@@ -122,7 +121,7 @@ func pieceSpec(t Tree, p Piece, prefix string, destination map[string]any) map[s
 	sync["retry"] = withoutEnd(t.GitOps.SyncPolicy.Retry)
 	spec := map[string]any{"project": t.GitOps.Project, "destination": destination, "syncPolicy": sync}
 	spec["sources"] = list(pieceSources(t, p, prefix))
-	if all := slices.Concat(injected(p.Objects), t.GitOps.IgnoreDifferences); len(all) > 0 {
+	if all := t.GitOps.IgnoreDifferences; len(all) > 0 {
 		spec["ignoreDifferences"] = list(all)
 	}
 	return spec

@@ -26,7 +26,7 @@ type GitOps struct {
 	Project           string             `json:"project" default:"\"default\"" doc:"Argo CD project."`
 	Clusters          *Registered        `json:"clusters" doc:"Argo CD: the clusters that are registered with it, in place of the destinations in spec.clusters. Where spec.clusters has one entry, all of them get it; else each gets the one of its name."`
 	SyncPolicy        SyncPolicy         `json:"syncPolicy" doc:"Argo CD: when and how it synchronizes."`
-	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that others write, beside those that are known."`
+	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences" doc:"Argo CD: fields that others write."`
 	Inputs            bool               `json:"inputs" default:"false" doc:"Whether the tree gets inputs/, from which an ApplicationSet or a ResourceSet of your own learns of each cluster. Apply that, or argocd/ or flux/, and not both."`
 	SourceRef         SourceRef          `json:"sourceRef" doc:"Flux source. Its name is needed by the flux profile."`
 }

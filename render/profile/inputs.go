@@ -3,7 +3,6 @@ package profile
 import (
 	"maps"
 	"path"
-	"slices"
 
 	"github.com/quayside/quayside/internal/jsonschema"
 	"github.com/quayside/quayside/internal/kobj"
@@ -24,7 +23,7 @@ type Input struct {
 	Piece             string             `json:"piece,omitempty" doc:"Argo CD: what the Application is of: namespace.package, namespace-<name>, reporter; by cluster, operators or reporter."`
 	Destination       *Destination       `json:"destination,omitempty" doc:"Argo CD: where it goes."`
 	Sources           []Source           `json:"sources,omitempty" doc:"Argo CD: what it is made of."`
-	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences,omitempty" doc:"Argo CD: fields that others write: CA bundles that are injected, and spec.gitops.ignoreDifferences."`
+	IgnoreDifferences []IgnoreDifference `json:"ignoreDifferences,omitempty" doc:"Argo CD: spec.gitops.ignoreDifferences."`
 }
 
 // Destination is where an Application goes, by one of two names.
@@ -93,7 +92,7 @@ func (argoCD) Inputs(t Tree) ([]kobj.Object, map[string][]byte) {
 				in := t.input(c)
 				in.Sources = pieceSources(t, p, c.Prefix)
 				in.Application, in.Directory = named(t.GitOps.ownerOf(c.Name), p.Name), in.Sources[len(in.Sources)-1].Path
-				in.IgnoreDifferences = slices.Concat(injected(p.Objects), t.GitOps.IgnoreDifferences)
+				in.IgnoreDifferences = t.GitOps.IgnoreDifferences
 				return in, p.gets(c.Name)
 			})
 		}
@@ -104,7 +103,7 @@ func (argoCD) Inputs(t Tree) ([]kobj.Object, map[string][]byte) {
 			in := t.input(c)
 			in.Sources = argoSources(t, part, c.Name, c.Prefix)
 			in.Application, in.Directory = t.GitOps.namedOf(c.Name, part), in.Sources[len(in.Sources)-2].Path
-			in.IgnoreDifferences = ignored(t, part)
+			in.IgnoreDifferences = t.GitOps.IgnoreDifferences
 			return in, true
 		})
 	}

@@ -20,7 +20,6 @@ type Piece struct {
 	Clusters []string      // that get it; nil: all
 	Reports  bool          // it is the reporter's
 	Leaving  bool          // Dir holds nothing, so that what the piece applied is pruned
-	Objects  []kobj.Object // of its base, definitions included
 	APIs     []catalog.GVK // custom resources that its operators provide
 }
 

@@ -75,7 +75,6 @@ type Tree struct {
 	OwnCRDs      bool          // a cluster's CRDs are those of clusters/<name>/crds, not all of crds
 	HealthChecks bool          // health snippets for the provided APIs
 	APIs         []catalog.GVK // custom resources that the operators provide, sorted
-	Objects      []kobj.Object // of the base, CRDs included
 	Reporter     *Workload     // nil: none
 	Pieces       []Piece       // by name
 }

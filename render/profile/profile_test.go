@@ -34,7 +34,7 @@ func given() profile.Tree {
 			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}, Granularity: profile.PerCluster,
 		},
 		Clusters: []profile.Cluster{{Name: "lab"}}, HealthChecks: true,
-		APIs: []catalog.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}}, Objects: objects(),
+		APIs: []catalog.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}},
 		Reporter: &profile.Workload{Namespace: "quayside-system", Name: "reporter"},
 	}
 }
@@ -46,7 +46,7 @@ func inPieces() profile.Tree {
 	tree.GitOps.Granularity = ""
 	tree.Pieces = []profile.Piece{
 		{Name: "namespace-ns", Dir: "namespaces/ns"},
-		{Name: "ns.pkg", Dir: "operators/ns.pkg", CRDs: []string{"crds/pkg"}, Needs: []string{"namespace-ns", "other.base"}, Objects: tree.Objects, APIs: tree.APIs},
+		{Name: "ns.pkg", Dir: "operators/ns.pkg", CRDs: []string{"crds/pkg"}, Needs: []string{"namespace-ns", "other.base"}, APIs: tree.APIs},
 		{Name: "other.base", Dir: "operators/other.base", CRDs: []string{"crds/base", "crds/pkg"}, Needs: []string{"namespace-ns"}},
 		{Name: "reporter", Dir: "reporter", Reports: true},
 		{Name: "installations", Dir: "installations", CRDs: []string{"crds/quayside"}, Plain: true, Reports: true},

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -23,7 +24,13 @@ import (
 
 // pieceEngine is an engine that applies pieces.
 type pieceEngine interface {
-	pieceWriter
+	// settings returns those of the workspace.
+	settings(f *pieceFleet) engineSettings
+	// parents returns the objects that a person applies once.
+	parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured
+	// engineObjects returns the names of the Applications or Kustomizations that the
+	// environment has in the end, with the piece of each. That of a parent is "".
+	engineObjects(t *testing.T, f *pieceFleet) map[string]string
 	// resource returns the resource of its engine objects, and their namespace.
 	resource() (schema.GroupVersionResource, string)
 	// follow adds what the engine needs to read the fleet's repository.
@@ -38,18 +45,20 @@ type pieceEngine interface {
 	owns(by, o *unstructured.Unstructured) bool
 	// syncAgain has an engine object be applied once more, and returns when it was.
 	syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o *unstructured.Unstructured)
-	// register adds a cluster, and returns how clusters.yaml has it.
+	// register adds a cluster, and returns its entry in spec.clusters.
 	register(ctx context.Context, t *testing.T, f *pieceFleet, name string, cluster *harness.Cluster) pieceCluster
 }
 
 // pieceFleet is one environment of a scenario, with a repository of its own.
 type pieceFleet struct {
 	engine     pieceEngine
+	ca         []byte           // the cluster's
 	second     *harness.Cluster // an API server alone
 	live       *harness.Applier
 	client     dynamic.Interface
 	repository repository
 	dir        string // its work tree
+	tree       *pieceTree
 	state      pieceState
 	commit     string
 	parents    []*unstructured.Unstructured // that a person applied
@@ -63,10 +72,11 @@ func newPieceFleet(t *testing.T, cluster, second *harness.Cluster, engine pieceE
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
 	return &pieceFleet{
-		engine: engine, second: second, live: applier(t, cluster), client: client,
-		repository: newRepository(t), dir: t.TempDir(), began: time.Now(),
-		state: pieceState{environment: environment, clusters: []pieceCluster{{name: "local", server: "https://kubernetes.default.svc"}}},
+		engine: engine, ca: cluster.RESTConfig.CAData, second: second, live: applier(t, cluster), client: client,
+		repository: newRepository(t), dir: dir, tree: newPieceTree(t, dir), began: time.Now(),
+		state: pieceState{environment: environment, clusters: []pieceCluster{{name: "local"}}},
 	}
 }
 
@@ -84,7 +94,7 @@ func (f *pieceFleet) install(ctx context.Context, t *testing.T, except ...string
 // applyParents applies the parents of the state.
 func (f *pieceFleet) applyParents(ctx context.Context, t *testing.T) {
 	t.Helper()
-	f.parents = objects(t, f.engine.parents(f.state, f.repository.url))
+	f.parents = f.engine.parents(t, f)
 	if _, err := f.live.Apply(ctx, f.parents); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +103,7 @@ func (f *pieceFleet) applyParents(ctx context.Context, t *testing.T) {
 // push commits the state, and has the engine look at it.
 func (f *pieceFleet) push(ctx context.Context, t *testing.T, message string) {
 	t.Helper()
-	f.engine.files(f.state, f.repository.url).write(t, f.dir)
+	f.tree.render(t, f.state, f.engine.settings(f))
 	f.commit = f.repository.commit(t, f.dir, message)
 	f.began = time.Now()
 	if message != "install" {
@@ -130,21 +140,23 @@ func (f *pieceFleet) settle(ctx context.Context, t *testing.T, except ...string)
 		}
 		return f.pending(ctx, t, except)
 	})
-	var keys []string
-	for _, o := range f.state.operators {
-		if !slices.Contains(except, f.state.pieceOf(o.key())) {
-			keys = append(keys, o.key())
-		}
-	}
-	if len(keys) > 0 {
-		f.awaitApplied(ctx, t, keys...)
-	}
+	rest := slices.DeleteFunc(slices.Clone(f.state.operators), func(o tinyOperator) bool { return slices.Contains(except, o.key()) })
+	f.awaitApplied(ctx, t, rest)
+}
+
+// desired returns the objects of the operators with these keys; of all of them
+// where none is named.
+func (f *pieceFleet) desired(t *testing.T, keys ...string) []*unstructured.Unstructured {
+	t.Helper()
+	return f.tree.desired(t, slices.DeleteFunc(slices.Clone(f.state.operators), func(o tinyOperator) bool {
+		return len(keys) > 0 && !slices.Contains(keys, o.key())
+	}))
 }
 
 // pending returns what is not settled yet.
 func (f *pieceFleet) pending(ctx context.Context, t *testing.T, except []string) string {
 	t.Helper()
-	want, out := f.engine.engineObjects(f.state), ""
+	want, out := f.engine.engineObjects(t, f), ""
 	for _, o := range f.engineObjects(ctx, t) {
 		piece, known := want[o.GetName()]
 		delete(want, o.GetName())
@@ -195,16 +207,16 @@ func (f *pieceFleet) await(ctx context.Context, t *testing.T, want string, reaso
 
 // awaitApplied waits until the objects of operators are in the cluster, of their
 // version and healthy.
-func (f *pieceFleet) awaitApplied(ctx context.Context, t *testing.T, keys ...string) {
+func (f *pieceFleet) awaitApplied(ctx context.Context, t *testing.T, operators []tinyOperator) {
 	t.Helper()
-	desired := f.state.desired(t, keys...)
+	desired := f.tree.desired(t, operators)
 	f.await(ctx, t, "applied", func() string {
 		for _, o := range desired {
 			live, err := f.live.Get(ctx, o)
 			if err != nil {
 				return err.Error()
 			}
-			if got, want := live.GetLabels()["quayside.dev/version"], o.GetLabels()["quayside.dev/version"]; got != want {
+			if got, want := live.GetLabels()["example.com/version"], o.GetLabels()["example.com/version"]; got != want {
 				return fmt.Sprintf("%s is of version %q, want %q", harness.Name(o), got, want)
 			}
 		}
@@ -309,7 +321,43 @@ func (f *pieceFleet) patch(ctx context.Context, t *testing.T, resource schema.Gr
 }
 
 // argoEngine is Argo CD.
-type argoEngine struct{ argoPieces }
+type argoEngine struct{}
+
+func (argoEngine) settings(f *pieceFleet) engineSettings {
+	return engineSettings{"argocd", fmt.Sprintf("repoURL: %q, namespace: argocd, syncPolicy: {automated: {prune: true, selfHeal: true}, retry: {limit: -1, backoff: {duration: 2s, factor: 2, maxDuration: 10s}}}", f.repository.url)}
+}
+
+// parents returns all of argocd/, as the documentation has a person apply it.
+func (argoEngine) parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured {
+	t.Helper()
+	return f.tree.manifestsOf(t, "argocd")
+}
+
+func (argoEngine) engineObjects(t *testing.T, f *pieceFleet) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, o := range f.tree.manifestsOf(t, "argocd", "pieces") {
+		if o.GetKind() == "Application" {
+			out[o.GetName()] = pieceOf(o.GetName())
+			continue
+		}
+		template, _, _ := unstructured.NestedString(o.Object, "spec", "template", "metadata", "name")
+		for _, member := range f.tree.members(t) {
+			name := strings.ReplaceAll(template, "{{.application}}", fmt.Sprint(member["application"]))
+			out[name] = pieceOf(name)
+		}
+	}
+	return out
+}
+
+// pieceOf returns the piece that an engine object is called after: "" for a parent.
+func pieceOf(name string) string {
+	_, piece, _ := strings.Cut(name, "--")
+	if piece == "pieces" {
+		return ""
+	}
+	return piece
+}
 
 var (
 	applications    = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "applications"}
@@ -327,7 +375,7 @@ func (e argoEngine) reads(o *unstructured.Unstructured, f *pieceFleet) bool {
 
 func (e argoEngine) refresh(ctx context.Context, t *testing.T, f *pieceFleet) {
 	t.Helper()
-	want := e.engineObjects(f.state)
+	want := e.engineObjects(t, f)
 	live := f.engineObjects(ctx, t)
 	for _, o := range live {
 		delete(want, o.GetName())
@@ -335,7 +383,7 @@ func (e argoEngine) refresh(ctx context.Context, t *testing.T, f *pieceFleet) {
 			f.annotate(ctx, t, applications, "argocd", o.GetName(), "argocd.argoproj.io/refresh", "normal")
 		}
 	}
-	if len(want) == 0 && len(live) == len(e.engineObjects(f.state)) {
+	if len(want) == 0 && len(live) == len(e.engineObjects(t, f)) {
 		return
 	}
 	list, err := f.client.Resource(applicationSets).Namespace("argocd").List(ctx, metav1.ListOptions{})
@@ -368,7 +416,12 @@ func (argoEngine) syncAgain(ctx context.Context, t *testing.T, f *pieceFleet, o 
 	t.Helper()
 	first := finished(o)
 	time.Sleep(time.Second) // operations are told apart by seconds
-	f.patch(ctx, t, applications, "argocd", o.GetName(), `{"operation":{"sync":{"prune":true}}}`)
+	options, _, _ := unstructured.NestedSlice(o.Object, "spec", "syncPolicy", "syncOptions")
+	operation, err := json.Marshal(map[string]any{"operation": map[string]any{"sync": map[string]any{"prune": true, "syncOptions": options}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.patch(ctx, t, applications, "argocd", o.GetName(), string(operation))
 	f.await(ctx, t, "synced again", func() string {
 		live, err := f.client.Resource(applications).Namespace("argocd").Get(ctx, o.GetName(), metav1.GetOptions{})
 		if err != nil {
@@ -387,11 +440,62 @@ func (argoEngine) register(ctx context.Context, t *testing.T, f *pieceFleet, nam
 	if _, err := f.live.Apply(ctx, []*unstructured.Unstructured{secret}); err != nil {
 		t.Fatal(err)
 	}
-	return pieceCluster{name: name, server: cluster.RESTConfig.Host}
+	return pieceCluster{name, fmt.Sprintf(", server: %q", cluster.RESTConfig.Host)}
 }
 
 // fluxEngine is Flux.
-type fluxEngine struct{ fluxPieces }
+type fluxEngine struct{}
+
+func (fluxEngine) settings(f *pieceFleet) engineSettings {
+	return engineSettings{"flux", fmt.Sprintf("sourceRef: {name: %s}", fluxSource(f.state))}
+}
+
+// parents returns what "flux bootstrap" sets up: a Kustomization that applies flux/.
+func (fluxEngine) parents(t *testing.T, f *pieceFleet) []*unstructured.Unstructured {
+	t.Helper()
+	return objects(t, strings.ReplaceAll(`
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: NAME, namespace: flux-system}
+spec:
+  interval: 1h
+  retryInterval: 30s
+  prune: true
+  sourceRef: {kind: GitRepository, name: NAME}
+  path: ./rendered/flux
+`, "NAME", fluxSource(f.state)))
+}
+
+func (e fluxEngine) engineObjects(t *testing.T, f *pieceFleet) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, o := range f.parents {
+		out[o.GetName()] = ""
+	}
+	for _, parent := range f.tree.manifestsOf(t, "flux") {
+		out[parent.GetName()] = pieceOf(parent.GetName())
+		dir, _, _ := unstructured.NestedString(parent.Object, "spec", "path")
+		owner, _, _ := unstructured.NestedString(parent.Object, "spec", "postBuild", "substitute", "quayside_owner")
+		if !strings.HasPrefix(dir, "./rendered/pieces/") {
+			continue
+		}
+		for _, o := range f.tree.manifestsOf(t, strings.TrimPrefix(dir, "./rendered/")) {
+			name := strings.ReplaceAll(o.GetName(), "${quayside_owner}", owner)
+			out[name] = pieceOf(name)
+			if pkg, is := strings.CutSuffix(out[name], "--crds"); is {
+				out[name] = fluxSource(f.state) + "." + pkg
+			}
+		}
+	}
+	return out
+}
+
+// fluxSource returns the name of the environment's GitRepository, which outlives
+// the environment's name.
+func fluxSource(s pieceState) string {
+	name, _, _ := strings.Cut(s.environment, "-")
+	return name
+}
 
 var (
 	kustomizations  = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
@@ -469,5 +573,5 @@ func (fluxEngine) register(ctx context.Context, t *testing.T, f *pieceFleet, nam
 	if _, err := f.live.Apply(ctx, []*unstructured.Unstructured{secret}); err != nil {
 		t.Fatal(err)
 	}
-	return pieceCluster{name: name, kubeConfig: name + "-kubeconfig"}
+	return pieceCluster{name, ", kubeConfig: " + name + "-kubeconfig"}
 }

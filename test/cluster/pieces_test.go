@@ -2,13 +2,16 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quayside/quayside/test/cluster/harness"
 )
@@ -37,6 +40,10 @@ func TestPiecesFlux(t *testing.T) {
 // runPieceScenarios runs every scenario in an environment of its own.
 func runPieceScenarios(t *testing.T, cluster, second *harness.Cluster, engine pieceEngine) {
 	t.Helper()
+	slots := make(chan struct{}, 4) // more at once make a small machine too slow
+	if _, err := applier(t, cluster).Apply(within(t, time.Minute), objects(t, refusing)); err != nil {
+		t.Fatal(err)
+	}
 	for _, scenario := range []struct {
 		environment, name string
 		run               func(ctx context.Context, t *testing.T, f *pieceFleet)
@@ -51,11 +58,14 @@ func runPieceScenarios(t *testing.T, cluster, second *harness.Cluster, engine pi
 		{"circle", "two pieces join and part", joinsPieces},
 		{"renamed", "the environment is renamed", renamesEnvironment},
 		{"clusters", "a cluster is taken out", removesCluster},
+		{"injected", "a CA that a controller fills in stays", keepsInjected},
 		{"moved", "a file moves between two pieces", movesFile},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			t.Parallel() // each has an environment of its own, and mostly waits
-			scenario.run(within(t, 4*time.Minute), t, newPieceFleet(t, cluster, second, engine, scenario.environment))
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			scenario.run(within(t, 8*time.Minute), t, newPieceFleet(t, cluster, second, engine, scenario.environment))
 		})
 	}
 }
@@ -70,16 +80,17 @@ func (f *pieceFleet) key(name string) string { return f.tiny(name).key() }
 
 func syncsAgain(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a, b, c, d := f.tiny("a"), f.tiny("b"), f.tiny("c"), f.tiny("d")
-	a.api, b.uses = true, a.key()
+	a.api, b.requires = true, []string{a.name}
 	f.state.operators = []tinyOperator{a, b, c, d}
+	f.state.extra = "{apiVersion: " + a.key() + ".example.com/v1, kind: Thing, metadata: {name: extra, namespace: " + a.namespace + "}}\n"
 	f.install(ctx, t)
-	before := f.identify(ctx, t, f.state.desired(t))
+	before := f.identify(ctx, t, f.desired(t))
 	f.began = time.Now()
 	for _, o := range f.engineObjects(ctx, t) {
 		f.engine.syncAgain(ctx, t, f, o)
 	}
 	f.record(t, "second sync")
-	untouched(t, "second sync", before, f.identify(ctx, t, f.state.desired(t)))
+	untouched(t, "second sync", before, f.identify(ctx, t, f.desired(t)))
 }
 
 func isolatesUnhealthy(ctx context.Context, t *testing.T, f *pieceFleet) {
@@ -100,11 +111,11 @@ func isolatesUnhealthy(ctx context.Context, t *testing.T, f *pieceFleet) {
 
 func isolatesRefused(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a, b, c, d, e := f.tiny("a"), f.tiny("b"), f.tiny("c"), f.tiny("d"), f.tiny("e")
-	a.api, a.fault, b.uses, d.fault, e.other = true, "CRD refused", a.key(), "object refused", []string{d.key()}
+	a.api, a.fault, b.requires, d.fault, e.requires = true, "CRD refused", []string{a.name}, "object refused", []string{d.name}
 	f.state.operators = []tinyOperator{a, b, c, d, e}
 	except := []string{a.key(), b.key(), d.key(), e.key()}
 	f.install(ctx, t, except...)
-	f.awaitUnsettled(ctx, t, a.key(), b.key(), d.key())
+	f.awaitUnsettled(ctx, t, a.key(), d.key())
 	upgraded := f.state.clone()
 	upgraded.operator(c.key()).version = "v2"
 	f.upgrade(ctx, t, "upgrade another operator", upgraded, except...)
@@ -117,8 +128,8 @@ func rollsBack(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.state.operators = []tinyOperator{f.tiny("a"), f.tiny("b"), f.tiny("c")}
 	f.install(ctx, t)
 	first := f.state
-	others := f.state.desired(t, f.key("b"), f.key("c"))
-	before, own := f.identify(ctx, t, others), f.identify(ctx, t, f.state.desired(t, f.key("a")))
+	others := f.desired(t, f.key("b"), f.key("c"))
+	before, own := f.identify(ctx, t, others), f.identify(ctx, t, f.desired(t, f.key("a")))
 	upgraded := f.state.clone()
 	upgraded.operator(f.key("a")).version = "v2"
 	f.upgrade(ctx, t, "upgrade", upgraded)
@@ -128,7 +139,7 @@ func rollsBack(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.settle(ctx, t)
 	f.record(t, "rollback")
 	untouched(t, "rollback", before, f.identify(ctx, t, others))
-	kept(t, "rollback", own, f.identify(ctx, t, f.state.desired(t, f.key("a"))))
+	kept(t, "rollback", own, f.identify(ctx, t, f.desired(t, f.key("a"))))
 }
 
 func removesOperator(ctx context.Context, t *testing.T, f *pieceFleet) {
@@ -137,7 +148,7 @@ func removesOperator(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.state.operators = []tinyOperator{a, f.tiny("b"), f.tiny("c")}
 	f.install(ctx, t)
 	installed := f.state
-	others, own := f.state.desired(t, f.key("b"), f.key("c")), f.state.desired(t, a.key())
+	others, own := f.desired(t, f.key("b"), f.key("c")), f.desired(t, a.key())
 	definitions := only(own, isCRD)
 	before, data := f.identify(ctx, t, others), f.identify(ctx, t, definitions)
 
@@ -155,7 +166,12 @@ func removesOperator(ctx context.Context, t *testing.T, f *pieceFleet) {
 	untouched(t, "add again", before, f.identify(ctx, t, others))
 	kept(t, "add again", data, f.identify(ctx, t, definitions))
 
-	f.upgrade(ctx, t, "remove at once", installed.without(a.key()))
+	leaving := installed.without(a.key())
+	leaving.leaving = []string{a.key()}
+	f.upgrade(ctx, t, "remove again", leaving)
+	f.upgrade(ctx, t, "prune", installed.without(a.key()))
+	untouched(t, "prune", before, f.identify(ctx, t, others))
+	kept(t, "prune", data, f.identify(ctx, t, definitions))
 }
 
 func orphansDeletedPiece(ctx context.Context, t *testing.T, f *pieceFleet) {
@@ -164,7 +180,7 @@ func orphansDeletedPiece(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.state.operators = []tinyOperator{a, f.tiny("b")}
 	f.install(ctx, t)
 	installed := f.state
-	all := f.state.desired(t)
+	all := f.desired(t)
 	before := f.identify(ctx, t, all)
 	f.upgrade(ctx, t, "delete by mistake", installed.without(a.key()))
 	untouched(t, "delete by mistake", before, f.identify(ctx, t, all))
@@ -174,16 +190,21 @@ func orphansDeletedPiece(ctx context.Context, t *testing.T, f *pieceFleet) {
 
 func changesGranularity(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a, b := f.tiny("a"), f.tiny("b")
-	a.api, b.uses = true, a.key()
+	a.api, b.requires = true, []string{a.name}
 	f.state.whole = true
 	f.state.operators = []tinyOperator{a, b, f.tiny("c")}
 	f.install(ctx, t)
-	all := f.state.desired(t)
+	all := f.desired(t)
 	before := f.identify(ctx, t, all)
 	for _, whole := range []bool{false, true} {
 		next := f.state.clone()
 		next.whole = whole
-		f.upgrade(ctx, t, map[bool]string{false: "cluster to operator", true: "operator to cluster"}[whole], next)
+		old := f.parents
+		f.state = next
+		f.push(ctx, t, map[bool]string{false: "cluster to operator", true: "operator to cluster"}[whole])
+		f.replaceParents(ctx, t, old)
+		f.settle(ctx, t)
+		f.record(t, "granularity")
 		kept(t, "granularity", before, f.identify(ctx, t, all))
 	}
 	upgraded := f.state.clone()
@@ -197,12 +218,12 @@ func joinsPieces(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a.api, b.api = true, true
 	f.state.operators = []tinyOperator{a, b, f.tiny("c")}
 	f.install(ctx, t)
-	all := f.state.desired(t)
-	others := f.state.desired(t, f.key("c"))
+	all := f.desired(t)
+	others := f.desired(t, f.key("c"))
 	before, apart := f.identify(ctx, t, all), f.identify(ctx, t, others)
 	parted := f.state
 	joined := f.state.clone()
-	joined.circles = [][]string{{a.key(), b.key()}}
+	joined.operator(a.key()).requires, joined.operator(b.key()).requires = []string{b.name}, []string{a.name}
 	f.upgrade(ctx, t, "join", joined)
 	kept(t, "join", before, f.identify(ctx, t, all))
 	f.upgrade(ctx, t, "part", parted)
@@ -215,7 +236,7 @@ func renamesEnvironment(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a.api = true
 	f.state.operators = []tinyOperator{a, f.tiny("b")}
 	f.install(ctx, t)
-	all := f.state.desired(t)
+	all := f.desired(t)
 	before := f.identify(ctx, t, all)
 	old := f.parents
 
@@ -225,12 +246,7 @@ func renamesEnvironment(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.push(ctx, t, "rename")
 	f.awaitRenamed(ctx, t, old)
 	f.record(t, "renamed by the old parent")
-	for _, parent := range old {
-		if err := f.live.Delete(ctx, parent); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.applyParents(ctx, t)
+	f.replaceParents(ctx, t, old)
 	f.settle(ctx, t)
 	f.record(t, "rename")
 	kept(t, "rename", before, f.identify(ctx, t, all))
@@ -245,8 +261,8 @@ func renamesEnvironment(ctx context.Context, t *testing.T, f *pieceFleet) {
 func (f *pieceFleet) awaitRenamed(ctx context.Context, t *testing.T, old []*unstructured.Unstructured) {
 	t.Helper()
 	f.await(ctx, t, "renamed", func() string {
-		want, out := f.engine.engineObjects(f.state), ""
-		for _, parent := range objects(t, f.engine.parents(f.state, f.repository.url)) {
+		want, out := f.engine.engineObjects(t, f), ""
+		for _, parent := range f.engine.parents(t, f) {
 			delete(want, parent.GetName())
 		}
 		for _, parent := range old {
@@ -273,7 +289,7 @@ func removesCluster(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.state.clusters = append(f.state.clusters, f.engine.register(ctx, t, f, "second", f.second))
 	both := f.state
 	f.install(ctx, t)
-	all := f.state.desired(t)
+	all := f.desired(t)
 	if err := there.Await(ctx, all); err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +298,7 @@ func removesCluster(ctx context.Context, t *testing.T, f *pieceFleet) {
 	f.state = both.clone()
 	f.state.clusters = f.state.clusters[:1]
 	f.push(ctx, t, "take a cluster out")
-	f.removeParents(ctx, t)
+	f.replaceParents(ctx, t, f.parents)
 	f.settle(ctx, t)
 	f.record(t, "take a cluster out")
 	untouched(t, "the cluster that stays", here, f.identify(ctx, t, all))
@@ -302,19 +318,18 @@ func removesCluster(ctx context.Context, t *testing.T, f *pieceFleet) {
 	kept(t, "the cluster that is added again", before, identifyAt(ctx, t, there, all))
 }
 
-// removeParents deletes the parents that are no longer part of the tree, as a
-// person does.
-func (f *pieceFleet) removeParents(ctx context.Context, t *testing.T) {
+// replaceParents applies the parents that are rendered now, and deletes the old ones
+// that are not among them, as a person does.
+func (f *pieceFleet) replaceParents(ctx context.Context, t *testing.T, old []*unstructured.Unstructured) {
 	t.Helper()
-	next := objects(t, f.engine.parents(f.state, f.repository.url))
-	for _, parent := range f.parents {
-		if !slices.Contains(names(next), harness.Name(parent)) {
+	f.applyParents(ctx, t)
+	for _, parent := range old {
+		if !slices.Contains(names(f.parents), harness.Name(parent)) {
 			if err := f.live.Delete(ctx, parent); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	f.parents = next
 }
 
 func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
@@ -322,7 +337,7 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 	a.shared, a.sharing, a.api, b.api = true, true, true, true
 	f.state.operators = []tinyOperator{a, b}
 	f.install(ctx, t)
-	shared := only(f.state.desired(t), func(o *unstructured.Unstructured) bool { return strings.HasPrefix(o.GetName(), "shared") })
+	shared := only(f.desired(t), func(o *unstructured.Unstructured) bool { return strings.HasPrefix(o.GetName(), "shared") })
 	for _, o := range shared {
 		f.awaitOwner(ctx, t, a.key(), o)
 	}
@@ -334,8 +349,8 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 	next.operator(a.key()).sharing, next.operator(b.key()).sharing = false, true
 	f.upgrade(ctx, t, "move a definition", next)
 	renames := f.repository.git(t, f.dir, "diff", "--find-renames", "--diff-filter=R", "--name-status", "HEAD~1", "HEAD")
-	if want := "R100\trendered/crds/" + a.key() + "/crd-shareds.yaml\trendered/crds/" + b.key() + "/crd-shareds.yaml"; renames != want {
-		t.Fatalf("the commit renames %q, want %q", renames, want)
+	if !strings.Contains(renames, "\trendered/crds/a/") || !strings.Contains(renames, "\trendered/crds/b/") {
+		t.Fatalf("the commit renames %q, want the definition", renames)
 	}
 	f.awaitOwner(ctx, t, b.key(), definitions[0])
 	kept(t, "move a definition", before, f.identify(ctx, t, definitions))
@@ -349,13 +364,86 @@ func movesFile(ctx context.Context, t *testing.T, f *pieceFleet) {
 	}
 }
 
+func keepsInjected(ctx context.Context, t *testing.T, f *pieceFleet) {
+	a, b := f.tiny("a"), f.tiny("b")
+	a.api, a.ca = true, base64.StdEncoding.EncodeToString(f.ca)
+	b.api, b.webhook = true, true
+	f.state.operators = []tinyOperator{a, b}
+	f.install(ctx, t)
+	all := f.desired(t)
+	f.injectCA(ctx, t, all)
+	before := f.identify(ctx, t, all)
+	for _, o := range f.engineObjects(ctx, t) {
+		f.engine.syncAgain(ctx, t, f, o)
+	}
+	f.settle(ctx, t)
+	untouched(t, "second sync", before, f.identify(ctx, t, all))
+
+	upgraded := f.state.clone()
+	upgraded.operator(a.key()).version, upgraded.operator(b.key()).version = "v2", "v2"
+	f.upgrade(ctx, t, "upgrade", upgraded)
+	for _, o := range f.desired(t) {
+		live, err := f.live.Get(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config := clientConfig(live); config != nil && config["caBundle"] != f.injectedCA() {
+			t.Errorf("%s: the CA that was filled in is gone: %v", harness.Name(o), config)
+		}
+	}
+}
+
+// injectedCA returns a CA as OpenShift's service CA operator fills it in.
+func (f *pieceFleet) injectedCA() string {
+	return base64.StdEncoding.EncodeToString(f.second.RESTConfig.CAData)
+}
+
+// injectCA fills the CA into the webhook and the CRD, as the service CA operator does.
+func (f *pieceFleet) injectCA(ctx context.Context, t *testing.T, list []*unstructured.Unstructured) {
+	t.Helper()
+	filled := 0
+	for _, o := range list {
+		live, err := f.live.Get(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := clientConfig(live)
+		if config == nil {
+			continue
+		}
+		config["caBundle"] = f.injectedCA()
+		resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+		if !isCRD(o) {
+			resource = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+		}
+		if _, err := f.client.Resource(resource).Update(ctx, live, metav1.UpdateOptions{FieldManager: "service-ca-operator"}); err != nil {
+			t.Fatal(err)
+		}
+		filled++
+	}
+	if filled != 2 {
+		t.Fatalf("a CA is filled into %d objects, want a CRD and a webhook", filled)
+	}
+}
+
+// clientConfig returns how the API server calls the webhook of a CRD or of a webhook
+// configuration; nil where an object has none.
+func clientConfig(o *unstructured.Unstructured) map[string]any {
+	config, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "conversion", "webhook", "clientConfig")
+	if hooks, _, _ := unstructured.NestedFieldNoCopy(o.Object, "webhooks"); hooks != nil {
+		config = hooks.([]any)[0].(map[string]any)["clientConfig"]
+	}
+	out, _ := config.(map[string]any)
+	return out
+}
+
 // awaitUnsettled waits until each of these pieces has tried in vain to become what
 // is in Git.
 func (f *pieceFleet) awaitUnsettled(ctx context.Context, t *testing.T, pieces ...string) {
 	t.Helper()
 	f.await(ctx, t, "unsettled", func() string {
 		of := map[string]string{}
-		all := f.engine.engineObjects(f.state)
+		all := f.engine.engineObjects(t, f)
 		for _, o := range f.engineObjects(ctx, t) {
 			of[all[o.GetName()]] += f.engine.unsettled(o, f.commit)
 		}
@@ -372,7 +460,7 @@ func (f *pieceFleet) awaitUnsettled(ctx context.Context, t *testing.T, pieces ..
 // object.
 func (f *pieceFleet) awaitOwner(ctx context.Context, t *testing.T, piece string, o *unstructured.Unstructured) {
 	t.Helper()
-	all := f.engine.engineObjects(f.state)
+	all := f.engine.engineObjects(t, f)
 	f.await(ctx, t, "owned by "+piece, func() string {
 		var owners []string
 		for _, by := range f.engineObjects(ctx, t) {

@@ -1,9 +1,8 @@
 package cluster_test
 
 import (
-	"cmp"
-	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -13,139 +12,175 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // pieceState declares an environment: its clusters, and the operators that each
 // of them gets.
 type pieceState struct {
 	environment string
-	whole       bool // granularity cluster: one engine object for all operators
+	whole       bool // granularity cluster: one Application, or the stages of Flux, for all operators
 	clusters    []pieceCluster
 	operators   []tinyOperator
-	leaving     []string   // removed operators that are still to be uninstalled
-	circles     [][]string // operators that require each other, and are one piece
-	bare        bool       // no digest files
+	leaving     []string // removed operators that are still to be uninstalled
+	extra       string   // manifests of the cluster "local" beside the operators
 }
 
-// pieceCluster is one of the clusters.
-type pieceCluster struct{ name, server, kubeConfig string }
+// pieceCluster is an entry of spec.clusters.
+type pieceCluster struct {
+	name  string
+	place string // ", server: …" or ", kubeConfig: …"; empty: the engine's own
+}
 
-// tinyOperator is an operator of a ConfigMap and a Deployment. All of its objects
-// are labelled with its version.
+// tinyOperator is an operator of a ConfigMap and a Deployment.
 type tinyOperator struct {
 	namespace, name, version string
 
-	idle    bool     // it has no Deployment
-	api     bool     // it has a CRD
-	uses    string   // the operator whose kind its custom resource is of, and which it requires
-	shared  bool     // it has the object that another operator had
-	sharing bool     // it has the CRD that another operator had
-	fault   string   // "unhealthy", "CRD refused" or "object refused"
-	other   []string // operators that it requires beside
+	idle     bool     // it has no Deployment
+	api      bool     // it has a CRD
+	webhook  bool     // it has a webhook
+	ca       string   // its CRD is converted by another's Service, with this CA
+	shared   bool     // it has the ConfigMap that another operator had
+	sharing  bool     // it has the CRD that another operator had
+	fault    string   // "unhealthy", "CRD refused" or "object refused"
+	requires []string // packages
 }
 
 // key returns "<namespace>.<name>".
 func (o tinyOperator) key() string { return o.namespace + "." + o.name }
 
-// crds returns the operator's CRDs, each by its file's name.
-func (o tinyOperator) crds() map[string]string {
-	files := map[string]string{}
-	if o.api {
-		kind := "object"
-		if o.fault == "CRD refused" {
-			kind = "nonsense"
-		}
-		files["crd-things.yaml"] = fmt.Sprintf(tinyCRD, "things", o.key(), "Thing", kind, o.version)
-	}
-	if o.sharing {
-		files["crd-shareds.yaml"] = fmt.Sprintf(tinyCRD, "shareds", "shared."+o.namespace, "Shared", "object", "none")
-	}
-	return files
-}
+// tinyBundle is a bundle of an operator.
+const tinyBundle = `
+-- metadata/annotations.yaml --
+annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: NAME
+  operators.operatorframework.io.bundle.channels.v1: stable
+  operators.operatorframework.io.bundle.channel.default.v1: stable
+-- manifests/configmap.yaml --
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: NAME, labels: {example.com/version: VERSION}}
+data: {version: VERSION}
+-- manifests/csv.yaml --
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: NAME.vSEMVER, annotations: {olm.skipRange: "<SEMVER"}}
+spec:
+  version: SEMVER
+  installModes: [{type: AllNamespaces, supported: true}]
+  install: {strategy: deployment, spec: {deployments: [DEPLOYMENT]}}
+  webhookdefinitions: [WEBHOOKS]
+  customresourcedefinitions: {owned: [OWNED]}
+`
 
-// tinyCRD has no sync wave: Argo CD does not track CRDs, so that a sync that waits
-// for one goes on at the next resync only.
+// tinyWebhook is the webhook of a bundle.
+const tinyWebhook = `
+  {type: ValidatingAdmissionWebhook, generateName: vthing.example.com, deploymentName: NAME, containerPort: 443, sideEffects: None, failurePolicy: Ignore,
+  webhookPath: /validate, admissionReviewVersions: [v1], rules: [{apiGroups: [GROUP.example.com], apiVersions: [v1], operations: [UPDATE], resources: [things]}]}`
+
+// tinyConversion is how the CRD of a bundle is converted, with a CA in Git.
+const tinyConversion = `  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {service: {name: elsewhere, namespace: NAMESPACE}, caBundle: CABUNDLE}
+`
+
+// tinyDeployment is the Deployment of a bundle. No node has the label "nowhere".
+const tinyDeployment = `
+  {name: NAME, label: {example.com/version: VERSION, example.com/fault: FAULT}, spec: {selector: {matchLabels: {app: NAME}},
+  template: {metadata: {labels: {app: NAME}}, spec: {NODES
+  containers: [{name: manager, image: "registry.example.com/NAME:VERSION"}]}}}}`
+
+// tinyCRD is a CRD of a bundle.
 const tinyCRD = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: %[1]s.%[2]s.example.com
-  labels: {quayside.dev/version: %[5]s}
+  name: PLURAL.GROUP.example.com
+  labels: {example.com/version: VERSION, example.com/fault: FAULT}
 spec:
-  group: %[2]s.example.com
-  names: {kind: %[3]s, plural: %[1]s}
+  group: GROUP.example.com
+  names: {kind: KIND, plural: PLURAL}
   scope: Namespaced
   versions:
   - name: v1
     served: true
     storage: true
-    schema: {openAPIV3Schema: {type: %[4]s, x-kubernetes-preserve-unknown-fields: true}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// objects returns everything else of the operator, each by its file's name.
-func (o tinyOperator) objects() map[string]string {
-	files := map[string]string{"configmap.yaml": fmt.Sprintf(`apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: %[1]s
-  namespace: %[2]s
-  labels: {quayside.dev/version: %[3]s}
-data: {version: %[3]s}
-`, o.name, o.namespace, o.version)}
-	if !o.idle {
-		selector, nodes := o.name, "{}"
-		switch o.fault {
-		case "object refused":
-			selector = "another"
-		case "unhealthy":
-			nodes = "{nowhere: nothing}"
-		}
-		files["deployment.yaml"] = fmt.Sprintf(`apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: %[1]s
-  namespace: %[2]s
-  labels: {quayside.dev/version: %[3]s}
+// refusing has the API server refuse objects that are labelled so.
+const refusing = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: refusal}
 spec:
-  selector: {matchLabels: {app: %[4]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec:
-      nodeSelector: %[5]s
-      containers: [{name: manager, image: "registry.example.com/%[1]s:%[3]s"}]
-`, o.name, o.namespace, o.version, selector, nodes)
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps, apiextensions.k8s.io], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [deployments, customresourcedefinitions]}
+    objectSelector: {matchLabels: {example.com/fault: refused}}
+  validations: [{expression: "false", message: it is to be refused}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: refusal}
+spec: {policyName: refusal, validationActions: [Deny]}
+`
+
+// bundle returns the files of the operator's bundle. What stands for its semantic
+// version is left to be filled in.
+func (o tinyOperator) bundle() map[string]string {
+	fault := map[bool]string{true: "refused", false: "none"}
+	nodes, deployment := "", tinyDeployment
+	if o.fault == "unhealthy" {
+		nodes = "nodeSelector: {nowhere: nothing},"
 	}
-	if o.uses != "" {
-		files["thing.yaml"] = fmt.Sprintf(`apiVersion: %[4]s.example.com/v1
-kind: Thing
-metadata:
-  name: %[1]s
-  namespace: %[2]s
-  labels: {quayside.dev/version: %[3]s}
-  annotations: {argocd.argoproj.io/sync-options: SkipDryRunOnMissingResource=true}
-`, o.name, o.namespace, o.version, o.uses)
+	if o.idle {
+		deployment = ""
+	}
+	deployment = strings.NewReplacer("FAULT", fault[o.fault == "object refused"], "NODES", nodes).Replace(deployment)
+	webhooks := ""
+	if o.webhook {
+		webhooks = strings.ReplaceAll(tinyWebhook, "GROUP", o.key())
+	}
+	owned := ""
+	if o.api {
+		owned += "{name: things." + o.key() + ".example.com, kind: Thing, version: v1}, "
+	}
+	if o.sharing {
+		owned += "{name: shareds.shared." + o.namespace + ".example.com, kind: Shared, version: v1}"
+	}
+	text := strings.NewReplacer("DEPLOYMENT", deployment, "WEBHOOKS", webhooks, "OWNED", owned).Replace(tinyBundle)
+	if o.api {
+		text += "-- manifests/things.yaml --\n" + strings.NewReplacer("PLURAL", "things", "GROUP", o.key(), "KIND", "Thing", "FAULT", fault[o.fault == "CRD refused"]).Replace(tinyCRD)
+		if o.ca != "" {
+			text = strings.Replace(text, "  labels: {", "  annotations: {service.beta.openshift.io/inject-cabundle: \"true\"}\n  labels: {", 1)
+			text += strings.NewReplacer("NAMESPACE", o.namespace, "CABUNDLE", o.ca).Replace(tinyConversion)
+		}
+	}
+	if o.sharing {
+		text += "-- manifests/shareds.yaml --\n" + strings.NewReplacer("PLURAL", "shareds", "GROUP", "shared."+o.namespace, "KIND", "Shared", "FAULT", "none", "VERSION", "none").Replace(tinyCRD)
 	}
 	if o.shared {
-		files["shared.yaml"] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: %s}\n", o.namespace)
+		text += "-- manifests/shared.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n"
+	}
+	for i, required := range o.requires {
+		if i == 0 {
+			text += "-- metadata/dependencies.yaml --\ndependencies:\n"
+		}
+		text += fmt.Sprintf("- {type: olm.package, value: {packageName: %s, version: \">=0.0.0\"}}\n", required)
+	}
+	files := map[string]string{}
+	text = strings.NewReplacer("NAME", o.name, "VERSION", o.version).Replace(text)
+	for _, file := range strings.Split(text, "-- ")[1:] {
+		name, content, _ := strings.Cut(file, " --\n")
+		files[name] = content
 	}
 	return files
-}
-
-// desired returns the objects of the operators with these keys; of all of them
-// where none is named.
-func (s pieceState) desired(t *testing.T, keys ...string) []*unstructured.Unstructured {
-	t.Helper()
-	var list []*unstructured.Unstructured
-	for _, o := range s.operators {
-		if len(keys) > 0 && !slices.Contains(keys, o.key()) {
-			continue
-		}
-		for _, files := range []map[string]string{o.crds(), o.objects()} {
-			for _, name := range slices.Sorted(maps.Keys(files)) {
-				list = append(list, objects(t, files[name])...)
-			}
-		}
-	}
-	return list
 }
 
 // operator returns the operator with that key, to be changed.
@@ -156,8 +191,7 @@ func (s pieceState) operator(key string) *tinyOperator {
 
 // clone returns a copy that shares nothing with s.
 func (s pieceState) clone() pieceState {
-	s.clusters, s.operators = slices.Clone(s.clusters), slices.Clone(s.operators)
-	s.leaving, s.circles = slices.Clone(s.leaving), slices.Clone(s.circles)
+	s.clusters, s.operators, s.leaving = slices.Clone(s.clusters), slices.Clone(s.operators), slices.Clone(s.leaving)
 	return s
 }
 
@@ -168,165 +202,147 @@ func (s pieceState) without(keys ...string) pieceState {
 	return s
 }
 
-// operatorPiece is a piece that consists of operators: of one, or of a circle.
-type operatorPiece struct {
-	name      string
-	operators []tinyOperator
+// pieceTree is the workspace of an environment.
+type pieceTree struct {
+	quayside
+	bundles  map[string]map[string]string // by operator
+	revision map[string]int               // how often the bundle of an operator has changed
+	last     pieceState
 }
 
-// pieces returns the pieces that consist of operators, sorted by name.
-func (s pieceState) pieces() []operatorPiece {
-	byName := map[string]operatorPiece{}
+// newPieceTree returns a workspace in a directory.
+func newPieceTree(t *testing.T, dir string) *pieceTree {
+	t.Helper()
+	p := &pieceTree{quayside: quayside{build(t), dir}, bundles: map[string]map[string]string{}, revision: map[string]int{}}
+	p.write(t, ".gitignore", ".cache/\n")
+	return p
+}
+
+// render makes the workspace that of a state, as its team does: it writes the declarations
+// and has quayside do the rest.
+func (p *pieceTree) render(t *testing.T, s pieceState, engine engineSettings) {
+	t.Helper()
+	p.write(t, "quayside.yaml", settings(s, engine))
+	for _, dir := range []string{"bundles", "subscriptions", "overlays"} {
+		if err := os.RemoveAll(filepath.Join(p.dir, dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.extra != "" {
+		p.write(t, "overlays/local/resources/kustomization.yaml", "resources: [extra.yaml]\n")
+		p.write(t, "overlays/local/resources/extra.yaml", s.extra)
+	}
+	args := []string{"resolve", "--offline"}
+	if slices.ContainsFunc(p.last.leaving, func(key string) bool { return !s.has(key) }) {
+		args = append(args, "--prune")
+	}
+	if slices.ContainsFunc(p.last.operators, func(o tinyOperator) bool { return !s.has(o.key()) }) {
+		p.remove(t, "quayside.lock") // as where the commit that added it is reverted
+	}
 	for _, o := range s.operators {
-		name := s.pieceOf(o.key())
-		byName[name] = operatorPiece{name, append(byName[name].operators, o)}
+		p.declare(t, o)
 	}
-	return slices.SortedFunc(maps.Values(byName), func(a, b operatorPiece) int { return cmp.Compare(a.name, b.name) })
+	p.must(t, args...)
+	p.must(t, "render", "--offline")
+	p.must(t, "verify", "--offline")
+	p.last = s
 }
 
-// pieceOf returns the name of the piece that an operator belongs to.
-func (s pieceState) pieceOf(key string) string {
-	for _, circle := range s.circles {
-		if slices.Contains(circle, key) {
-			first, _, _ := strings.Cut(circle[0], ".")
-			name := first
-			for _, member := range circle {
-				_, short, _ := strings.Cut(member, ".")
-				name += "." + short
+// has reports whether an operator is installed or leaving.
+func (s pieceState) has(key string) bool {
+	return slices.Contains(s.leaving, key) || slices.ContainsFunc(s.operators, func(o tinyOperator) bool { return o.key() == key })
+}
+
+// declare writes an operator's bundle, of a new version when its content is new, and
+// the Subscription to it.
+func (p *pieceTree) declare(t *testing.T, o tinyOperator) {
+	t.Helper()
+	files := o.bundle()
+	if !maps.Equal(files, p.bundles[o.key()]) {
+		p.bundles[o.key()] = files
+		p.revision[o.key()]++
+	}
+	version := fmt.Sprintf("1.%d.0", p.revision[o.key()])
+	for name, text := range files {
+		p.write(t, path.Join("bundles", o.name, name), strings.ReplaceAll(text, "SEMVER", version))
+	}
+	p.write(t, path.Join("subscriptions", o.key()+".yaml"), fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
+kind: Subscription
+metadata: {name: %s, namespace: %s}
+spec: {package: %[1]s, version: %[3]s}
+`, o.name, o.namespace, version))
+}
+
+// settings returns quayside.yaml. An engine adds its profile, its settings of
+// spec.gitops and its clusters.
+func settings(s pieceState, engine engineSettings) string {
+	granularity := "operator"
+	if s.whole {
+		granularity = "cluster"
+	}
+	text := fmt.Sprintf(`apiVersion: quayside.dev/v1alpha1
+kind: Workspace
+metadata: {name: %s}
+spec:
+  catalogs: [{name: bundles, source: "bundles:bundles"}]
+  kubernetesVersion: "1.36"
+  certificates: openshift-service-ca
+  profile: %s
+  gitops: {granularity: %s, path: rendered, %s}
+  clusters:
+`, s.environment, engine.profile, granularity, engine.gitops)
+	for _, c := range s.clusters {
+		text += fmt.Sprintf("  - {name: %s%s}\n", c.name, c.place)
+	}
+	return text
+}
+
+// engineSettings are those of quayside.yaml that depend on the engine.
+type engineSettings struct{ profile, gitops string }
+
+// manifestsOf returns the objects of all manifests in directories of the tree and below
+// them. A directory that there is not has none.
+func (p *pieceTree) manifestsOf(t *testing.T, dirs ...string) []*unstructured.Unstructured {
+	t.Helper()
+	var list []*unstructured.Unstructured
+	for _, dir := range dirs {
+		root := filepath.Join(p.dir, "rendered", filepath.FromSlash(dir))
+		_ = filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
+			if err == nil && path.Ext(name) == ".yaml" && e.Name() != "kustomization.yaml" {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, objects(t, string(text))...)
 			}
-			return name
-		}
+			return nil
+		})
 	}
-	return key
+	return list
 }
 
-// requires returns the names of the other pieces that a piece requires.
-func (s pieceState) requires(p operatorPiece) []string {
-	var out []string
-	for _, o := range p.operators {
-		for _, required := range append([]string{o.uses}, o.other...) {
-			if name := s.pieceOf(required); required != "" && name != p.name {
-				out = append(out, name)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// packages returns the operators of a piece that have CRDs.
-func (p operatorPiece) packages() []string {
-	var out []string
-	for _, o := range p.operators {
-		if len(o.crds()) > 0 {
-			out = append(out, o.key())
-		}
+// desired returns the objects of operators, as rendered.
+func (p *pieceTree) desired(t *testing.T, operators []tinyOperator) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for _, o := range operators {
+		isOwn := func(of *unstructured.Unstructured) bool { return of.GetLabels()["quayside.dev/package"] == o.name }
+		out = append(out, p.manifestsOf(t, "crds/"+o.name)...)
+		out = append(out, only(p.manifestsOf(t, "operators"), isOwn)...)
 	}
 	return out
 }
 
-// namespaces returns the operators' namespaces, sorted.
-func (s pieceState) namespaces() []string {
-	var out []string
-	for _, o := range s.operators {
-		out = append(out, o.namespace)
-	}
-	for _, key := range s.leaving {
-		namespace, _, _ := strings.Cut(key, ".")
-		out = append(out, namespace)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// pieceFiles are files by their names below the root of the repository.
-type pieceFiles map[string]string
-
-// baseTree returns the part of the tree that is the same for all engines.
-func baseTree(s pieceState) pieceFiles {
-	files := pieceFiles{}
-	var directories []string
-	for _, namespace := range s.namespaces() {
-		dir := path.Join("namespaces", namespace)
-		files.addKustomization(dir, map[string]string{"namespace.yaml": fmt.Sprintf(`apiVersion: v1
-kind: Namespace
-metadata:
-  name: %s
-`, namespace)})
-		directories = append(directories, dir)
-	}
-	for _, p := range s.pieces() {
-		all := map[string]string{}
-		for _, o := range p.operators {
-			for name, text := range o.crds() {
-				files[path.Join("rendered/crds", o.key(), name)] = text
-			}
-			for name, text := range o.objects() {
-				all[strings.TrimSuffix(name, ".yaml")+"-"+o.name+".yaml"] = text
-			}
-			if o.shared {
-				all["shared.yaml"] = all["shared-"+o.name+".yaml"]
-				delete(all, "shared-"+o.name+".yaml")
-			}
-		}
-		files.addKustomization(path.Join("operators", p.name), all)
-		directories = append(directories, path.Join("operators", p.name))
-	}
-	for _, key := range s.leaving {
-		files[path.Join("rendered/leaving", key, ".quayside-files")] = ""
-	}
-	if s.whole {
-		list := "resources:\n"
-		for _, dir := range directories {
-			list += "- ../" + dir + "\n"
-		}
-		files["rendered/all/kustomization.yaml"] = list
-	}
-	return files
-}
-
-// addKustomization adds a directory with a kustomization over its files.
-func (f pieceFiles) addKustomization(dir string, files map[string]string) {
-	list := "resources:\n"
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		list += "- " + name + "\n"
-		f[path.Join("rendered", dir, name)] = files[name]
-	}
-	f[path.Join("rendered", dir, "kustomization.yaml")] = list
-}
-
-// addDigests adds a listing with digests to every directory of the tree.
-func (f pieceFiles) addDigests() {
-	byDirectory := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(f)) {
-		if dir, file := path.Split(name); strings.HasPrefix(name, "rendered/") && file != ".quayside-files" {
-			byDirectory[dir] += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(f[name])), file)
-		}
-	}
-	for dir, text := range byDirectory {
-		f[dir+".quayside-files"] = text
-	}
-}
-
-// write makes the files all that a directory holds.
-func (f pieceFiles) write(t *testing.T, dir string) {
+// members returns the entries of clusters.yaml.
+func (p *pieceTree) members(t *testing.T) []map[string]any {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	text, err := os.ReadFile(filepath.Join(p.dir, "rendered", "clusters.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			t.Fatal(err)
-		}
+	var out []map[string]any
+	if err := yaml.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
 	}
-	for name, text := range f {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return out
 }
