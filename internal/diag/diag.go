@@ -75,11 +75,17 @@ type Error struct {
 	Pos Pos
 	Msg string // "unknown field \"chanel\" (did you mean \"channel\"?)"
 	Err error  // what caused it; may be nil
+
+	Hint string // the command or the edit that fixes it; may be empty
 }
 
 // Error returns "position: message: cause", without the parts that are empty, as
-// one line. Where the cause is a List, the faults after its first have their own.
+// one line. Where the cause is a List, the faults after its first have their own. A hint
+// has a line of its own.
 func (e *Error) Error() string {
+	if e.Hint != "" {
+		return (&Error{Pos: e.Pos, Msg: e.Msg, Err: e.Err}).Error() + "\n  hint: " + inert.Line(e.Hint)
+	}
 	parts := make([]string, 0, 3)
 	if !e.Pos.IsZero() {
 		parts = append(parts, e.Pos.String())
@@ -108,6 +114,13 @@ func Errorf(pos Pos, format string, args ...any) *Error {
 		return &Error{Pos: pos, Msg: err.Error()}
 	}
 	return &Error{Pos: pos, Err: err}
+}
+
+// Hintf is Errorf with a hint: the command or the edit that fixes the fault.
+func Hintf(pos Pos, hint, format string, args ...any) *Error {
+	e := Errorf(pos, format, args...)
+	e.Hint = hint
+	return e
 }
 
 // List collects faults. The zero value is empty and ready to use.
@@ -198,6 +211,7 @@ type Fault struct {
 	Position string `json:"position,omitempty"`
 	Code     string `json:"code,omitempty"`
 	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty" doc:"the command or the edit that fixes it"`
 }
 
 // FaultOf returns what err says, with its place apart.
@@ -206,7 +220,7 @@ func FaultOf(err error) Fault {
 	if !ok {
 		return Fault{Message: err.Error()}
 	}
-	return Fault{Position: one.Pos.String(), Message: (&Error{Msg: one.Msg, Err: one.Err}).Error()}
+	return Fault{Position: one.Pos.String(), Message: (&Error{Msg: one.Msg, Err: one.Err}).Error(), Hint: inert.Line(one.Hint)}
 }
 
 // Line returns f as compilers print it: "file: fault: message [code]".

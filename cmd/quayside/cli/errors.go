@@ -104,7 +104,7 @@ func (a *app) printError(err error) {
 	var input *project.InputError
 	var list diag.List
 	var edited *project.EditedError
-	if ours := errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
+	if ours := positioned(err) || errors.As(err, &input) || errors.As(err, &list) || errors.As(err, &edited) || exitCode(err) != exitError; !ours {
 		msg = inert.Line(msg) // its line breaks are not the program's
 	}
 	if positioned(err) || errors.As(err, &input) || exitCode(err) != exitError {
