@@ -39,6 +39,22 @@ func (r reference) inline() bool {
 	return (r.kind == plugin || r.kind == patch) && strings.ContainsAny(r.name, "\n{")
 }
 
+// Paths returns the paths that the text of a kustomization refers to, by field:
+// "patches[1].path".
+func Paths(text []byte) (map[string]string, error) {
+	var k types.Kustomization
+	if err := k.Unmarshal(text); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, r := range references(k) {
+		if !r.inline() {
+			out[r.field] = r.name
+		}
+	}
+	return out, nil
+}
+
 // references returns everything that a kustomization refers to: the fields of
 // types.Kustomization that kustomize hands to its loader.
 func references(k types.Kustomization) []reference {

@@ -25,8 +25,9 @@ type TreeReport struct {
 	Changes   []filetree.Change `json:"changes" doc:"of the files: missing, differs, extra (as they were before); foreign: not quayside's"`
 	Warnings  []diag.Warning    `json:"warnings"`
 
-	Result *render.Result `json:"-"`
-	fold   bool           // many changes are told by directory
+	Result  *render.Result `json:"-"`
+	fold    bool           // many changes are told by directory
+	earlier []string       // overlays of an earlier layout
 }
 
 // foreign is what a file is called that quayside did not write. Most of these
@@ -69,7 +70,7 @@ func (p *Project) WriteTree(ctx context.Context, opts ...filetree.Option) (*Tree
 	if err != nil {
 		return nil, err
 	}
-	if err := r.moved(); err != nil {
+	if err := r.checkLayout(); err != nil {
 		return nil, err
 	}
 	r.Changes = slices.DeleteFunc(r.Changes, func(c filetree.Change) bool { return c.Kind == foreign })
@@ -102,6 +103,7 @@ func (p *Project) CheckTree(ctx context.Context, all bool) (*TreeReport, error) 
 	}
 	r := &TreeReport{
 		Output: p.Settings.Output, Operators: len(lock.Pins), Files: res.Tree.Len(), Result: res,
+		earlier: earlierOverlays(have),
 		Changes: append([]filetree.Change{}, filetree.Diff(have, res.Tree)...), Warnings: append([]diag.Warning{}, res.Warnings...),
 	}
 	if all {
@@ -125,16 +127,13 @@ func (p *Project) RenderLock(ctx context.Context) (*render.Result, error) {
 	return res, err
 }
 
-// moved refuses a tree in which the team's own changes lie where an earlier version had
+// checkLayout refuses a tree with the team's own overlays where an earlier version expected
 // them: nothing reads them any more.
-func (r *TreeReport) moved() error {
+func (r *TreeReport) checkLayout() error {
 	var faults diag.List
-	for _, c := range r.Changes {
-		parts := strings.Split(c.Path, "/")
-		if c.Kind == foreign && len(parts) == 3 && parts[0] == "clusters" && parts[2] == layout.Kustomization {
-			overlay := path.Join(path.Dir(r.Output), layout.Overlays, parts[1])
-			faults.Addf(diag.Pos{File: path.Join(r.Output, c.Path)}, "nothing reads this file any more: move it, and what it names, to %s, make it a Component (kind: Component, apiVersion: kustomize.config.k8s.io/v1alpha1), and take generated out of its resources", overlay)
-		}
+	for _, name := range r.earlier {
+		hint := "run 'quayside migrate' to move it to " + path.Join(r.Output, "..", layout.Overlays)
+		faults.Add(diag.Pos{}, diag.Hintf(diag.Pos{File: path.Join(r.Output, name)}, hint, "overlay of an earlier layout: this version does not read it"))
 	}
 	return faults.Err()
 }

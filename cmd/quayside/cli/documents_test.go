@@ -45,6 +45,7 @@ func documented() map[string][]string {
 		"images":           {"images", "images --inspect"},
 		"import":           {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},
 		"init":             {"init more", "init more --profile nothing"},
+		"migrate":          {"migrate", "migrate --check"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --dry-run", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
 		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
 		"promote":          {"promote", "promote . ./a", "promote a b --observed absent"},

@@ -112,7 +112,7 @@ func groups() []commandGroup {
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
 		{"artifacts", "Handing the tree to an engine:", list{newPush, newSign, newBOM}},
 		{"authors", "For authors of operators:", list{newBundle}},
-		{"", "", list{newCompletion, newSchema, newVersion}},
+		{"", "", list{newCompletion, newMigrate, newSchema, newVersion}},
 	}
 }
 
@@ -147,7 +147,7 @@ func otherWords() map[string]map[string]string {
 			"deps": "quayside tree", "describe": "quayside catalog show", "explain": "quayside why", "export": "quayside render", "fetch": "quayside vendor",
 			"find": "quayside catalog search", "generate": "quayside render", "get": "quayside add", "graph": "quayside catalog graph", "health": "quayside status",
 			"info": "quayside catalog show", "install": "quayside add", "lint": "quayside verify", "list": "quayside tree", "lock": "quayside resolve",
-			"ls": "quayside tree", "migrate": "quayside adopt", "new": "quayside init", "plan": "quayside diff --upgrade", "publish": "quayside push",
+			"ls": "quayside tree", "new": "quayside init", "plan": "quayside diff --upgrade", "publish": "quayside push",
 			"pull": "quayside vendor", "rm": "quayside remove", "sbom": "quayside bom", "search": "quayside catalog search", "show": "quayside catalog show",
 			"sync": "quayside render", "template": "quayside render", "test": "quayside verify", "uninstall": "quayside remove", "update": "quayside upgrade",
 			"validate": "quayside verify",

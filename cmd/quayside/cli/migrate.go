@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/project"
+)
+
+type migrateOptions struct {
+	*app
+	check bool
+}
+
+func newMigrate(a *app) *cobra.Command {
+	o := &migrateOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Move files of an earlier layout to where this version expects them",
+		Long: doc(`
+			Move your own overlays from rendered/clusters/<cluster>/, where an earlier version
+			expected them, to overlays/<cluster>/. Run it once if 'quayside render' asks for it,
+			and 'quayside render' afterwards.
+
+			Your own resources are moved to overlays/<cluster>/resources/. A change that names
+			single objects, such as a patch without a target, replicas or a replacement, is moved
+			to the overlay of the one operator whose objects it changes. All other changes become
+			the overlay of the cluster. Paths in kustomizations are adjusted, and comments are
+			kept.
+
+			Each cluster is built before and after the move. If an object would change, or if a
+			change cannot be placed, the command reports the file and the line, and moves
+			nothing.
+
+			See also: docs/gitops.md.
+
+			Exit codes: 0 done; 1 with --check, files would be moved; 2 an error.`),
+		Example: examples(`
+			# show what would be moved, in every workspace of the repository
+			quayside migrate --check --all
+
+			# move the files, and render
+			quayside migrate
+			quayside render`),
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	cmd.Flags().BoolVar(&o.check, "check", false, "write nothing; exit with 1 if files would be moved")
+	addOffline(cmd, o.app)
+	addOutput(cmd, a, nil, project.Migration{})
+	addAll(cmd, a)
+	return cmd
+}
+
+func (o *migrateOptions) run(ctx context.Context) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	m, err := p.Migrate(ctx)
+	if err == nil && !o.check {
+		err = m.Write()
+	}
+	if err != nil {
+		return err
+	}
+	err = o.print(m, func(w io.Writer) { o.show(w, m) })
+	if err == nil && o.check && len(m.Moves) > 0 {
+		err = &project.DiffersError{Msg: "overlays of an earlier layout found: run 'quayside migrate'"}
+	}
+	return err
+}
+
+func (o *migrateOptions) show(w io.Writer, m *project.Migration) {
+	for _, move := range m.Moves {
+		if move.To == "" {
+			fmt.Fprintf(w, "%s %s\n", o.out.Sign("-"), inert.Line(move.From))
+			continue
+		}
+		fmt.Fprintf(w, "%s %s -> %s\n", o.out.Sign("~"), inert.Line(move.From), inert.Line(move.To))
+	}
+	switch {
+	case len(m.Moves) == 0:
+		o.talk.Note("no files to move")
+	case m.Written:
+		o.talk.Note("moved overlays: run 'quayside render'")
+	}
+}
