@@ -1,8 +1,8 @@
 package render
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -86,22 +86,28 @@ func (t *tree) clusters() error {
 	return t.whole()
 }
 
-// unknownOverlays refuses what the team changes of an operator that a cluster does not
-// get: it would be lost without a word.
+// unknownOverlays refuses overlays of operators that a cluster does not get: their changes
+// would be lost silently.
 func (t *tree) unknownOverlays() error {
-	var errs []error
+	var faults diag.List
 	for _, c := range t.opt.Clusters {
 		here, err := t.here(c)
 		if err != nil {
 			return fmt.Errorf("rendering cluster %q: %w", c.Name, err)
 		}
+		var known []string
+		for _, in := range here {
+			known = append(known, pieceName(in.pin))
+		}
 		for _, name := range c.Overlays {
-			if strings.Contains(name, ".") && !slices.ContainsFunc(here, func(in *opened) bool { return pieceName(in.pin) == name }) {
-				errs = append(errs, fmt.Errorf("%s: cluster %q gets no operator of this name: move it to that of the operator that it is for, or delete it", path.Join(layout.Overlays, c.Name, name), c.Name))
+			if strings.Contains(name, ".") && !slices.Contains(known, name) {
+				at := diag.Pos{File: path.Join(cmp.Or(t.opt.OverlaysDir, layout.Overlays), c.Name, name)}
+				faults.Add(at, diag.Hintf(at, "rename the directory to <namespace>.<package> of an operator of the cluster, or delete it",
+					"overlay of an unknown operator: cluster %q does not get %s%s", c.Name, name, diag.DidYouMean(name, known)))
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
 // toldCluster returns a cluster as the profile is told of it.
@@ -249,13 +255,16 @@ func (t *tree) overlay(c Cluster, dir, name string) string {
 // key returns what stands for all that the pieces of a cluster depend on, the base
 // and the team's changes aside: clusters of which it is the same get the same.
 func (c Cluster) key() string {
-	return strings.Join(append([]string{string(c.Config), strconv.Itoa(max(len(c.Name), 40))}, c.Operators...), "\x00")
+	return strings.Join(append([]string{string(c.Config), strconv.Itoa(max(len(c.Name), usualName))}, c.Operators...), "\x00")
 }
 
-// nameRoom returns how long the names of files in a cluster's own directory may be:
-// the same for all clusters with names of up to 40 bytes, so that these get the same.
+// usualName is the length in bytes up to which the names of clusters make no difference: their
+// patches have the same file names.
+const usualName = 24
+
+// nameRoom returns the length that file names in the directory of a cluster may have.
 func (c Cluster) nameRoom(dir string) int {
-	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), 40)), dir))
+	return nameRoom(path.Join(layout.Clusters, strings.Repeat("n", max(len(c.Name), usualName)), dir))
 }
 
 // file is a file below some directory of the tree.
@@ -289,21 +298,25 @@ func (t *tree) changeables(p piece, here []*opened, room int) []changeable {
 	var out []changeable
 	for _, in := range p.members {
 		if in.follower == "" && slices.Contains(here, in) {
-			out = append(out, t.changeablesOf(in, room)...)
+			out = append(out, t.changeablesOf(p, in, room)...)
 		}
 	}
 	return out
 }
 
-func (t *tree) changeablesOf(in *opened, room int) []changeable {
+func (t *tree) changeablesOf(p piece, in *opened, room int) []changeable {
 	key := fmt.Sprintf("%s %d", in.name(), room)
 	if known, is := t.changes[key]; is {
 		return known
 	}
 	var out []changeable
+	n := naming{room: room}
+	if p.memberDir(in) == p.dir() { // whose name says both
+		n.namespace, n.pkg = in.pin.Namespace, in.pin.Package
+	}
 	for _, o := range in.objects {
 		if changes(o) {
-			out = append(out, changeable{o, fitName(room, "patch-"+fileName(o.Kind()+"-"+o.Name()+"."+o.Namespace())), target(o)})
+			out = append(out, changeable{o, n.patchFile(o), target(o)})
 		}
 	}
 	t.changes[key] = out

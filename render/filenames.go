@@ -95,6 +95,26 @@ func (n naming) base(o Object) string {
 	return base
 }
 
+// patchFile returns the name of the file of a patch. All patches are for Deployments.
+//
+//	patch-name.yaml            in the install namespace
+//	patch_rest.yaml            the name begins with the package: the rest of it
+//	patch-name_namespace.yaml  in another namespace
+//	patch-012345.yaml          there is too little room for a beginning of the name that is readable
+func (n naming) patchFile(o Object) string {
+	base := "patch-" + fileName(o.Name())
+	if rest, is := strings.CutPrefix(o.Name(), n.pkg+"-"); is && n.pkg != "" && rest != "" {
+		base = "patch_" + fileName(rest)
+	}
+	if o.Namespace() != n.namespace {
+		base += "_" + fileName(o.Namespace())
+	}
+	if len(base+extension) > n.room && n.room < len("patch-readable-01234567.yaml") {
+		base = "patch-" + keyDigest(o, 3)
+	}
+	return fitName(n.room, base)
+}
+
 // keyDigest returns the first bytes of the digest of an object's key.
 func keyDigest(o Object, bytes int) string {
 	sum := sha256.Sum256([]byte(o.Key().String()))

@@ -11,6 +11,29 @@ import (
 	"github.com/quayside/quayside/internal/layout"
 )
 
+// TestPatchFiles wants the names of patches to be readable if there is room, and never too
+// long.
+func TestPatchFiles(t *testing.T) {
+	for _, c := range []struct {
+		room            int
+		namespace, name string
+		want            string
+	}{
+		{60, "ns", "web", "patch-web.yaml"},
+		{60, "ns", "pkg-controller-manager", "patch_controller-manager.yaml"},
+		{60, "ns", "pkg-", "patch-pkg-.yaml"},
+		{60, "other", "web", "patch-web_other.yaml"},
+		{29, "ns", "pkg-controller-manager", "patch_controller-manager.yaml"},
+		{28, "ns", "pkg-controller-manager", "patch_controll-614e5683.yaml"},
+		{minName, "ns", "pkg-controller-manager", "patch-6aa26a.yaml"},
+	} {
+		n := naming{room: c.room, namespace: "ns", pkg: "pkg"}
+		if got := n.patchFile(kobj.New("apps/v1", "Deployment", c.namespace, c.name)); got != c.want || len(got) > c.room {
+			t.Errorf("%s/%s in %d: %s, want %s", c.namespace, c.name, c.room, got, c.want)
+		}
+	}
+}
+
 // TestFileNames names what an operator may have: the parts of a name that the
 // directory has already are left out, and all else that tells two objects apart is
 // in the name.

@@ -23,6 +23,7 @@ type Options struct {
 	OpenShift         bool              // the clusters are OpenShift's, which brings the CRDs of OLM itself
 	AllowNames        []string          // names of the cluster's own that bundles may take: "ClusterRole/cluster-admin"
 	Clusters          []Cluster
+	OverlaysDir       string  // the path of the clusters' overlays in messages; "": overlays
 	GitOps            *GitOps // nil: no Application and no Flux Kustomization
 	Proxy             Proxy
 	Mirrors           []Mirror

@@ -132,6 +132,7 @@ func (p *Project) plainOptions() (render.Options, error) {
 		HealthChecks:      w.HealthChecks,
 		NoAggregatedRoles: !w.AggregatedRoles,
 		GitOps:            w.GitOps,
+		OverlaysDir:       p.OverlaysDir(),
 		CertificateSecret: w.CertificateSecret.Name,
 		CASecret:          w.CertificateSecret.CASecret,
 	}
