@@ -34,7 +34,7 @@ func given() profile.Tree {
 			SourceRef: profile.SourceRef{Kind: "GitRepository", Name: "fleet"}, Granularity: profile.PerCluster,
 		},
 		Clusters: []profile.Cluster{{Name: "lab"}}, HealthChecks: true,
-		APIs: []catalog.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}},
+		APIs:     []catalog.GVK{{Group: "example.com", Version: "v1", Kind: "Thing"}},
 		Reporter: &profile.Workload{Namespace: "quayside-system", Name: "reporter"},
 	}
 }

@@ -26,18 +26,10 @@ func TestArgoCDCertificates(t *testing.T) {
 	cluster := harness.Start(t, harness.Options{NoWebhooks: true})
 	h := startArgoCD(t, cluster)
 	repository := newRepository(t)
-	files := map[string]string{}
-	var catalogs []string
-	for _, pkg := range []string{"cert-manager", "rabbitmq-cluster-operator", "rabbitmq-messaging-topology-operator", "opentelemetry-operator"} {
-		catalogs = append(catalogs, fmt.Sprintf("{name: %s, namespace: olm, source: %q}", pkg, "bundles:"+filepath.Join(corpus, "bundles", pkg)))
-		files["subscriptions/"+pkg+".yaml"] = fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: %[1]s}\nspec: {package: %[1]s}\n", pkg)
-	}
-	files["quayside.yaml"] = fmt.Sprintf(fleetWorkspace, "lab", strings.Join(catalogs, ", "), repository.url, "{name: default}")
+	catalogs, files := certificateUsers(corpus)
+	files["quayside.yaml"] = fmt.Sprintf(fleetWorkspace, "lab", catalogs, repository.url, "{name: default}")
 	q := newWorkspace(t, build(t), files)
-	others := only(alone(t, q.program, corpus, "prometheus"), isCRD) // opentelemetry ships a rule
-	if _, err := h.Apply(within(t, time.Minute), others); err != nil {
-		t.Fatal(err)
-	}
+	others := applyRules(t, h.Applier, q.program, corpus)
 	q.settle(t)
 	commit := repository.commit(t, q.dir, "install")
 
@@ -52,6 +44,70 @@ func TestArgoCDCertificates(t *testing.T) {
 		t.Error("nothing here waits for a certificate")
 	}
 	sameAsRendered(ctx, t, h.Applier, q.rendered(t), others)
+}
+
+// certificateUsers returns, from the corpus, the catalogs of cert-manager and of operators
+// with certificates for their webhooks, and Subscriptions to them.
+func certificateUsers(corpus string) (catalogs string, files map[string]string) {
+	files = map[string]string{}
+	var all []string
+	for _, pkg := range []string{"cert-manager", "rabbitmq-cluster-operator", "rabbitmq-messaging-topology-operator", "opentelemetry-operator"} {
+		all = append(all, fmt.Sprintf("{name: %s, namespace: olm, source: %q}", pkg, "bundles:"+filepath.Join(corpus, "bundles", pkg)))
+		files["subscriptions/"+pkg+".yaml"] = fmt.Sprintf("apiVersion: quayside.dev/v1alpha1\nkind: Subscription\nmetadata: {name: %[1]s, namespace: %[1]s}\nspec: {package: %[1]s}\n", pkg)
+	}
+	return strings.Join(all, ", "), files
+}
+
+// applyRules applies the CRDs of the Prometheus operator, and returns them:
+// opentelemetry-operator ships a rule.
+func applyRules(t *testing.T, live *harness.Applier, program, corpus string) []*unstructured.Unstructured {
+	t.Helper()
+	crds := only(alone(t, program, corpus, "prometheus"), isCRD)
+	if _, err := live.Apply(within(t, time.Minute), crds); err != nil {
+		t.Fatal(err)
+	}
+	return crds
+}
+
+// TestPieceCertificates has each engine install cert-manager and operators that use it in
+// one first sync, each as a piece. Nothing orders them on Argo CD, and on Flux nothing
+// that the bundles say.
+func TestPieceCertificates(t *testing.T) {
+	corpus := os.Getenv("QUAYSIDE_CORPUS")
+	if corpus == "" {
+		t.Skip("QUAYSIDE_CORPUS is not set: no real operators to install")
+	}
+	for name, engine := range map[string]pieceEngine{"argocd": argoEngine{}, "flux": fluxEngine{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each has servers of its own, and mostly waits
+			cluster := harness.Start(t, harness.Options{NoWebhooks: true})
+			if name == "argocd" {
+				startResyncing(t, cluster, 3*time.Minute)
+			} else {
+				startFlux(t, cluster, harness.Require(t, "source-controller"), harness.Require(t, "kustomize-controller"))
+			}
+			f := newPieceFleet(t, cluster, nil, engine, "lab")
+			catalogs, files := certificateUsers(corpus)
+			for file, text := range files {
+				f.tree.write(t, file, text)
+			}
+			settings := strings.ReplaceAll(settings(f.state, engine.settings(f)), `{name: bundles, source: "bundles:bundles"}`, catalogs)
+			f.tree.write(t, "quayside.yaml", strings.ReplaceAll(settings, "openshift-service-ca", "cert-manager"))
+			applyRules(t, f.live, f.tree.program, corpus)
+			f.tree.settle(t)
+
+			ctx := within(t, 8*time.Minute)
+			go issue(ctx, hub{f.live})
+			f.commit, f.began = f.repository.commit(t, f.dir, "install"), time.Now()
+			f.engine.follow(ctx, t, f)
+			f.applyParents(ctx, t)
+			f.settle(ctx, t)
+			f.record(t, "first sync")
+			if len(only(f.tree.manifestsOf(t, "operators"), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Certificate" })) == 0 {
+				t.Error("nothing here waits for a certificate")
+			}
+		})
+	}
 }
 
 // issue does what cert-manager's program does, which no simulated pod can: once
