@@ -21,8 +21,8 @@ func TestIndices(t *testing.T) {
 	for name, want := range map[string]string{
 		"":    "# Root of the tree.\n",
 		"b":   "absent",
-		"b/c": "a b " + sum([]byte("1")) + "\ny " + empty + "\n",
-		"b/d": "s " + empty + "\n",
+		"b/c": "## a b\na b " + sum([]byte("1")) + "\n#\n## y\ny " + empty + "\n#\n",
+		"b/d": "## s\ns " + empty + "\n#\n",
 	} {
 		got, err := os.ReadFile(filepath.Join(dir, name, Index))
 		if want != "absent" {

@@ -15,7 +15,7 @@ import (
 
 // Index is the base name of the files that list the program's own files. Each
 // directory of a written tree that holds such files has one, which lists them
-// alone, and so has the root. A line is "name sha256".
+// alone, and so has the root. A line is "name sha256"; one that begins with # says nothing.
 //
 // Earlier versions wrote one index at the root: "path" for a generated file,
 // "path sha256" for a file that was the user's from then on.
@@ -63,14 +63,19 @@ func (t *Tree) withIndexes() *Tree {
 		if lists[dir] == nil {
 			lists[dir] = []byte(indexHeader)
 		}
-		line := path.Base(name) + " " + sum(data)
-		lists[dir] = append(lists[dir], line+"\n"...)
+		lists[dir] = append(lists[dir], entryOf(path.Base(name), data)...)
 	}
 	out := &Tree{files: maps.Clone(t.files)}
 	for dir, list := range lists {
 		out.files[path.Join(dir, Index)] = list
 	}
 	return out
+}
+
+// entryOf returns the lines of a file in an index. Around the one that changes with the
+// file are two that do not: Git merges changes of neighbours.
+func entryOf(base string, data []byte) string {
+	return "## " + base + "\n" + base + " " + sum(data) + "\n#\n"
 }
 
 func sum(data []byte) string {
