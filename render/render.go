@@ -37,6 +37,7 @@ import (
 	"sync"
 
 	"github.com/quayside/quayside/bundle"
+	"github.com/quayside/quayside/catalog/olm"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
@@ -51,6 +52,31 @@ type Result struct {
 	Warnings []diag.Warning // sorted
 
 	tree *tree // for Installations
+}
+
+// Brings returns the keys of all objects that an operator ("namespace/package") brings,
+// whether it or another one that does has them in the tree.
+func (r *Result) Brings(operator string) []Key {
+	var out []Key
+	for _, in := range slices.Concat(r.tree.installs, r.tree.leaving) {
+		if in.name() != operator {
+			continue
+		}
+		for _, o := range slices.Concat(in.objects, in.crds, in.others) {
+			out = append(out, o.Key())
+		}
+	}
+	return out
+}
+
+// Suggests returns what an operator suggests of its Namespace; "" where it does not.
+func (r *Result) Suggests(operator string) string {
+	for _, in := range r.tree.installs {
+		if in.name() == operator {
+			return in.b.CSV.Annotations[olm.SuggestedNamespaceTemplate]
+		}
+	}
+	return ""
 }
 
 // Rendered is one object of the tree's base.

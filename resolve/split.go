@@ -26,15 +26,25 @@ type Bond struct {
 	Why      string `json:"why,omitempty"` // what keeps it without the other; empty where that is not known
 }
 
+// Trees knows what locks that were made of one lock are rendered to.
+type Trees interface {
+	// Apart reports whether Git merges the trees of two locks, in either order.
+	Apart(a, b *lockfile.File) bool
+	// Meet reports whether something in the tree depends on operators that both locks change.
+	Meet(a, b *lockfile.File) bool
+	// Hold reports whether Git makes of the trees of some locks that of their merged lock.
+	Hold(merged *lockfile.File, of []*lockfile.File) bool
+}
+
 // Split returns the upgrade that opt asks for in the smallest parts that can each
 // be made by itself from prev: an operator alone, or those that do not move without one
 // another. Parts are in the order of their first operators, and no operator moves in two
 // of them. Any of the parts, in any order, can be merged by Git, and the merged lock
 // answers the declarations: parts for which that does not hold are made one, or the later
 // one waits, which a warning tells. The error is that of Resolve where not even prev has
-// an answer.
-func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options) ([]Part, []diag.Warning, error) {
-	s := &splitter{x: x, decl: decl, prev: prev, opt: opt}
+// an answer. trees, which may be nil, sees to what the locks are rendered to, likewise.
+func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options, trees Trees) ([]Part, []diag.Warning, error) {
+	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true
 	targets, err := settle(x, decl, opt, func(w *world) ([]Target, error) { return w.movable(prev), nil })
 	if err != nil {
@@ -96,6 +106,7 @@ type splitter struct {
 	decl   *subscription.Set
 	prev   *lockfile.File
 	opt    Options
+	trees  Trees // may be nil
 	pieces []*piece
 	waits  []diag.Warning // of parts that wait for others
 }

@@ -42,7 +42,7 @@ func TestPartsHoldAlone(t *testing.T) {
 			if round > 100 {
 				t.Fatal("there is no end to the parts")
 			}
-			parts, waiting, err := resolve.Split(x, &u.decl, lock, opt)
+			parts, waiting, err := resolve.Split(x, &u.decl, lock, opt, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestPartsHoldTogether(t *testing.T) {
 		var open []branch
 		for night := range 3 {
 			x := u.day(t, night)
-			parts, waiting, err := resolve.Split(x, &u.decl, main, opt)
+			parts, waiting, err := resolve.Split(x, &u.decl, main, opt, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -330,7 +330,7 @@ func TestPartsSayWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	split := func(lock *lockfile.File, opt resolve.Options) [][]string {
-		parts, _, err := resolve.Split(x, &decl, lock, opt)
+		parts, _, err := resolve.Split(x, &decl, lock, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

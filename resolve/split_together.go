@@ -82,7 +82,7 @@ func waitFor(set []*piece) diag.Warning {
 func (s *splitter) unproven() []*piece {
 	for i, a := range s.pieces {
 		for _, b := range s.pieces[i+1:] {
-			if !lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) {
+			if !s.apart(a, b) {
 				return []*piece{a, b}
 			}
 		}
@@ -98,6 +98,11 @@ func (s *splitter) unproven() []*piece {
 		}
 	}
 	return nil
+}
+
+// apart reports whether Git merges two parts.
+func (s *splitter) apart(a, b *piece) bool {
+	return lockfile.Apart(s.prev, a.res.Partial, b.res.Partial) && (s.trees == nil || s.trees.Apart(a.res.Partial, b.res.Partial))
 }
 
 // broken returns the first set of a size whose combination does not hold; nil where
@@ -117,19 +122,22 @@ func (s *splitter) broken(group []*piece, size int) []*piece {
 	return nil
 }
 
-// holds reports whether the merged lock of some parts answers the declarations.
+// holds reports whether the merged lock of some parts answers the declarations, and is
+// rendered to what Git makes of their trees.
 func (s *splitter) holds(set []*piece) bool {
 	var locks []*lockfile.File
 	for _, p := range set {
 		locks = append(locks, p.res.Partial)
 	}
-	v, err := Check(s.x, s.decl, lockfile.Merge(s.prev, locks...), s.opt)
-	return err == nil && len(v.Stale) == 0
+	merged := lockfile.Merge(s.prev, locks...)
+	v, err := Check(s.x, s.decl, merged, s.opt)
+	return err == nil && len(v.Stale) == 0 && (s.trees == nil || s.trees.Hold(merged, locks))
 }
 
-// connected returns the parts in groups of two or more that a constraint connects,
+// connected returns the parts in groups of two or more that something connects,
 // directly or over others: a package or an API that one provides, before or after, and
-// another provides or requires.
+// another provides or requires; a circle of requirements that they can close together;
+// or something in the tree.
 func (s *splitter) connected() [][]*piece {
 	group := map[*piece]int{}
 	for i, p := range s.pieces {
@@ -157,11 +165,12 @@ func (s *splitter) connected() [][]*piece {
 	}
 	for i, a := range s.pieces {
 		for _, b := range s.pieces[i+1:] {
-			if meets(subjects[a], subjects[b]) {
+			if meets(subjects[a], subjects[b]) || s.trees != nil && s.trees.Meet(a.res.Partial, b.res.Partial) {
 				join(a, b)
 			}
 		}
 	}
+	s.joinCircles(join)
 	byGroup := map[int][]*piece{}
 	for _, p := range s.pieces {
 		byGroup[group[p]] = append(byGroup[group[p]], p)
@@ -173,6 +182,58 @@ func (s *splitter) connected() [][]*piece {
 		}
 	}
 	return out
+}
+
+// joinCircles joins the parts that change operators which require each other in a circle,
+// if all parts are made: such operators are one piece of the tree.
+func (s *splitter) joinCircles(join func(a, b *piece)) {
+	needs := map[string][]string{}
+	changers := map[string][]*piece{}
+	add := func(pin lockfile.Pin) {
+		for _, r := range pin.Requires {
+			needs[pin.Key()] = append(needs[pin.Key()], r.Pin)
+		}
+	}
+	for _, pin := range s.prev.Pins {
+		add(pin)
+	}
+	for _, p := range s.pieces {
+		for _, c := range lockfile.Diff(s.prev, p.res.Partial) {
+			key := c.Namespace + "/" + c.Package
+			changers[key] = append(changers[key], p)
+			if pin, there := p.res.Partial.Pin(c.Namespace, c.Package); there {
+				add(pin)
+			}
+		}
+	}
+	for key := range changers {
+		var circle []*piece
+		for other := range changers {
+			if other == key || reaches(needs, key, other) && reaches(needs, other, key) {
+				circle = append(circle, changers[other]...)
+			}
+		}
+		for _, p := range circle[1:] {
+			join(circle[0], p)
+		}
+	}
+}
+
+// reaches reports whether there is a way from one operator to another.
+func reaches(needs map[string][]string, from, to string) bool {
+	seen := map[string]bool{}
+	for open := []string{from}; len(open) > 0; open = open[1:] {
+		for _, next := range needs[open[0]] {
+			if next == to {
+				return true
+			}
+			if !seen[next] {
+				seen[next] = true
+				open = append(open, next)
+			}
+		}
+	}
+	return false
 }
 
 // joinAll joins the parts that one pin's requirements are about.

@@ -40,7 +40,11 @@ func (in *Inputs) Split(ctx context.Context) ([]Upgrade, []diag.Warning, error) 
 		}
 		return nil, nil, err
 	}
-	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options)
+	known := in.trees(ctx)
+	parts, waiting, err := resolve.Split(in.Index, in.Declared, in.Lock, in.Options, known)
+	if err == nil {
+		err = known.failed
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,57 @@
+package filetree
+
+import "testing"
+
+// TestEdits wants edits of two trees to be apart where Git merges them, and those of the
+// merged tree to be those of both.
+func TestEdits(t *testing.T) {
+	base := tree(t, map[string]string{"d/b": "1", "d/d": "1", "d/f": "1", "e/a": "1"})
+	with := func(changes map[string]string) *Tree {
+		files := map[string]string{"d/b": "1", "d/d": "1", "d/f": "1", "e/a": "1"}
+		for name, text := range changes {
+			if files[name] = text; text == "-" {
+				delete(files, name)
+			}
+		}
+		return tree(t, files)
+	}
+	for name, c := range map[string]struct {
+		a, b  map[string]string
+		apart bool
+	}{
+		"neighbours":              {map[string]string{"d/b": "2"}, map[string]string{"d/d": "2"}, true},
+		"the same file":           {map[string]string{"d/b": "2"}, map[string]string{"d/b": "3"}, false},
+		"the same file, alike":    {map[string]string{"d/b": "2"}, map[string]string{"d/b": "2"}, true},
+		"added in one place":      {map[string]string{"d/c": "2"}, map[string]string{"d/ca": "2"}, false},
+		"added alike":             {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2"}, true},
+		"added alike, and more":   {map[string]string{"d/c": "2"}, map[string]string{"d/c": "2", "d/ca": "2"}, false},
+		"added in two places":     {map[string]string{"d/a": "2"}, map[string]string{"d/c": "2"}, true},
+		"added in two new places": {map[string]string{"x/a": "2"}, map[string]string{"y/a": "2"}, true},
+		"added beside a change":   {map[string]string{"d/c": "2"}, map[string]string{"d/b": "2", "d/d": "2"}, true},
+		"removed beside added":    {map[string]string{"d/b": "-"}, map[string]string{"d/c": "2"}, false},
+		"removed beside a change": {map[string]string{"d/b": "-"}, map[string]string{"d/d": "2"}, true},
+		"neighbours removed":      {map[string]string{"d/b": "-"}, map[string]string{"d/d": "-"}, false},
+		"others removed":          {map[string]string{"d/b": "-"}, map[string]string{"d/f": "-"}, true},
+		"removed in both":         {map[string]string{"e/a": "-"}, map[string]string{"e/a": "-"}, false},
+		"removed and changed":     {map[string]string{"e/a": "-"}, map[string]string{"e/a": ""}, false},
+		"emptied in both":         {map[string]string{"e/a": ""}, map[string]string{"e/a": ""}, true},
+	} {
+		a, b := EditsOf(base, with(c.a)), EditsOf(base, with(c.b))
+		if got := []bool{a.Apart(b), b.Apart(a)}; got[0] != c.apart || got[1] != c.apart {
+			t.Errorf("%s: got %v, want %v", name, got, c.apart)
+		}
+		both := map[string]string{}
+		for _, some := range []map[string]string{c.a, c.b} {
+			for name, text := range some {
+				both[name] = text
+			}
+		}
+		merged := EditsOf(base, with(both))
+		if c.apart && !merged.Are(a, b) {
+			t.Errorf("%s: merged, they are something else", name)
+		}
+		if both["e/b"] = "1"; EditsOf(base, with(both)).Are(a, b) {
+			t.Errorf("%s: a file more is no difference", name)
+		}
+	}
+}
