@@ -29,7 +29,8 @@ import (
 // Git, in whatever order, the lock answers the declarations, and the tree is what render
 // makes of it, to the last byte. Branches of a night before stay open where the same
 // operators still go to the same bundles; where declarations changed since, also only
-// where these upgrades still change the same files to the same.
+// where these upgrades still change the same files to the same. Operators that have
+// nothing in common share no branch.
 func TestBranchesMerge(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -239,6 +240,9 @@ func (f *fleet) propose(declared bool) bool {
 	var open []branch
 	var made []map[string][]byte
 	for _, u := range upgrades {
+		if f.apart && len(u.Operators) > 1 {
+			f.Fatalf("%v have nothing in common, and share a branch", u.Operators)
+		}
 		files, err := f.files(u.Lock)
 		if err != nil {
 			f.seen.unrendered++

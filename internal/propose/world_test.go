@@ -17,6 +17,7 @@ type world struct {
 	asked    map[string]string // declarations, by file
 	spare    []string          // declarations of other operators, which a person may add
 	replaces string            // a declaration of an operator that follows another one
+	apart    bool              // nothing has anything in common with anything
 }
 
 // pack is a package: its bundles, and how many of them each day has.
@@ -34,19 +35,23 @@ var namespaces = []string{"n0", "n1", "n2"}
 // nothing. Later ones need others, also in circles, and bring objects that others bring,
 // too. One more package can follow the first one: it has the same definition.
 func drawWorld(t *rapid.T) *world {
-	w := &world{asked: map[string]string{}}
+	w := &world{asked: map[string]string{}, apart: rapid.IntRange(0, 3).Draw(t, "apart") == 3}
 	n := rapid.SampledFrom([]int{6, 8, 4, 7, 5, 3}).Draw(t, "packages")
 	for i := range n {
-		w.packages = append(w.packages, drawPack(t, i, n))
+		w.packages = append(w.packages, w.drawPack(t, i, n))
 	}
-	follower := drawPack(t, n, n)
+	follower := w.drawPack(t, n, n)
 	for _, files := range follower.bundles {
 		files["manifests/crd-followed.yaml"] = definition("p0", 0)
 		files["manifests/csv.yaml"] = strings.Replace(files["manifests/csv.yaml"], "owned: [", "owned: [{name: things.p0.io, kind: P0, version: v1}, ", 1)
 	}
 	w.packages = append(w.packages, follower)
 	for _, p := range w.packages[:n] {
-		for i, ns := range rapid.Permutation(namespaces).Draw(t, "namespaces")[:rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "installs")] {
+		installs := rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "installs")
+		if w.apart {
+			installs = 1
+		}
+		for i, ns := range rapid.Permutation(namespaces).Draw(t, "namespaces")[:installs] {
 			file := declarationFile(ns, p.name)
 			if p.name == "p0" && i == 0 || rapid.IntRange(0, 3).Draw(t, "left out") > 0 {
 				w.asked[file] = declaration(ns, p.name, "")
@@ -80,7 +85,7 @@ func declaration(ns, pkg, replaces string) string {
 }
 
 // drawPack draws package i of n: its versions, and on which days there are which.
-func drawPack(t *rapid.T, i, n int) *pack {
+func (w *world) drawPack(t *rapid.T, i, n int) *pack {
 	p := &pack{name: fmt.Sprintf("p%d", i), catalog: fmt.Sprintf("c%d", i%2)}
 	versions := rapid.SampledFrom([]int{4, 5, 3, 2, 1}).Draw(t, "versions")
 	revision := 0
@@ -88,7 +93,7 @@ func drawPack(t *rapid.T, i, n int) *pack {
 		if i > 0 && i < n && rapid.IntRange(0, 2).Draw(t, "other definition") == 0 {
 			revision++
 		}
-		p.bundles = append(p.bundles, drawBundle(t, p.name, v, n, revision))
+		p.bundles = append(p.bundles, w.drawBundle(t, p.name, v, n, revision))
 	}
 	first, last := 1, 1
 	for day := range nights {
@@ -105,9 +110,9 @@ func drawPack(t *rapid.T, i, n int) *pack {
 }
 
 // drawBundle draws version v of a package.
-func drawBundle(t *rapid.T, pkg string, v, n, revision int) map[string]string {
+func (w *world) drawBundle(t *rapid.T, pkg string, v, n, revision int) map[string]string {
 	var meta strings.Builder
-	if template := rapid.SampledFrom([]string{"", "", "restricted", "privileged"}).Draw(t, "template"); template != "" {
+	if template := rapid.SampledFrom([]string{"", "", "restricted", "privileged"}).Draw(t, "template"); template != "" && !w.apart {
 		fmt.Fprintf(&meta, `, operatorframework.io/suggested-namespace-template: '{"kind": "Namespace", "metadata": {"labels": {"level": %q}}}'`, template)
 	}
 	if rapid.Bool().Draw(t, "skips") {
@@ -134,8 +139,8 @@ spec:
 `, pkg, v, meta.String(), replaces, strings.ToUpper(pkg), []string{"get", "list"}[v%2]),
 		"manifests/crd.yaml": definition(pkg, revision),
 	}
-	drawObjects(t, files, pkg, v)
-	if needs := drawNeeds(t, v, n); needs != "" {
+	w.drawObjects(t, files, pkg, v)
+	if needs := drawNeeds(t, v, n); needs != "" && !w.apart {
 		files["metadata/dependencies.yaml"] = "dependencies:\n" + needs
 	}
 	return files
@@ -149,17 +154,17 @@ spec: {group: %[1]s.io, scope: Namespaced, names: {kind: %[2]s, plural: things},
 `, pkg, strings.ToUpper(pkg), revision)
 }
 
-// drawObjects adds objects: such that every package brings alike, one that two installs
+// drawObjects adds objects, of which the first two are in common: such that every package brings alike, one that two installs
 // of a package share, and one with the version in its name, which looks like a renamed
 // file to Git.
-func drawObjects(t *rapid.T, files map[string]string, pkg string, v int) {
+func (w *world) drawObjects(t *rapid.T, files map[string]string, pkg string, v int) {
 	for i, text := range []string{
 		"{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: all}, value: 1}",
 		"{kind: PriorityClass, apiVersion: scheduling.k8s.io/v1, metadata: {name: most}, value: 2}",
 		fmt.Sprintf("{kind: ClusterRoleBinding, apiVersion: rbac.authorization.k8s.io/v1, metadata: {name: b-%[1]s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{kind: ServiceAccount, name: %[1]s, namespace: x}]}", pkg),
 		fmt.Sprintf("{kind: ConfigMap, apiVersion: v1, metadata: {name: settings-%[1]s-v%[2]d}, data: {text: %[3]q}}", pkg, v, strings.Repeat("the same line of every version\n", 10)),
 	} {
-		if rapid.IntRange(0, 3).Draw(t, "object") == 0 {
+		if rapid.IntRange(0, 3).Draw(t, "object") == 0 && (i > 1 || !w.apart) {
 			files[fmt.Sprintf("manifests/x%d.yaml", i)] = text
 		}
 	}
