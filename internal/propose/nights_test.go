@@ -3,6 +3,7 @@ package propose_test
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -392,7 +393,7 @@ func (r *repo) files(tree string) map[string][]byte {
 	in := tar.NewReader(bytes.NewReader(r.run(nil, "archive", tree)))
 	for {
 		h, err := in.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {

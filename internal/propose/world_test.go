@@ -29,8 +29,6 @@ type pack struct {
 
 const nights = 4 // at most
 
-var namespaces = []string{"n0", "n1", "n2"}
-
 // drawWorld draws packages that are installed at their first versions, which need
 // nothing. Later ones need others, also in circles, and bring objects that others bring,
 // too. One more package can follow the first one: it has the same definition.
@@ -51,7 +49,7 @@ func drawWorld(t *rapid.T) *world {
 		if w.apart {
 			installs = 1
 		}
-		for i, ns := range rapid.Permutation(namespaces).Draw(t, "namespaces")[:installs] {
+		for i, ns := range rapid.Permutation([]string{"n0", "n1", "n2"}).Draw(t, "namespaces")[:installs] {
 			file := declarationFile(ns, p.name)
 			if p.name == "p0" && i == 0 || rapid.IntRange(0, 3).Draw(t, "left out") > 0 {
 				w.asked[file] = declaration(ns, p.name, "")
