@@ -1,19 +1,8 @@
 package listing
 
-import (
-	"strconv"
+import "github.com/quayside/quayside/catalog"
 
-	"github.com/quayside/quayside/catalog"
-	"github.com/quayside/quayside/internal/terminal"
-)
-
-// Channels is the channels of a package, in every catalog that has it.
-type Channels struct {
-	Package  string    `json:"package"`
-	Channels []Channel `json:"channels"`
-}
-
-// Channel is one of them.
+// Channel is a channel of a package in one catalog.
 type Channel struct {
 	Channel     string `json:"channel"`
 	Default     bool   `json:"default"`
@@ -38,24 +27,6 @@ func channels(p *catalog.Package) []Channel {
 		})
 	}
 	return rows
-}
-
-// ChannelsOf returns the channels of a package, of which there is one for each catalog.
-func ChannelsOf(pkgs []*catalog.Package) Channels {
-	out := Channels{pkgs[0].Name(), []Channel{}}
-	for _, p := range pkgs {
-		out.Channels = append(out.Channels, channels(p)...)
-	}
-	return out
-}
-
-// Table returns c as text.
-func (c Channels) Table() *terminal.Table {
-	t := &terminal.Table{Head: []string{"channel", "version", "head", "entries", "catalog", "note"}}
-	for _, r := range c.Channels {
-		t.Add(r.Channel, r.Version, r.Head, strconv.Itoa(r.Entries), r.Catalog, r.note())
-	}
-	return t
 }
 
 // note is what is worth knowing beside it.

@@ -5,7 +5,7 @@
 // It reads nothing and looks nothing up: what is shown was picked from the catalogs
 // by others, and days are given to it.
 //
-// Start from [Of], [ChannelsOf], [Show] and [Changed].
+// Start from [Of], [Show] and [Changed].
 package listing
 
 import (

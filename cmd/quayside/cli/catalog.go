@@ -22,7 +22,7 @@ func newCatalog(a *app) *cobra.Command {
 		Example: examples(`quayside catalog list`),
 		RunE:    group,
 	}
-	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogChannels(a), newCatalogGraph(a))
+	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogGraph(a))
 	cmd.AddCommand(newCatalogValidate(a), newCatalogDiff(a), newCatalogBuild(a), newCatalogPush(a))
 	return cmd
 }

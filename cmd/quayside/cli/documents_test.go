@@ -29,7 +29,6 @@ func documented() map[string][]string {
 		"bundle-push":      {"bundle push catalog-src/vault/0.1.9 127.0.0.1:1/vault:v1"},
 		"bundle-validate":  {"bundle validate catalog-src/vault/0.1.9", "bundle validate catalog"},
 		"catalog-build":    {"catalog build catalog-src oci:dist/catalog"},
-		"catalog-channels": {"catalog channels etcd", "catalog channels nothing"},
 		"catalog-diff":     {"catalog diff olm/quickstart catalog-src", "catalog diff catalog-src catalog-src"},
 		"catalog-graph":    {"catalog graph etcd", "catalog graph etcd --namespace nowhere"},
 		"catalog-list":     {"catalog list", "catalog list --catalog nothing"},

@@ -113,7 +113,7 @@ func TestOldCatalogIndex(t *testing.T) {
 			ask := func() string {
 				t.Helper()
 				var all strings.Builder
-				for _, args := range [][]string{{"catalog", "show", "lamp", "-o", "yaml"}, {"catalog", "channels", "lamp"}, {"resolve", "--check"}} {
+				for _, args := range [][]string{{"catalog", "show", "lamp", "-o", "yaml"}, {"catalog", "list"}, {"resolve", "--check"}} {
 					got := quaysideIn(t, dir, cache, args...)
 					if got.code != 0 {
 						t.Fatalf("%q: exit code %d\n%s", args, got.code, got.stderr)

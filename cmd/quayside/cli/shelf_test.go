@@ -91,7 +91,7 @@ func answers(t testing.TB, dir, cache string) string {
 		{"catalog", "list", "-o", "json"},
 		{"catalog", "search", "shop 2", "thing"},
 		{"catalog", "show", "p3", "-o", "yaml"},
-		{"catalog", "channels", "p20"},
+		{"catalog", "show", "p20"},
 		{"catalog", "show", "p222"},
 		{"catalog", "graph", "p1"},
 		{"resolve", "--upgrade"},
