@@ -109,7 +109,7 @@ func TestRenovateRecipe(t *testing.T) {
 	}
 	expression := regexp.MustCompile(recipe.CustomManagers[0].MatchStrings[0])
 	_, work := fleet(t)
-	mustRun(t, work, "feed", "--all", "--offline", "--to", "feed")
+	mustRun(t, work, "outdated", "--all", "--offline", "--feed", "feed")
 	want := map[string]string{}
 	moves := 0
 	for dir := range environments() {

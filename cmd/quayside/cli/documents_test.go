@@ -40,13 +40,12 @@ func documented() map[string][]string {
 		"config":           {"config", "config --all"},
 		"diff":             {"diff", "diff --upgrade", "diff --locks quayside.lock quayside.lock", "diff --trees DIR/rendered DIR/subscriptions", "diff --hops 0 --upgrade"},
 		"doctor":           {"doctor", "doctor DIR/cluster.json", "doctor DIR/absent.json"},
-		"feed":             {"feed"},
 		"images":           {"images", "images --inspect"},
 		"import":           {"import subscriptions", "import subscriptions --check --catalog nothing=dir:catalog", "import absent"},
 		"init":             {"init more", "init more --profile nothing"},
 		"migrate":          {"migrate", "migrate --check"},
 		"mirror":           {"mirror 127.0.0.1:1/mirror --dry-run", "mirror 127.0.0.1:1/mirror", "mirror oci:"},
-		"outdated":         {"outdated", "outdated --observed quayside.yaml"},
+		"outdated":         {"outdated", "outdated --feed feed", "outdated --observed quayside.yaml"},
 		"promote":          {"promote", "promote . ./a", "promote a b --observed absent"},
 		"remove":           {"remove vault/vault --check", "remove nothing"},
 		"push":             {"push oci:dist/tree:main", "push oci://127.0.0.1:1/tree --cluster nothing", "push oci://127.0.0.1:1/tree --sign absent.key"},
@@ -116,7 +115,7 @@ func TestNothingIsLostInSilence(t *testing.T) {
 	for _, line := range []string{
 		"catalog list", "catalog show etcd", "catalog graph vault", "catalog graph vault -o dot", "catalog graph vault -o svg", "tree -o html",
 		"catalog validate catalog-src -o json", "images", "images -o yaml", "images -o imageset", "outdated", "render --stdout", "tree", "why vault",
-		"why-not vault", "version", "--version", "--help", "schema", "schema lock", "completion bash", "feed",
+		"why-not vault", "version", "--version", "--help", "schema", "schema lock", "completion bash",
 		"diff --trees DIR/rendered DIR/rendered", "diff --trees DIR/rendered DIR/catalog-src --text", "images --all",
 	} {
 		var stderr bytes.Buffer

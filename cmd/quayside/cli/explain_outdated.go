@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/feed"
+	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/resolve"
@@ -17,6 +21,7 @@ type outdatedOptions struct {
 	current  bool
 	observed []string
 	today    dayFlag
+	feed     string // directory to write the upgrades to; empty for none
 }
 
 func newOutdated(a *app) *cobra.Command {
@@ -29,10 +34,21 @@ func newOutdated(a *app) *cobra.Command {
 			one hop leads, where all of them lead, and what holds the operator back; where a
 			catalog says it, until when the pinned version is supported. One whose support
 			has ended is listed at the head of its channel, too. Catalog tags are looked up
-			again. Nothing is written.`),
+			again.
+
+			--feed also writes the available upgrades as static JSON files, in the form of a
+			custom datasource of Renovate. Only files that change are written. An upgrade that
+			is blocked is left out: its declaration or a cluster holds the operator, or the
+			next version does not run there.
+
+			  operators/<namespace>/<package>.json   the pinned version, and where one hop leads
+			  packages/<package>/<channel>.json      every version that the channel offers`),
 		Example: examples(`
 			quayside outdated
 			quayside outdated --current -o json
+
+			# as files for Renovate, of every workspace
+			quayside outdated --all --feed public
 
 			# what will be without support by then?
 			quayside outdated --today 2027-01-31
@@ -44,6 +60,7 @@ func newOutdated(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.current, "current", false, "also list the operators at the head of their channel")
 	cmd.Flags().StringArrayVar(&o.observed, "observed", nil, "say which operators `FILE`, written by 'quayside status --save', keeps from moving, and why; may be given several times, one for each cluster")
+	cmd.Flags().StringVar(&o.feed, "feed", "", "also write the upgrades as JSON files for Renovate to `DIR`, relative to the workspace; with --all, to one directory a workspace in DIR, relative to the root of the repository")
 	addToday(cmd, &o.today, "support")
 	addOutput(cmd, a, nil, outdatedView{})
 	addAll(cmd, a)
@@ -72,9 +89,15 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 	if err := in.Hold(observed...); err != nil {
 		return err
 	}
+	all := in.Outdated(o.today.text())
+	if o.feed != "" {
+		if err := o.writeFeed(s, in, all); err != nil {
+			return err
+		}
+	}
 	ages := []resolve.Age{}
 	o.talk.Done()
-	for _, a := range in.Outdated(o.today.text()) {
+	for _, a := range all {
 		if o.current || !a.Current() || a.Unsupported() {
 			ages = append(ages, a)
 		}
@@ -83,6 +106,46 @@ func (o *outdatedOptions) run(cmd *cobra.Command) error {
 		o.talk.Note("every operator is at the head of its channel")
 	}
 	return o.printTable(outdatedView{ages}, ageTable(ages))
+}
+
+// writeFeed writes the upgrades as files for Renovate and others.
+func (o *outdatedOptions) writeFeed(p *project.Project, in *project.Inputs, ages []resolve.Age) error {
+	want, err := feed.Of(in.Index, ages)
+	if err != nil {
+		return err
+	}
+	shown, dir, err := o.feedDirectory()
+	if err != nil {
+		return err
+	}
+	have, err := p.Tree(dir)
+	if err != nil {
+		return err
+	}
+	changes := filetree.Diff(have, want)
+	if err := filetree.Write(p.Path(dir), want, filetree.Force(true)); err != nil {
+		return err
+	}
+	o.talk.Note("%s holds %s, %d changed", shown, diag.Count(want.Len(), "file"), len(changes))
+	return nil
+}
+
+// feedDirectory returns the directory of the feed, as it is shown and where it is:
+// with --all, one for each workspace, by its path in the repository.
+func (o *outdatedOptions) feedDirectory() (shown, dir string, err error) {
+	if !o.all {
+		return o.feed, o.feed, nil
+	}
+	within, err := filepath.Rel(o.top, o.workspace)
+	if err != nil {
+		return "", "", err
+	}
+	dir = o.feed
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(o.top, dir)
+	}
+	dir, err = filepath.Abs(filepath.Join(dir, within))
+	return filepath.ToSlash(filepath.Join(o.feed, within)), dir, err
 }
 
 // freshInputs reads what resolving reads, with the tags of catalogs looked up

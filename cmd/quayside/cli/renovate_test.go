@@ -150,7 +150,7 @@ func TestRenovate(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			bare, work := fleet(t)
 			forge := newGitea(t, bare)
-			mustRun(t, work, "feed", "--all", "--to", forge.feed, "--offline")
+			mustRun(t, work, "outdated", "--all", "--feed", forge.feed, "--offline")
 			put(t, work, "renovate.json", recipe(t, forge.URL+"/feed", c.rules))
 			commitAll(t, work, "renovate")
 			gitIn(t, work, "push", "-q", bare, "main")

@@ -108,7 +108,7 @@ func groups() []commandGroup {
 		{"starting", "Begin:", list{newInit, newAdd, newRemove}},
 		{"daily", "From declarations to manifests:", list{newResolve, newRender, newUpgrade, newDiff, newVerify, newStatus, newPromote}},
 		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
-		{"explain", "Find and explain:", list{newCatalog, newConfig, newFeed, newOutdated, newCheckUpgrade, newTree, newWhy, newWhyNot}},
+		{"explain", "Find and explain:", list{newCatalog, newConfig, newOutdated, newCheckUpgrade, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
 		{"artifacts", "Handing the tree to an engine:", list{newPush, newSign, newBOM}},
 		{"authors", "For authors of operators:", list{newBundle}},
