@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/diff/state"
+	"github.com/quayside/quayside/internal/bom"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/registry/mirror"
 )
 
@@ -31,13 +35,24 @@ func newImages(a *app) *cobra.Command {
 			platforms.
 
 			With -o imageset the list is an ImageSetConfiguration for oc-mirror that lists
-			every image individually, so that exactly those of the lock are mirrored.`),
+			every image individually, so that exactly those of the lock are mirrored.
+
+			With -o cyclonedx it is a bill of materials in the form of CycloneDX 1.6: the
+			operators with the digests of their bundles, the catalogs that these come from,
+			and the images that the clusters run, with package URLs and dependencies. The same
+			lock gives the same bytes, serial number included.`),
 		Example: examples(`
 			quayside images
-			quayside images -o imageset`),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+			quayside images -o imageset
+			quayside images -o cyclonedx`),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.output == "cyclonedx" && o.inspect {
+				return usagef(cmd, "--inspect and --output cyclonedx do not go together")
+			}
+			return o.run(cmd.Context())
+		},
 	}
-	addOutput(cmd, a, []string{"imageset"}, mirror.List{})
+	addOutput(cmd, a, []string{"imageset", "cyclonedx"}, mirror.List{})
 	addAll(cmd, a)
 	cmd.Flags().BoolVar(&o.inspect, "inspect", false, "ask the registries for the digest, the platforms and the size of each image")
 	addOffline(cmd, o.app)
@@ -64,13 +79,41 @@ func (o *imagesOptions) run(ctx context.Context) error {
 		}
 		o.talk.Done()
 	}
-	if o.output == "imageset" {
-		data, err := mirror.ImageSet(l.Images)
-		if err != nil {
-			return err
-		}
-		_, err = o.out.Write(data)
+	var data []byte
+	switch o.output {
+	case "imageset":
+		data, err = mirror.ImageSet(l.Images)
+	case "cyclonedx":
+		data, err = encodeBOM(s, lock, images)
+	default:
+		return o.printTable(l, l.Table())
+	}
+	if err != nil {
 		return err
 	}
-	return o.printTable(l, l.Table())
+	_, err = o.out.Write(data)
+	return err
+}
+
+// encodeBOM returns the bill of materials of a lock as CycloneDX.
+func encodeBOM(p *project.Project, lock *lockfile.File, images []mirror.Image) ([]byte, error) {
+	d, err := makeBOM(p, lock, images)
+	if err != nil {
+		return nil, err
+	}
+	return d.Text()
+}
+
+// collectBOM lists the images that the clusters need and returns the bill of
+// materials of a lock.
+func collectBOM(ctx context.Context, p *project.Project, lock *lockfile.File) (*bom.Document, error) {
+	images, err := state.Images(ctx, p, lock)
+	if err != nil {
+		return nil, err
+	}
+	return makeBOM(p, lock, images)
+}
+
+func makeBOM(p *project.Project, lock *lockfile.File, images []mirror.Image) (*bom.Document, error) {
+	return bom.Make(cmp.Or(p.Settings.Name, "quayside"), lock, images)
 }

@@ -80,7 +80,7 @@ func newPush(a *app) *cobra.Command {
 	f.BoolVar(&o.environment, "environment", false, "push what all clusters get (default)")
 	f.StringVar(&o.at, "at", "", "push the tree of `REVISION`, whatever is checked out")
 	f.StringVar(&o.branch, "branch", "", "say that the commit is of `BRANCH` (default: the one that is checked out)")
-	f.BoolVar(&o.bom, "bom", false, "put a bill of materials beside it, as 'quayside bom -o cyclonedx' makes it")
+	f.BoolVar(&o.bom, "bom", false, "put a bill of materials beside it, as 'quayside images -o cyclonedx' makes it")
 	o.addTo(cmd, "sign")
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
 	a.offer(cmd, "cluster", a.overlays)
@@ -105,7 +105,7 @@ func (o *pushOptions) run(ctx context.Context, to string) error {
 	}
 	d := ship.Delivery{To: to, Project: p, Here: here, Signer: signer}
 	if o.bom {
-		d.BOM = materials
+		d.BOM = collectBOM
 	}
 	sent, err := cargo.Send(ctx, d)
 	if err != nil {

@@ -24,7 +24,6 @@ func documented() map[string][]string {
 		"adopt-revert":     {"adopt revert absent.yaml --yes", "adopt revert quayside.yaml --dry-run=server"},
 		"adopt-run":        {"adopt run absent.yaml --yes", "adopt run quayside.yaml --dry-run=server"},
 		"adopt-verify":     {"adopt verify absent.yaml", "adopt verify quayside.yaml DIR/cluster.json"},
-		"bom":              {"bom"},
 		"bundle-build":     {"bundle build catalog-src/vault/0.1.9 oci:dist/vault:v1"},
 		"bundle-push":      {"bundle push catalog-src/vault/0.1.9 127.0.0.1:1/vault:v1"},
 		"bundle-validate":  {"bundle validate catalog-src/vault/0.1.9", "bundle validate catalog"},
@@ -114,7 +113,7 @@ func TestNothingIsLostInSilence(t *testing.T) {
 	dir := quickstart(t)
 	for _, line := range []string{
 		"catalog list", "catalog show etcd", "catalog graph vault", "catalog graph vault -o dot", "catalog graph vault -o svg", "tree -o html",
-		"catalog validate catalog-src -o json", "images", "images -o yaml", "images -o imageset", "outdated", "render --stdout", "tree", "why vault",
+		"catalog validate catalog-src -o json", "images", "images -o yaml", "images -o imageset", "images -o cyclonedx", "outdated", "render --stdout", "tree", "why vault",
 		"why-not vault", "version", "--version", "--help", "schema", "schema lock", "completion bash",
 		"diff --trees DIR/rendered DIR/rendered", "diff --trees DIR/rendered DIR/catalog-src --text", "images --all",
 	} {

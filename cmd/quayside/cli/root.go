@@ -110,7 +110,7 @@ func groups() []commandGroup {
 		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
 		{"explain", "Find and explain:", list{newCatalog, newConfig, newOutdated, newCheckUpgrade, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
-		{"artifacts", "Handing the tree to an engine:", list{newPush, newSign, newBOM}},
+		{"artifacts", "Handing the tree to an engine:", list{newPush, newSign}},
 		{"authors", "For authors of operators:", list{newBundle}},
 		{"", "", list{newCompletion, newMigrate, newSchema, newVersion}},
 	}
@@ -148,7 +148,7 @@ func otherWords() map[string]map[string]string {
 			"find": "quayside catalog search", "generate": "quayside render", "get": "quayside add", "graph": "quayside catalog graph", "health": "quayside status",
 			"info": "quayside catalog show", "install": "quayside add", "lint": "quayside verify", "list": "quayside tree", "lock": "quayside resolve",
 			"ls": "quayside tree", "new": "quayside init", "plan": "quayside diff --upgrade", "publish": "quayside push",
-			"pull": "quayside vendor", "rm": "quayside remove", "sbom": "quayside bom", "search": "quayside catalog search", "show": "quayside catalog show",
+			"pull": "quayside vendor", "rm": "quayside remove", "sbom": "quayside images", "search": "quayside catalog search", "show": "quayside catalog show",
 			"sync": "quayside render", "template": "quayside render", "test": "quayside verify", "uninstall": "quayside remove", "update": "quayside upgrade",
 			"validate": "quayside verify",
 		},
