@@ -54,30 +54,21 @@ func (p *Project) token(ctx context.Context, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Sign signs an image of a registry by digest, and returns its reference, and
-// whether it was signed now: what a key has signed is left, and so is what
-// quayside.yaml takes for signed where an identity signs, for each of its
-// signatures is another one.
-func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (string, bool, error) {
-	src, err := registry.ParseSource(ref)
-	if err == nil && (src.Kind != registry.Remote || src.Digest == "") {
-		err = fmt.Errorf("%q: name an image of a registry by digest (registry/name@sha256:…): what a tag names can be another one by now", ref)
-	}
-	if err != nil {
-		return "", false, err
-	}
-	ref = src.Name + "@" + src.Digest
+// Sign signs an image of a registry, which ref names by digest, and reports whether
+// it was signed now: what a key has signed is left, and so is what quayside.yaml
+// takes for signed where an identity signs, for each of its signatures is another
+// one.
+func (p *Project) Sign(ctx context.Context, s *sign.Signer, ref string) (bool, error) {
 	client, err := p.Client()
 	if err != nil {
-		return ref, false, err
+		return false, err
 	}
 	if s.PublicKey() == nil && p.isSigned(ctx, client, ref) {
-		return ref, false, nil
+		return false, nil
 	}
 	p.Talk.Progress("signing %s", ref)
 	defer p.Talk.Done()
-	sent, err := s.Sign(ctx, client, ref)
-	return ref, sent, err
+	return s.Sign(ctx, client, ref)
 }
 
 // Attest puts a signed statement beside an image of a registry, which ref names by

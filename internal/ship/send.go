@@ -143,8 +143,7 @@ func (d *delivery) accompany(ctx context.Context, ref string) error {
 			return err
 		}
 	}
-	_, sent, err := d.Project.Sign(ctx, d.Signer, ref)
-	return note(sent, err)
+	return note(d.Project.Sign(ctx, d.Signer, ref))
 }
 
 // attachBOM puts the bill of materials beside an artifact.

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/ship"
 	"github.com/quayside/quayside/registry/sign"
 )
 
 type pushOptions struct {
 	*app
-	signingOptions
+	project.Signing
 	clusters    []string
 	environment bool
 	at          string
@@ -43,10 +44,11 @@ func newPush(a *app) *cobra.Command {
 			the branch where a commit is checked out, as in CI. What the registry holds
 			already is not sent again; the tag moves.
 
-			With --sign the artifact is signed, by its digest, as 'quayside sign' does it, and
-			so is a statement of what it was made of beside it (provenance, as SLSA has it), and
-			with --bom one of the bill of materials. The tag moves last, so that whoever follows
-			it never sees an artifact without its signature.
+			With --sign the artifact is signed, by its digest, in both of cosign's forms, and so
+			is a statement of what it was made of beside it (provenance, as SLSA has it), and with
+			--bom one of the bill of materials. With a key, an artifact that it has signed is left
+			as it is; with --sign keyless, one that spec.trust takes for signed. The tag moves last, so
+			that whoever follows it never sees an artifact without its signature.
 
 			A work tree that differs from the commit is refused, and so is a tree that is not
 			what its lock says, or an overlay that does not build.
@@ -81,7 +83,11 @@ func newPush(a *app) *cobra.Command {
 	f.StringVar(&o.at, "at", "", "push the tree of `REVISION`, whatever is checked out")
 	f.StringVar(&o.branch, "branch", "", "say that the commit is of `BRANCH` (default: the one that is checked out)")
 	f.BoolVar(&o.bom, "bom", false, "put a bill of materials beside it, as 'quayside images -o cyclonedx' makes it")
-	o.addTo(cmd, "sign")
+	f.StringVar(&o.Key, "sign", "", "sign with the private key in `FILE`, as cosign.key, whose password is in COSIGN_PASSWORD; or 'keyless'")
+	f.StringVar(&o.Fulcio, "fulcio-url", "https://fulcio.sigstore.dev", "keyless: who issues the certificate")
+	f.StringVar(&o.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: the log that makes the signature known; empty for none")
+	f.StringVar(&o.Timestamp, "timestamp-url", "", "keyless: who says when it was signed, where no log does")
+	f.StringVar(&o.TokenFile, "identity-token", "", "keyless: the `FILE` with the token that proves the identity (default: SIGSTORE_ID_TOKEN, or GitHub's)")
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
 	a.offer(cmd, "cluster", a.overlays)
 	addOutput(cmd, a, nil, ship.Sent{})

@@ -50,7 +50,6 @@ func documented() map[string][]string {
 		"push":             {"push oci:dist/tree:main", "push oci://127.0.0.1:1/tree --cluster nothing", "push oci://127.0.0.1:1/tree --sign absent.key"},
 		"render":           {"render", "render --check", "render --overlay a"},
 		"resolve":          {"resolve", "resolve --check", "resolve --upgrade", "resolve --upgrade=vault/nothing", "resolve --from absent"},
-		"sign":             {"sign --key absent.key 127.0.0.1:1/vault:v1"},
 		"status":           {"status", "status --timeout 1s"},
 		"tree":             {"tree"},
 		"upgrade":          {"upgrade --dry-run", "upgrade vault/nothing"},

@@ -110,7 +110,7 @@ func groups() []commandGroup {
 		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
 		{"explain", "Find and explain:", list{newCatalog, newConfig, newOutdated, newCheckUpgrade, newTree, newWhy, newWhyNot}},
 		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
-		{"artifacts", "Handing the tree to an engine:", list{newPush, newSign}},
+		{"artifacts", "Handing the tree to an engine:", list{newPush}},
 		{"authors", "For authors of operators:", list{newBundle}},
 		{"", "", list{newCompletion, newMigrate, newSchema, newVersion}},
 	}

@@ -178,6 +178,7 @@ func TestScripts(t *testing.T) {
 			"forge":      forgeServer(t),
 			"olm":        installer(t),
 			"keypair":    keyPair(t),
+			"cosign":     cosign(t),
 			"sigstore":   sigstore(t),
 		},
 	})

@@ -1,10 +1,15 @@
 package cli_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
+	"github.com/quayside/quayside/registry/sign"
 	"github.com/quayside/quayside/registry/trust/trusttest"
 )
 
@@ -14,6 +19,22 @@ func keyPair(t *testing.T) func(ts *testscript.TestScript, neg bool, args []stri
 		key := trusttest.NewKey(t)
 		put(t, ts.Getenv("WORK"), args[0]+".key", string(key.Private(t, "secret")))
 		put(t, ts.Getenv("WORK"), args[0]+".pub", string(key.Public))
+	}
+}
+
+// cosign signs an image, whose reference by digest is in a file, with a key that
+// keypair wrote, and states nothing beside it.
+func cosign(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		ref, err := os.ReadFile(args[1])
+		ts.Check(err)
+		signer, err := sign.NewKey([]byte(read(t, ts.Getenv("WORK"), args[0])), "secret")
+		ts.Check(err)
+		kept, err := store.Open(t.TempDir())
+		ts.Check(err)
+		name := strings.TrimPrefix(strings.TrimSpace(string(ref)), "oci://")
+		_, err = signer.Sign(t.Context(), &registry.Client{Store: kept}, name)
+		ts.Check(err)
 	}
 }
 
