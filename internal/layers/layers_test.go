@@ -123,7 +123,6 @@ func table() map[string]rule {
 		"internal/picture":    {level: 0, beside: []string{"internal/inert", "internal/page"}},
 		"internal/permalink":  {level: 0, beside: []string{"internal/inert", "internal/remote"}},
 		"internal/remote":     {level: 0},
-		"internal/browse":     {level: 0, beside: []string{"internal/filetree"}, outside: []string{"os", "os/exec", "time"}},
 		"internal/page":       {level: 0, beside: []string{"internal/inert"}},
 		"internal/diag":       {level: 0, beside: []string{"internal/inert"}},
 		"internal/waiver":     {level: 0, beside: []string{"internal/diag"}},

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/quayside/quayside/diff"
 	"github.com/quayside/quayside/diff/lines"
 	"github.com/quayside/quayside/diff/state"
-	"github.com/quayside/quayside/internal/browse"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
 )
@@ -31,7 +28,6 @@ type diffOptions struct {
 	hops     string
 	text     bool
 	linkBase string
-	show     fileFlag
 	exitZero bool
 	save     []string
 	comment  int64
@@ -65,10 +61,8 @@ func newDiff(a *app) *cobra.Command {
 			rendered from its lock. The policy in quayside.yaml decides what is refused;
 			KUBECTL_EXTERNAL_DIFF names the program that --text runs.
 
-			--open shows the report in a browser: in the one that BROWSER names, else in the
-			system's. The page, which is also what -o html prints, is kept in a private
-			temporary file, or in FILE. Its findings link to their lines at GitHub, GitLab,
-			Forgejo or Bitbucket where the remote origin is there.
+			-o html prints a page for a browser. Its findings link to their lines at GitHub,
+			GitLab, Forgejo or Bitbucket where the remote origin is there.
 
 			Exit codes: 0 no differences; 1 differences; 2 an error; 3 with --upgrade, the
 			declarations have no solution; 4 the policy says no.`),
@@ -116,8 +110,6 @@ func newDiff(a *app) *cobra.Command {
 	f.StringArrayVar(&o.save, "save", nil, "write the report to a file, too: `FORMAT=FILE`, as in sarif=diff.sarif; may be given several times")
 	f.Int64Var(&o.comment, "comment", 0, "keep one comment of the pull request `NUMBER` up to date with the report of this workspace; GIT_TOKEN holds the token")
 	addForge(cmd, a, &o.forge)
-	f.Var(&o.show, "open", "show the report in a browser, as a page that is kept in `FILE` (default: a temporary one)")
-	f.Lookup("open").NoOptDefVal = temporary
 	f.StringVar(&o.linkBase, "link-base", "", "`URL` of the repository in its forge, or of a file with {commit}, {path} and {line}: what an HTML report links to")
 	f.BoolVar(&o.exitZero, "exit-zero", false, "exit with 0 instead of 1 when something differs")
 	addToday(cmd, &o.today, "support and waivers")
@@ -128,7 +120,7 @@ func newDiff(a *app) *cobra.Command {
 	a.offer(cmd, "upgrade", a.versions)
 	addOffline(cmd, o.app)
 	addOutput(cmd, o.app, state.Formats(), diff.Document{})
-	addAll(cmd, a, "locks", "trees", "save", "open")
+	addAll(cmd, a, "locks", "trees", "save")
 	return cmd
 }
 
@@ -185,22 +177,15 @@ func (o *diffOptions) checkReports(cmd *cobra.Command) error {
 			return usagef(cmd, "--save %q: want FORMAT=FILE with one of %s", s, strings.Join(state.Formats(), ", "))
 		}
 	}
-	if o.show != "" && (o.text || cmd.Flags().Changed("output") && o.output != "html") {
-		return usagef(cmd, "--open shows a page of HTML: leave out %s", map[bool]string{true: "--text", false: "--output"}[o.text])
-	}
-	page := o.show != "" || o.output == "html" || slices.ContainsFunc(o.save, func(s string) bool { return strings.HasPrefix(s, "html=") })
+	page := o.output == "html" || slices.ContainsFunc(o.save, func(s string) bool { return strings.HasPrefix(s, "html=") })
 	if o.linkBase != "" && !page {
-		return usagef(cmd, "--link-base is for pages of HTML: add -o html, --save html=FILE or --open")
+		return usagef(cmd, "--link-base is for pages of HTML: add -o html or --save html=FILE")
 	}
 	return nil
 }
 
 func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
-	opener, err := o.opener()
-	if err != nil {
-		return err
-	}
 	p, err := o.open()
 	if err != nil {
 		return err
@@ -220,12 +205,7 @@ func (o *diffOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if opener != nil {
-		err = o.openDiff(c, report, opener)
-	} else {
-		err = o.printDiff(c, report)
-	}
-	if err != nil {
+	if err := o.printDiff(c, report); err != nil {
 		return err
 	}
 	if err := o.saveReports(c, report); err != nil {
@@ -316,38 +296,6 @@ func (o *diffOptions) printDiff(c *state.Comparison, r *diff.Report) error {
 		return err
 	}
 	return o.print(r.Document(), func(w io.Writer) { fmt.Fprintf(w, "%s", data) })
-}
-
-// opener finds what --open shows the report with; nil without it.
-func (o *diffOptions) opener() (*browse.Opener, error) {
-	if o.show == "" {
-		return nil, nil
-	}
-	found, err := browse.Find(runtime.GOOS, o.getenv, exec.LookPath)
-	if err != nil {
-		return nil, fmt.Errorf("--open: %w: write the page with -o html > report.html instead", err)
-	}
-	return &found, nil
-}
-
-// openDiff writes a report as a page and has it shown.
-func (o *diffOptions) openDiff(c *state.Comparison, r *diff.Report, opener *browse.Opener) error {
-	data, err := c.Format(r, "html", o.linkBase)
-	if err != nil {
-		return err
-	}
-	file := ""
-	if o.show != temporary {
-		file = o.argPath(string(o.show))
-	}
-	if file, err = browse.Keep(file, "diff", data); err != nil {
-		return err
-	}
-	o.talk.Note("the report is in %s", file)
-	if err := opener.Open(file); err != nil {
-		return fmt.Errorf("--open: %w", err)
-	}
-	return nil
 }
 
 // printLines prints the lines that differ, by the program that

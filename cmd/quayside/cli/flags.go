@@ -134,13 +134,3 @@ func parseHops(s string) (int, error) {
 	}
 	return n, nil
 }
-
-// temporary is what a flag for a file means without one.
-const temporary = "temporary"
-
-// fileFlag is a flag that names a file, or is given without one.
-type fileFlag string
-
-func (f *fileFlag) String() string     { return string(*f) }
-func (f *fileFlag) Set(s string) error { *f = fileFlag(s); return nil }
-func (f *fileFlag) Type() string       { return "file" }
