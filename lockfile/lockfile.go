@@ -194,6 +194,25 @@ func GeneratedName(pkg, channel string, id catalog.ID) string {
 	return strings.TrimSuffix(pkg+"-"+channel+"-"+id.Name+"-"+id.Namespace, "-")
 }
 
+// Needed returns the operators that an operator requires, directly or over others, all
+// by "namespace/package". It contains the operator itself where these require it in turn.
+func (f *File) Needed(operator string) map[string]bool {
+	requires := map[string][]Requirement{}
+	for _, p := range f.Pins {
+		requires[p.Key()] = append(requires[p.Key()], p.Requires...)
+	}
+	found := map[string]bool{}
+	for open := []string{operator}; len(open) > 0; open = open[1:] {
+		for _, r := range requires[open[0]] {
+			if !found[r.Pin] {
+				found[r.Pin] = true
+				open = append(open, r.Pin)
+			}
+		}
+	}
+	return found
+}
+
 // RequiredBy returns which pins require the package of p, by namespace and package,
 // and what they require.
 func (f *File) RequiredBy(p Pin) []Requirement {

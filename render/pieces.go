@@ -49,15 +49,13 @@ func pieceName(pin lockfile.Pin) string { return pin.Namespace + "." + pin.Packa
 // left of one before it, which its engine prunes when that goes. A piece of several
 // has a name of its own: an object never moves between two pieces that stay.
 func (t *tree) findPieces() []piece {
-	needs := map[string][]string{}
+	var lock lockfile.File
 	for _, in := range t.installs {
-		for _, r := range in.pin.Requires {
-			needs[in.name()] = append(needs[in.name()], r.Pin)
-		}
+		lock.Pins = append(lock.Pins, in.pin)
 	}
-	reach := map[string]map[string]bool{}
+	needed := map[string]map[string]bool{}
 	for _, in := range t.installs {
-		reach[in.name()] = reachable(needs, in.name())
+		needed[in.name()] = lock.Needed(in.name())
 	}
 	one := map[string]string{} // of an operator: the first of its piece
 	join := func(a, b string) {
@@ -71,7 +69,7 @@ func (t *tree) findPieces() []piece {
 	for i, in := range t.installs {
 		one[in.name()] = in.name()
 		for _, before := range t.installs[:i] {
-			if reach[in.name()][before.name()] && reach[before.name()][in.name()] {
+			if needed[in.name()][before.name()] && needed[before.name()][in.name()] {
 				join(before.name(), in.name())
 			}
 		}

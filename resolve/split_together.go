@@ -187,53 +187,27 @@ func (s *splitter) connected() [][]*piece {
 // joinCircles joins the parts that change operators which require each other in a circle,
 // if all parts are made: such operators are one piece of the tree.
 func (s *splitter) joinCircles(join func(a, b *piece)) {
-	needs := map[string][]string{}
+	all := &lockfile.File{Pins: slices.Clone(s.prev.Pins)} // a pin that moves is there more than once
 	changers := map[string][]*piece{}
-	add := func(pin lockfile.Pin) {
-		for _, r := range pin.Requires {
-			needs[pin.Key()] = append(needs[pin.Key()], r.Pin)
-		}
-	}
-	for _, pin := range s.prev.Pins {
-		add(pin)
-	}
 	for _, p := range s.pieces {
 		for _, c := range lockfile.Diff(s.prev, p.res.Partial) {
 			key := c.Namespace + "/" + c.Package
 			changers[key] = append(changers[key], p)
 			if pin, there := p.res.Partial.Pin(c.Namespace, c.Package); there {
-				add(pin)
+				all.Pins = append(all.Pins, pin)
 			}
 		}
 	}
-	for key := range changers {
-		var circle []*piece
-		for other := range changers {
-			if other == key || reaches(needs, key, other) && reaches(needs, other, key) {
-				circle = append(circle, changers[other]...)
+	for key, of := range changers {
+		for needed := range all.Needed(key) {
+			if all.Needed(needed)[key] {
+				of = append(of, changers[needed]...)
 			}
 		}
-		for _, p := range circle[1:] {
-			join(circle[0], p)
-		}
-	}
-}
-
-// reaches reports whether there is a way from one operator to another.
-func reaches(needs map[string][]string, from, to string) bool {
-	seen := map[string]bool{}
-	for open := []string{from}; len(open) > 0; open = open[1:] {
-		for _, next := range needs[open[0]] {
-			if next == to {
-				return true
-			}
-			if !seen[next] {
-				seen[next] = true
-				open = append(open, next)
-			}
+		for _, p := range of[1:] {
+			join(of[0], p)
 		}
 	}
-	return false
 }
 
 // joinAll joins the parts that one pin's requirements are about.

@@ -104,24 +104,9 @@ func uninstalled(prev *lockfile.File, p lockfile.Pin, now map[string]bool) lockf
 // pieceOf returns the operators that require p and that p requires, directly or by
 // others, and that stay: they were one piece with it.
 func pieceOf(lock *lockfile.File, p lockfile.Pin, now map[string]bool) []string {
-	reach := func(from string) map[string]bool {
-		found := map[string]bool{}
-		for open := []string{from}; len(open) > 0; {
-			ns, pkg, _ := strings.Cut(open[0], "/")
-			open = open[1:]
-			pin, _ := lock.Pin(ns, pkg)
-			for _, r := range pin.Requires {
-				if !found[r.Pin] {
-					found[r.Pin] = true
-					open = append(open, r.Pin)
-				}
-			}
-		}
-		return found
-	}
 	var out []string
-	for key := range reach(p.Key()) {
-		if key != p.Key() && now[key] && reach(key)[p.Key()] {
+	for key := range lock.Needed(p.Key()) {
+		if key != p.Key() && now[key] && lock.Needed(key)[p.Key()] {
 			out = append(out, key)
 		}
 	}
