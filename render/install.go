@@ -65,7 +65,7 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	objects = mergeSame(objects)
 	for i, o := range objects {
-		objects[i] = in.own(withoutUnset(certificates.WithoutInjected(plainMetadata(o))))
+		objects[i] = in.own(withoutUnset(in.withoutInjectedCA(plainMetadata(o))))
 		in.legal(objects[i], &errs)
 		in.free(objects[i], &errs)
 	}
@@ -74,6 +74,18 @@ func Manifests(b *bundle.Bundle, pin lockfile.Pin, opt Options) ([]Object, []dia
 	}
 	slices.SortStableFunc(objects, func(a, b Object) int { return a.Key().Compare(b.Key()) })
 	return objects, in.warnings, nil
+}
+
+// withoutInjectedCA returns an object without a CA where a controller of the cluster fills
+// one in: the engine and the controller would overwrite each other's in turn. OpenShift's
+// controller is not on other clusters.
+func (in *install) withoutInjectedCA(o Object) Object {
+	by := certificates.Injector(o)
+	elsewhere := by == certificates.OpenShiftServiceCA && !in.opt.OpenShift && in.opt.Certificates != by
+	if by == "" || elsewhere {
+		return o
+	}
+	return certificates.WithoutCA(o)
 }
 
 func newInstall(b *bundle.Bundle, pin lockfile.Pin, opt Options) (*install, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/lockfile"
+	"github.com/quayside/quayside/render/certificates"
 )
 
 // TestReservedNames ships objects under names of the cluster's own: each is an
@@ -117,6 +118,37 @@ func TestOpenShift(t *testing.T) {
 			if ref.Name == conditionCRD && platform {
 				t.Error("the Installation expects the platform's CRD")
 			}
+		}
+	}
+}
+
+// TestInjectedCA leaves out the CA of a bundle where a controller of the cluster fills one
+// in, and keeps it where none does.
+func TestInjectedCA(t *testing.T) {
+	for _, c := range []struct {
+		annotation string
+		opt        Options
+		kept       bool
+	}{
+		{"other", Options{}, true},
+		{"cert-manager.io/inject-ca-from", Options{}, false},
+		{"service.beta.openshift.io/inject-cabundle", Options{}, true},
+		{"service.beta.openshift.io/inject-cabundle", Options{OpenShift: true}, false},
+		{"service.beta.openshift.io/inject-cabundle", Options{Certificates: certificates.OpenShiftServiceCA}, false},
+	} {
+		files := small("x", "1.0.0", "v1")
+		files["manifests/crd.yaml"].Data = []byte(strings.NewReplacer(
+			"metadata: {", "metadata: {annotations: {"+c.annotation+": \"true\"}, ",
+			"spec: {", "spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://example.com\", caBundle: Cg==}}}, ",
+		).Replace(string(files["manifests/crd.yaml"].Data)))
+		res, err := renderSmall(map[string]fstest.MapFS{"ns/x": files}, nil, c.opt, lockfile.Namespace{Name: "ns"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(res.Objects, func(r Rendered) bool { return r.Object.Name() == "things.x.io" })
+		config := kobj.Map(res.Objects[i].Object, "spec", "conversion", "webhook", "clientConfig")
+		if kobj.Text(config, "url") == "" || (kobj.Text(config, "caBundle") != "") != c.kept {
+			t.Errorf("%s with %+v: %v, want a CA: %v", c.annotation, c.opt, config, c.kept)
 		}
 	}
 }

@@ -264,7 +264,7 @@ func joinSubjects(a, b Object) (Object, bool) {
 	return kobj.With(a, any(union(kobj.List(a, "subjects"), kobj.List(b, "subjects"))), "subjects"), true
 }
 
-// unowned returns o without what says whose it is.
+// unowned returns o without the labels of its operator.
 func unowned(o Object) Object {
 	for _, key := range []string{kobj.LabelPackage, kobj.LabelNamespace} {
 		o = kobj.Without(o, "metadata", "labels", key)

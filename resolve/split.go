@@ -26,13 +26,13 @@ type Bond struct {
 	Why      string `json:"why,omitempty"` // what keeps it without the other; empty where that is not known
 }
 
-// Trees knows what locks that were made of one lock are rendered to.
+// Trees compares the trees of locks that were made of the same lock.
 type Trees interface {
 	// Apart reports whether Git merges the trees of two locks, in either order.
 	Apart(a, b *lockfile.File) bool
-	// Meet reports whether something in the tree depends on operators that both locks change.
+	// Meet reports whether a part of the tree may depend on changes of both locks.
 	Meet(a, b *lockfile.File) bool
-	// Hold reports whether Git makes of the trees of some locks that of their merged lock.
+	// Hold reports whether merging the trees of some locks gives the tree of their merged lock.
 	Hold(merged *lockfile.File, of []*lockfile.File) bool
 }
 
@@ -42,7 +42,7 @@ type Trees interface {
 // of them. Any of the parts, in any order, can be merged by Git, and the merged lock
 // answers the declarations: parts for which that does not hold are made one, or the later
 // one waits, which a warning tells. The error is that of Resolve where not even prev has
-// an answer. trees, which may be nil, sees to what the locks are rendered to, likewise.
+// an answer. The same holds for the trees of the locks, unless trees is nil.
 func Split(x *catalog.Index, decl *subscription.Set, prev *lockfile.File, opt Options, trees Trees) ([]Part, []diag.Warning, error) {
 	s := &splitter{x: x, decl: decl, prev: prev, opt: opt, trees: trees}
 	s.opt.Upgrade, s.opt.Named, s.opt.KeepGoing = false, nil, true

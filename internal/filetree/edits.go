@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Edits is what a tree changes of another one.
+// Edits are the differences of a tree from another one.
 type Edits struct {
 	files map[string][]byte // by path; nil: removed
 	gaps  map[gap][]string  // paths that are added or removed there, sorted
@@ -20,7 +20,7 @@ type gap struct {
 	before int
 }
 
-// EditsOf returns what next changes of base. Both are without indices.
+// EditsOf returns the differences of next from base. Both are without indices.
 func EditsOf(base, next *Tree) *Edits {
 	e := &Edits{files: map[string][]byte{}, gaps: map[gap][]string{}}
 	for name, data := range next.files {
@@ -59,8 +59,8 @@ func (e *Edits) addGaps(base *Tree) {
 
 // Apart reports whether Git merges two trees, each with its indices, that were made of
 // the same one: no file differs in both, unless alike, and neither has a file more or
-// less where the other has. A file that both remove may have moved, for Git, in one of
-// them.
+// less where the other has. A file that both remove is a difference, too: Git may take it
+// for moved in one of them.
 func (e *Edits) Apart(o *Edits) bool {
 	for name, data := range e.files {
 		if other, both := o.files[name]; both && (data == nil || !sameFile(data, other)) {
@@ -75,7 +75,7 @@ func (e *Edits) Apart(o *Edits) bool {
 	return true
 }
 
-// Are reports whether these are the edits of several together.
+// Are reports whether these edits are those of several others together.
 func (e *Edits) Are(several ...*Edits) bool {
 	all := map[string][]byte{}
 	for _, o := range several {

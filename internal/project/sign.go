@@ -11,10 +11,10 @@ import (
 	"github.com/quayside/quayside/registry/sign"
 )
 
-// Keyless is what stands in the place of a key where an identity signs.
+// Keyless is the value of Signing.Key for signing with an identity.
 const Keyless = "keyless"
 
-// Signing says with what to sign.
+// Signing is the key or the identity to sign with.
 type Signing struct {
 	Key       string // a file with a private key, or Keyless
 	Fulcio    string // for Keyless: URLs of services, of which the last two may be empty

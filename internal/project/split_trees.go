@@ -11,8 +11,8 @@ import (
 	"github.com/quayside/quayside/render"
 )
 
-// trees knows what the locks of a split are rendered to: see [resolve.Trees]. What does
-// not render is told by whoever renders it to write it.
+// trees renders the locks of a split and compares the results: see [resolve.Trees]. A lock
+// that does not render is reported later, when its branch is written.
 type trees struct {
 	in     *Inputs
 	render func(lock *lockfile.File) *render.Result // nil: it does not render
@@ -20,16 +20,16 @@ type trees struct {
 	base   func() *render.Result
 	parts  map[*lockfile.File]*part
 	proven map[string]bool // sets of locks, by the addresses of these
-	failed error           // what no lock can help
+	failed error           // a fault that no other lock would mend
 }
 
 // part is the tree of the lock of a part.
 type part struct {
 	edits   *filetree.Edits
-	touches map[string]bool // what the operators that it changes have in common with others, maybe
+	touches map[string]bool // objects and Namespaces that its operators may share with others
 }
 
-// trees returns what locks made of the one that there is are rendered to.
+// trees returns the comparison of trees of locks that are made of the workspace's.
 func (in *Inputs) trees(ctx context.Context) *trees {
 	t := &trees{in: in, parts: map[*lockfile.File]*part{}, proven: map[string]bool{}}
 	t.render = func(lock *lockfile.File) *render.Result {
@@ -48,7 +48,7 @@ func (in *Inputs) trees(ctx context.Context) *trees {
 	return t
 }
 
-// part returns what a lock is rendered to, nil where it is not.
+// part returns the tree of a lock; nil if it does not render.
 func (t *trees) part(lock *lockfile.File) *part {
 	if known, is := t.parts[lock]; is || t.base() == nil {
 		return known
@@ -91,8 +91,8 @@ func (t *trees) Meet(a, b *lockfile.File) bool {
 	if x == nil || y == nil {
 		return false
 	}
-	for what := range x.touches {
-		if y.touches[what] {
+	for shared := range x.touches {
+		if y.touches[shared] {
 			return true
 		}
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/quayside/quayside/registry/trust"
 )
 
-// Delivery says where an artifact goes, and what goes beside it.
+// Delivery is the destination of an artifact, with its attachments.
 type Delivery struct {
 	To      string           // "oci://registry/repository:tag", "oci:directory:tag"
-	Project *project.Project // whose settings say what is signed already
+	Project *project.Project // its settings decide which artifacts are signed already
 	Here    *project.Project // the same, as paths in To are meant
 	Signer  *sign.Signer     // nil: it is not signed
 
-	// BOM returns the bill of materials that goes beside it; nil: none does.
+	// BOM returns the bill of materials to attach; nil: none is attached.
 	BOM func(context.Context, *project.Project, *lockfile.File) (*bom.Document, error)
 }
 

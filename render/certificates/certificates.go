@@ -105,29 +105,32 @@ func PEM(der []string) ([]byte, error) {
 	return out, nil
 }
 
-// Injected reports whether a controller of any provider fills in a CA.
-func Injected(o kobj.Object) bool {
+// Injector returns the provider whose controller an object asks to fill in a CA; "" where
+// it asks none.
+func Injector(o kobj.Object) Name {
 	annotations := kobj.Map(o, "metadata", "annotations")
-	return slices.ContainsFunc(table(), func(l line) bool {
-		return slices.ContainsFunc(l.provider(Settings{}).Injects(), func(key string) bool { return annotations[key] != nil })
-	})
+	for _, l := range table() {
+		for _, key := range l.provider(Settings{}).Injects() {
+			if value := kobj.Text(annotations, key); value != "" && value != "false" {
+				return l.name
+			}
+		}
+	}
+	return ""
 }
 
-// WithoutInjected returns an object without a CA where a controller fills one in: that
-// of the bundle is a placeholder, which the engine and the controller would overwrite
-// in turn.
-func WithoutInjected(o kobj.Object) kobj.Object {
-	if !Injected(o) {
-		return o
-	}
+// WithoutCA returns an object without the CA by which the API server calls a Service.
+func WithoutCA(o kobj.Object) kobj.Object {
 	o = kobj.Without(kobj.Without(o, "spec", "caBundle"), "spec", "conversion", "webhook", "clientConfig", "caBundle")
-	hooks := kobj.Items(o, "webhooks")
+	hooks := kobj.List(o, "webhooks")
 	if len(hooks) == 0 {
 		return o
 	}
-	out := make([]any, len(hooks))
+	out := slices.Clone(hooks)
 	for i, hook := range hooks {
-		out[i] = kobj.Without(hook, "clientConfig", "caBundle")
+		if fields, is := hook.(map[string]any); is {
+			out[i] = kobj.Without(fields, "clientConfig", "caBundle")
+		}
 	}
 	return kobj.With(o, out, "webhooks")
 }

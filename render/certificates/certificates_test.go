@@ -44,7 +44,7 @@ func TestProviders(t *testing.T) {
 					t.Errorf("%s: %s was changed", name, o.Key())
 				}
 				// The CA comes either with the object or by a controller.
-				if certificates.Injected(got) == strings.Contains(strings.Join(bundles(got), ""), "cGVt") {
+				if (certificates.Injector(got) != "") == strings.Contains(strings.Join(bundles(got), ""), "cGVt") {
 					t.Errorf("%s: %s has %q and %v", name, o.Key(), bundles(got), kobj.Map(got, "metadata", "annotations"))
 				}
 			}
@@ -68,27 +68,41 @@ func bundles(o kobj.Object) []string {
 	return out
 }
 
-// TestWithoutInjected takes a placeholder away where a controller fills in a CA, and
-// nothing else.
-func TestWithoutInjected(t *testing.T) {
-	for _, o := range callers() {
-		o = kobj.With(o, "placeholder", "spec", "caBundle")
-		o = kobj.With(o, "placeholder", "spec", "conversion", "webhook", "clientConfig", "caBundle")
-		for i := range kobj.Items(o, "webhooks") {
-			o = kobj.With(o, []any{kobj.With(kobj.Items(o, "webhooks")[i], "placeholder", "clientConfig", "caBundle")}, "webhooks")
-		}
-		if got := certificates.WithoutInjected(o); !kobj.Equal(got, o) {
-			t.Errorf("%s: its CA is gone, and nobody fills one in: %v", o.Key(), got)
-		}
-		for _, annotation := range []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "service.beta.openshift.io/inject-cabundle"} {
-			annotated := kobj.Annotate(o, map[string]string{annotation: "x"})
-			got := certificates.WithoutInjected(annotated)
-			if left := strings.Join(bundles(got), ""); left != "" {
-				t.Errorf("%s with %s: %q is left", o.Key(), annotation, left)
+// TestInjector wants a controller only where an object asks one by a value that it heeds.
+func TestInjector(t *testing.T) {
+	for annotation, want := range map[string]certificates.Name{
+		"cert-manager.io/inject-ca-from=ns/c": certificates.CertManager, "cert-manager.io/inject-ca-from-secret=ns/c": certificates.Secret,
+		"service.beta.openshift.io/inject-cabundle=true": certificates.OpenShiftServiceCA, "service.beta.openshift.io/inject-cabundle=false": "",
+		"cert-manager.io/inject-ca-from=": "", "other=true": "",
+	} {
+		key, value, _ := strings.Cut(annotation, "=")
+		for _, o := range callers() {
+			if got := certificates.Injector(kobj.Annotate(o, map[string]string{key: value})); got != want {
+				t.Errorf("%s with %s: %q, want %q", o.Key(), annotation, got, want)
 			}
-			if strings.Join(bundles(annotated), "") == "" {
-				t.Errorf("%s: the argument was changed", o.Key())
-			}
+		}
+	}
+}
+
+// TestWithoutCA takes the CA away and nothing else, also beside what is no webhook, and
+// does not change its argument.
+func TestWithoutCA(t *testing.T) {
+	for _, want := range callers() {
+		if kobj.Items(want, "webhooks") != nil {
+			want = kobj.With(want, append(kobj.List(want, "webhooks"), "no webhook"), "webhooks")
+		}
+		o := kobj.With(want, "a CA", "spec", "caBundle")
+		o = kobj.With(o, map[string]any{"caBundle": "a CA", "url": "https://example.com"}, "spec", "conversion", "webhook", "clientConfig")
+		want = kobj.With(want, map[string]any{"url": "https://example.com"}, "spec", "conversion", "webhook", "clientConfig")
+		if hooks := kobj.Items(o, "webhooks"); len(hooks) > 0 {
+			o = kobj.With(o, []any{kobj.With(hooks[0], "a CA", "clientConfig", "caBundle"), "no webhook"}, "webhooks")
+		}
+		before := kobj.Copy(o)
+		if got := certificates.WithoutCA(o); !kobj.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", o.Key(), got, want)
+		}
+		if !kobj.Equal(o, before) {
+			t.Errorf("%s: the argument was changed", o.Key())
 		}
 	}
 }

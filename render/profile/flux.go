@@ -38,7 +38,7 @@ func (flux) Adorn(o kobj.Object, at Place) kobj.Object {
 	if holdsText(map[string]any(o), "${") {
 		more[fluxPrefix+"substitute"] = "disabled"
 	}
-	if certificates.Injected(o) {
+	if certificates.Injector(o) != "" {
 		more[fluxPrefix+"ssa"] = "Merge"
 	}
 	o = kobj.Without(o, "metadata", "annotations", stageKey)
