@@ -50,7 +50,7 @@ func compareDeletions(c *comparison) {
 	}, "Namespace")
 	for _, kind := range names(words) {
 		c.each(func(p pair) {
-			if p.after == nil {
+			if p.after == nil && !leftBehind(c.before, c.after, p.before.Operator) {
 				c.add(words[kind][0], p.before, Finding{Message: words[kind][1]})
 			}
 		}, kind)
@@ -64,7 +64,7 @@ func (s *State) fate(o *Object, along string) string {
 	switch {
 	case !s.protects(o):
 		return "it is deleted, " + along
-	case !kobj.IsCRD(o.Content) && strings.Contains(kobj.Text(o.Content, "metadata", "annotations", "argocd.argoproj.io/sync-options"), "Prune=confirm"):
+	case !kobj.IsCRD(o.Content) && !s.keeps(o) && strings.Contains(kobj.Text(o.Content, "metadata", "annotations", "argocd.argoproj.io/sync-options"), "Prune=confirm"):
 		return "Argo CD deletes it once somebody confirms, " + along
 	}
 	return "it is protected and stays; whoever deletes it deletes it " + along
@@ -73,13 +73,19 @@ func (s *State) fate(o *Object, along string) string {
 // protects reports whether the tool that applies an object does not prune it without
 // being told to.
 func (s *State) protects(o *Object) bool {
-	if s.KeepsDefinitions && kobj.IsCRD(o.Content) {
+	if s.keeps(o) {
 		return true
 	}
 	annotations := kobj.Map(o.Content, "metadata", "annotations")
 	options := kobj.Text(annotations, "argocd.argoproj.io/sync-options")
 	return strings.Contains(options, "Prune=confirm") || strings.Contains(options, "Prune=false") ||
 		kobj.Text(annotations, "kustomize.toolkit.fluxcd.io/prune") == "disabled"
+}
+
+// keeps reports whether nothing prunes an object, whatever it tells the engine: Argo CD
+// tracks no CRDs, and the Namespace of an operator is a piece that is never emptied.
+func (s *State) keeps(o *Object) bool {
+	return s.KeepsDefinitions && kobj.IsCRD(o.Content) || s.ByOperator && o.Ref().is("Namespace")
 }
 
 func (c *comparison) crdGone(crd *Object) {

@@ -40,8 +40,8 @@ type Kind struct {
 	Finalizers bool   `json:"finalizers"` // the operator's roles let it set finalizers: objects hang once it is gone
 }
 
-// planRemovals returns a plan for every operator of before that after no
-// longer has and that none follows, by name.
+// planRemovals returns a plan for every operator of before that after no longer has, by
+// name: without those that another one follows, and those that are left behind.
 func planRemovals(before, after *view) []Removal {
 	gone := map[string]string{}
 	followed := func(operator string) bool {
@@ -59,7 +59,7 @@ func planRemovals(before, after *view) []Removal {
 			gone[o.Operator] = ""
 		}
 	}
-	maps.DeleteFunc(gone, func(operator, _ string) bool { return followed(operator) })
+	maps.DeleteFunc(gone, func(operator, _ string) bool { return followed(operator) || leftBehind(before, after, operator) })
 	var out []Removal
 	for _, operator := range names(gone) {
 		out = append(out, planRemoval(before, after, operator, gone[operator]))

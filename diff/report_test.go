@@ -319,6 +319,44 @@ spec: {group: example.com, scope: Namespaced, names: {kind: Thing, plural: thing
 	}
 }
 
+// TestLeftBehind says that an operator stays in the clusters where its piece goes and it
+// is not leaving, and only there.
+func TestLeftBehind(t *testing.T) {
+	objects := parsed(t, "ns/demo", "a.yaml", `
+{apiVersion: v1, kind: Namespace, metadata: {name: ns}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: ns}}
+`)
+	pin := lockfile.Pin{Namespace: "ns", Package: "demo"}
+	for _, c := range []struct {
+		byOperator bool
+		leaving    []lockfile.Leaving
+		left       bool
+	}{
+		{false, nil, false},
+		{true, nil, true},
+		{true, []lockfile.Leaving{{Pin: pin}}, false},
+		{true, []lockfile.Leaving{{Pin: lockfile.Pin{Namespace: "ns", Package: "other"}}}, true},
+	} {
+		r := compare(t, State{Pins: []lockfile.Pin{pin}, Objects: objects, ByOperator: c.byOperator}, State{Leaving: c.leaving})
+		has := func(rule string) bool {
+			return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == rule })
+		}
+		if has("upgrade.left-behind") != c.left || has("upgrade.removed") == c.left || has("data.volume-claim-removed") == c.left {
+			t.Errorf("%+v: %+v", c, r.Findings)
+		}
+		if (len(r.Removals) == 0) != c.left {
+			t.Errorf("%+v: %+v", c, r.Removals)
+		}
+		deleted := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.Rule == "data.namespace-removed" && strings.Contains(f.Message, "it is deleted")
+		})
+		if deleted == c.byOperator {
+			t.Errorf("%+v: the Namespace is deleted: %v", c, deleted)
+		}
+	}
+}
+
 // TestWhatGoes holds what is said of an object that leaves the tree against the
 // plan: what stays in one is not deleted in the other.
 func TestWhatGoes(t *testing.T) {

@@ -17,6 +17,7 @@ type Source struct {
 	Pins              []lockfile.Pin     // of its lock
 	Leaving           []lockfile.Leaving // likewise
 	KeepsDefinitions  bool               // as State has it
+	ByOperator        bool               // likewise
 	Tree              []File             // what is rendered, any order; see [Base]
 	Own               []File             // what else lies in the repository, any order
 }
@@ -74,5 +75,5 @@ func (s Source) state(twins map[string][]byte, known []Object) (State, error) {
 	if err != nil && s.Revision != "" {
 		err = fmt.Errorf("%s: %w", s.Revision, err)
 	}
-	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, KeepsDefinitions: s.KeepsDefinitions, Objects: objects}, err
+	return State{Name: s.Name, KubernetesVersion: s.KubernetesVersion, OpenShiftVersion: s.OpenShiftVersion, Pins: s.Pins, Leaving: s.Leaving, KeepsDefinitions: s.KeepsDefinitions, ByOperator: s.ByOperator, Objects: objects}, err
 }

@@ -26,6 +26,7 @@ type State struct {
 	Resources         []Object           // the user's own objects in the repository: custom resources, Namespaces; any order
 	Skipped           []string           // files of the repository that do not parse and were left out
 	KeepsDefinitions  bool               // what applies it tracks no definitions, and so prunes none: Argo CD
+	ByOperator        bool               // an engine applies each operator by itself, and uninstalls only those that are leaving
 	Dropped           []string           // operators that are pinned, but not for the cluster whose state this is
 }
 
@@ -252,6 +253,13 @@ func (v *view) pin(operator string) (lockfile.Pin, bool) {
 		return lockfile.Pin{}, false
 	}
 	return v.Pins[i], true
+}
+
+// leftBehind reports whether an operator of before stays in the clusters though after does
+// not render it: its Application or Kustomization goes without deleting what it applied.
+func leftBehind(before, after *view, operator string) bool {
+	_, pinned := before.pin(operator)
+	return pinned && before.ByOperator && !slices.ContainsFunc(after.Leaving, func(l lockfile.Leaving) bool { return l.Key() == operator })
 }
 
 // leaves returns what is left of "namespace/package", if another operator follows

@@ -15,6 +15,7 @@ func upgradeRules() []Rule {
 	return []Rule{
 		{"upgrade.installed", Info, "operator installed", "a new operator runs in the cluster"},
 		{"upgrade.removed", Medium, "operator goes", "its objects are pruned; custom resources whose finalizers it serves hang once it is gone"},
+		{"upgrade.left-behind", High, "operator is left behind", "it is not uninstalled, and runs on without upgrades: its Application or Kustomization goes without deleting what it applied, as where the commit that added it is reverted"},
 		{"upgrade.followed", Info, "operator is followed by another", "custom resource definitions and custom resources stay, and another operator looks after them; what only the operator before has stays too, without a running program, until the other was seen to run"},
 		{"upgrade.leftovers-removed", Low, "what was left of an operator goes", "objects of an operator that another one follows are pruned: whatever still uses them goes on without"},
 		{"upgrade.version", Info, "operator moves to another version", "what the upgrade changes is in the other findings"},
@@ -53,11 +54,25 @@ func compareUpgrades(c *comparison) {
 		if leaves {
 			c.followed(p, l.ReplacedBy)
 		} else if slices.Contains(c.after.Dropped, p.Key()) {
-			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s goes from here, and stays pinned for others", p.Package, p.VersionText())})
+			goes := "goes from here"
+			if leftBehind(c.before, c.after, p.Key()) {
+				goes = "is left here, where nothing manages it"
+			}
+			pinDiff{c, p, p}.add("clusters.operator-dropped", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s %s, and stays pinned for others", p.Package, p.VersionText(), goes)})
 		} else if _, ok := c.after.pin(p.Key()); !ok && (len(c.after.Pins) > 0 || len(c.after.order) == 0) {
-			pinDiff{c, p, p}.add("upgrade.removed", Finding{Before: p.VersionText(), Message: fmt.Sprintf("%s %s goes", p.Package, p.VersionText())})
+			c.removed(p)
 		}
 	}
+}
+
+// removed reports that an operator is uninstalled, or left behind.
+func (c *comparison) removed(p lockfile.Pin) {
+	rule, message := "upgrade.removed", fmt.Sprintf("%s %s goes", p.Package, p.VersionText())
+	if leftBehind(c.before, c.after, p.Key()) {
+		rule = "upgrade.left-behind"
+		message = fmt.Sprintf("%s %s stays in the clusters, where nothing manages it: to uninstall it, use 'quayside remove' and 'quayside resolve'", p.Package, p.VersionText())
+	}
+	pinDiff{c, p, p}.add(rule, Finding{Before: p.VersionText(), Message: message})
 }
 
 // followed reports that another operator takes the place of one.

@@ -238,7 +238,7 @@ func (s *Side) source(groups []group) diff.Source {
 	}
 	own := slices.DeleteFunc(slices.Clone(s.own), func(f diff.File) bool { return got[f.Path] })
 	w := s.project.Settings
-	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Profile == profile.ArgoCD, Tree: s.tree, Own: own}
+	out := diff.Source{Name: s.Name, KubernetesVersion: w.KubernetesVersion, OpenShiftVersion: w.OpenShiftVersion, KeepsDefinitions: w.Profile == profile.ArgoCD, ByOperator: s.project.ByOperator(), Tree: s.tree, Own: own}
 	if s.rev != nil {
 		out.Revision = s.Name
 	}

@@ -117,11 +117,11 @@ func (m *migrator) placeEntries(top *earlierOverlay) ([]string, error) {
 		case top.reporter: // built by itself
 		case x.field == "resources":
 			dirs[i] = layout.Resources
-		case x.field == "generatorOptions" && m.byPiece():
+		case x.field == "generatorOptions" && m.ByOperator():
 			if j := slices.IndexFunc(top.entries, isGenerator); j >= 0 {
 				dirs[i], err = o.of(top.entries[j])
 			}
-		case m.byPiece() && !m.fitsAll(top, x):
+		case m.ByOperator() && !m.fitsAll(top, x):
 			dirs[i], err = o.of(x)
 		}
 		faults.Add(yamlnode.At(top.file, x.node), err)
@@ -318,7 +318,7 @@ func (m *migrator) renderMoved(ctx context.Context, out *Migration) (map[string]
 	}
 	for i, c := range opt.Clusters {
 		if slices.ContainsFunc(m.tops, func(top *earlierOverlay) bool { return top.cluster == c.Name }) {
-			opt.Clusters[i].Overlays, err = overlays(moved.FS(), m.OverlaysDir(), c.Name, m.byPiece(), map[string]bool{})
+			opt.Clusters[i].Overlays, err = overlays(moved.FS(), m.OverlaysDir(), c.Name, m.ByOperator(), map[string]bool{})
 			faults.Add(diag.Pos{}, err)
 		}
 	}

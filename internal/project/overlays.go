@@ -44,7 +44,7 @@ func (p *Project) Overlays() (map[string][]string, error) {
 		if !e.IsDir() {
 			continue
 		}
-		names, err := overlays(dir.FS, p.OverlaysDir(), e.Name(), p.byPiece(), taken)
+		names, err := overlays(dir.FS, p.OverlaysDir(), e.Name(), p.ByOperator(), taken)
 		faults.Add(diag.Pos{}, err)
 		if len(names) > 0 {
 			out[e.Name()] = names
@@ -101,8 +101,8 @@ func overlays(fsys fs.FS, base, cluster string, byPiece bool, taken map[string]b
 	return out, err
 }
 
-// byPiece reports whether an engine applies each operator by itself.
-func (p *Project) byPiece() bool {
+// ByOperator reports whether an engine applies each operator by itself.
+func (p *Project) ByOperator() bool {
 	tool, err := profile.Of(p.Settings.Profile)
 	return err == nil && profile.PerPiece(tool, p.Settings.GitOps)
 }

@@ -68,7 +68,7 @@ func (p *Project) Inputs(ctx context.Context, opt resolve.Options, fresh bool) (
 		return nil, err
 	}
 	in.Options = opt
-	in.Options.Uninstalls = p.byPiece()
+	in.Options.Uninstalls = p.ByOperator()
 	in.catalogs = p.Catalogs(set)
 	bundles, err := p.directs(ctx, set, in.Read, fresh)
 	if err != nil {
