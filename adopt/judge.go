@@ -284,7 +284,7 @@ func (x *inspector) refusals(op *operator) []Reason {
 		}
 	}
 	if rights := x.drives(op); len(rights) > 0 {
-		no("drives-olm", "the operator drives OLM itself: %s; what it does so stops with OLM (quayside doctor says more)", strings.Join(rights, "; "))
+		no("drives-olm", "the operator drives OLM itself: %s; what it does so stops with OLM (quayside adopt check says more)", strings.Join(rights, "; "))
 	}
 	return out
 }

@@ -40,6 +40,9 @@ func (e *OfflineError) Error() string {
 	return e.Missing + " is not in the local store, and nothing is fetched offline"
 }
 
+// NotFound reports whether the registry answered that it has no such image.
+func (e *Error) NotFound() bool { return e.Status == http.StatusNotFound }
+
 // statusError is an answer of a registry that is not the one hoped for.
 type statusError struct {
 	host   string

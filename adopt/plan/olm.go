@@ -140,7 +140,7 @@ func (m *maker) watched() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " Leave too, for operators watch them and may not start without: " + strings.Join(names, ", ") + " (quayside doctor says which operators)."
+	return " Leave too, for operators watch them and may not start without: " + strings.Join(names, ", ") + " (quayside adopt check says which operators)."
 }
 
 // leaves reports whether a ClusterServiceVersion goes with the plan.

@@ -402,6 +402,6 @@ func (m *maker) certificates(b *block) {
 	}
 	m.step(Step{
 		Name: Certificates, Namespace: b.namespace, Title: "Replace OLM's certificates in " + b.namespace + " before " + first,
-		Manual: fmt.Sprintf("OLM issued the certificates of %s, and nobody renews them: upgrade these operators, or run quayside adopt finish, render and merge before %s, so that the provider of spec.certificates issues them. Say that this is noted.", strings.Join(of, ", "), first),
+		Manual: fmt.Sprintf("OLM issued the certificates of %s, and nobody renews them: upgrade these operators, or run quayside adopt run --finish, render and merge before %s, so that the provider of spec.certificates issues them. Say that this is noted.", strings.Join(of, ", "), first),
 	})
 }

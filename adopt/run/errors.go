@@ -38,7 +38,7 @@ const (
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("%s %s: %s", e.Verb, e.Object, e.Message)
 	if e.Why == Forbidden {
-		text += "; 'quayside adopt rbac' prints the rights that the plan takes"
+		text += "; 'quayside adopt plan --rbac' prints the rights that the plan takes"
 	}
 	return text
 }

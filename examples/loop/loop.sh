@@ -20,7 +20,7 @@ step() { printf '\n== %s\n' "$*"; }
 # release VERSION puts a version into the catalog, beside what is there.
 release() {
   mkdir -p "catalog/$operator" && cp -R "$releases/$1" "catalog/$operator/"
-  quayside catalog push catalog "$registry/catalog:latest"
+  quayside push catalog "$registry/catalog:latest"
 }
 
 # merge BRANCH is what a person does with a pull request, once its checks are green.
@@ -43,8 +43,8 @@ observe() {
 # promote FROM TO proposes what was seen to be well in FROM. It ends the script where
 # that is held.
 promote() {
-  quayside promote "$1" "$2" "$operator-system/$operator" --observed observed \
-    --branch "promote-$2" --commit --push origin --pr-body "bodies/$2.md"
+  quayside propose --promote "$1" "$2" "$operator-system/$operator" --observed observed \
+    --branch "promote-$2" --push origin --pr-body "bodies/$2.md"
   cat "bodies/$2.md"
   merge "promote-$2"
 }
@@ -65,7 +65,7 @@ for env in dev stage prod; do observe "$env"; done
 
 step "A new release is in the catalog: a pull request for dev"
 release 0.0.2
-quayside -C envs/dev resolve --upgrade --branch upgrade --commit --push origin --pr-body "$PWD/bodies/dev.md"
+quayside -C envs/dev propose --one-branch --branch upgrade --push origin --pr-body "$PWD/bodies/dev.md"
 cat bodies/dev.md
 merge upgrade
 

@@ -50,7 +50,7 @@ func (c *checker) say(ctx context.Context, r *Report) error {
 	if again != nil && slices.Equal(c.steps(again), r.Upgrades) {
 		r.Command = command(named)
 	} else {
-		r.Notes = append(r.Notes, "no one command makes these upgrades and no others: look at 'quayside upgrade --dry-run' first")
+		r.Notes = append(r.Notes, "no one command makes these upgrades and no others: look at 'quayside upgrade --check' first")
 	}
 	return nil
 }

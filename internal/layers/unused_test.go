@@ -35,7 +35,6 @@ func kept() map[string]string {
 		"adopt/verify.Compare":           "what a cluster did not keep between two looks, as a whole",
 		"internal/diag.Code.What":        "docs/warnings.md is made of it",
 		"internal/store.Store.Dir":       "where what is stored lies on disk",
-		"registry.Error.Status":          "what the registry answered",
 		"report.ObservedFile.At":         "when the cluster was looked at, read back",
 	}
 }

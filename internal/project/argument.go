@@ -154,19 +154,15 @@ func (p *Project) argImage(ctx context.Context, arg Argument) (*image.Image, err
 	return image.Open(ctx, client, arg.Image, image.Options{})
 }
 
-// CopyImage pushes an image that is built already, if it is of that kind, and
+// CopyImage pushes the image of a bundle or of a catalog that is built already, and
 // returns its digest.
-func (p *Project) CopyImage(ctx context.Context, arg Argument, to string, kind image.Kind) (string, error) {
+func (p *Project) CopyImage(ctx context.Context, arg Argument, to string) (string, error) {
 	im, err := p.argImage(ctx, arg)
 	if err != nil {
 		return "", err
 	}
-	got := im.Kind()
 	if err := im.Close(); err != nil {
 		return "", err
-	}
-	if got != kind {
-		return "", fmt.Errorf("image %q is a %s, not a %s", arg.Text, got, kind)
 	}
 	client, err := p.Client()
 	if err != nil {

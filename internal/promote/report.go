@@ -33,7 +33,7 @@ type StepReport struct {
 	Warnings  []diag.Warning      `json:"warnings"`
 	Written   bool                `json:"written" doc:"the lock was"`
 	Rendered  *project.TreeReport `json:"rendered,omitempty" doc:"with --render"`
-	Proposed  *propose.Published  `json:"proposed,omitempty" doc:"with --branch"`
+	Proposed  *propose.Published  `json:"proposed,omitempty" doc:"by quayside propose"`
 
 	Step       Step                `json:"-"`
 	Inputs     *project.Inputs     `json:"-"` // of the environment that takes over

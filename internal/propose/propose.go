@@ -56,7 +56,7 @@ type proposal struct {
 func Open(ctx context.Context, p *project.Project, opt Options) (*Base, error) {
 	repo, err := gitrepo.Open(p.Name())
 	if errors.Is(err, gitrepo.ErrNone) || err == nil && repo.Root() == "" {
-		return nil, fmt.Errorf("%s is in no Git work tree: --branch needs one", p.Name())
+		return nil, fmt.Errorf("%s is in no Git work tree, and branches need one", p.Name())
 	}
 	if err != nil {
 		return nil, err

@@ -28,12 +28,13 @@ type Options struct {
 	Into    string        // branch that these are for; empty: the default one
 	Forge   string        // kind of server; empty: known by its address
 	Scans   *scan.Results // what scanners found in images, for the text; may be nil
+	Check   bool          // commit, push and write nothing: only say what would be
 }
 
 // Published is what one run committed.
 type Published struct {
 	Branch string `json:"branch"`
-	Commit string `json:"commit"`
+	Commit string `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed string `json:"pushed,omitempty"`
 
 	Request *forge.Made `json:"pullRequest,omitempty" doc:"with --pull-request"`
@@ -84,6 +85,9 @@ func (b *proposal) publish(ctx context.Context, branch, file string, in *project
 		}
 	}
 	out := &Published{Branch: branch}
+	if b.opt.Check {
+		return out, nil
+	}
 	if out.Commit, err = b.commit(ctx, branch); err != nil {
 		return nil, err
 	}
@@ -136,7 +140,7 @@ type Split struct {
 // PullRequest is one branch, and what belongs to it.
 type PullRequest struct {
 	Branch    string           `json:"branch"`
-	Commit    string           `json:"commit"`
+	Commit    string           `json:"commit,omitempty" doc:"absent with --check"`
 	Pushed    string           `json:"pushed,omitempty" doc:"the remote that holds the commit now"`
 	Sent      bool             `json:"sent" doc:"it did not before"`
 	Title     string           `json:"title"`
@@ -161,7 +165,7 @@ func (b *Base) Split(ctx context.Context, upgrades []project.Upgrade, in *projec
 			branch = b.branchFor(u.Operators[0])
 		}
 		if slices.Contains(branches, branch) {
-			return nil, fmt.Errorf("two upgrades would both be branch %q: make one of them without --split", branch)
+			return nil, fmt.Errorf("two upgrades would both be branch %q: make one of them with --one-branch", branch)
 		}
 		branches = append(branches, branch)
 		body := b.bodyOf(branch)

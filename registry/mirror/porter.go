@@ -2,7 +2,9 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 
@@ -27,9 +29,40 @@ func NewPorter(client *registry.Client, from, to string) *Porter {
 	return &Porter{client: client, from: from, to: to}
 }
 
+// Check notes in each copy whether it is at its target already, as there sees the
+// target; nothing is copied. The others stay as planned.
+func (p *Porter) Check(ctx context.Context, copies []Copy, parallel int, there *registry.Client) {
+	p.each(copies, parallel, func(c *Copy) error {
+		if err := p.find(ctx, c); err != nil {
+			return err
+		}
+		target := "image:" + c.To
+		if p.to != "" {
+			target = "oci:" + p.to + "@" + c.Digest
+		}
+		found, err := there.Inspect(ctx, target)
+		var answer *registry.Error
+		switch {
+		case err == nil && found.Digest == c.Digest:
+			c.State = Present
+		case errors.Is(err, fs.ErrNotExist) || errors.As(err, &answer) && answer.NotFound():
+			return nil
+		}
+		return err
+	}, func(*Copy) {})
+}
+
 // Carry carries the copies, as many at once as parallel says, and notes in each
 // what became of it. said is called after each, one call at a time.
 func (p *Porter) Carry(ctx context.Context, copies []Copy, parallel int, said func(*Copy)) {
+	p.each(copies, parallel, func(c *Copy) error {
+		c.State = Present
+		return p.carry(ctx, c)
+	}, said)
+}
+
+// each does something with each copy, as many at once as parallel says.
+func (p *Porter) each(copies []Copy, parallel int, do func(*Copy) error, said func(*Copy)) {
 	slots := make(chan struct{}, parallel)
 	var wait sync.WaitGroup
 	var mu sync.Mutex
@@ -38,8 +71,7 @@ func (p *Porter) Carry(ctx context.Context, copies []Copy, parallel int, said fu
 		wait.Go(func() {
 			defer func() { <-slots }()
 			c := &copies[i]
-			c.State = Present
-			if c.Err = p.carry(ctx, c); c.Err != nil {
+			if c.Err = do(c); c.Err != nil {
 				c.State, c.Error = Failed, c.Err.Error()
 			}
 			mu.Lock()

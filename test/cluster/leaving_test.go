@@ -141,7 +141,7 @@ func (w *restored) plan(t *testing.T) planned {
 	return p
 }
 
-// permitted makes a user who may do what `adopt rbac` prints, and no more.
+// permitted makes a user who may do what `adopt plan --rbac` prints, and no more.
 func (w *restored) permitted(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list := objects(t, w.must(t, "adopt", "rbac", "adopt-plan.yaml", "--offline"))

@@ -173,7 +173,7 @@ func TestPatience(t *testing.T) {
 			if got := int(n.Load()); (err == nil) != tc.ok || got != tc.want {
 				t.Errorf("%d requests, %v", got, err)
 			}
-			if tc.code == 403 && !strings.Contains(err.Error(), "quayside adopt rbac") {
+			if tc.code == 403 && !strings.Contains(err.Error(), "quayside adopt plan --rbac") {
 				t.Error(err)
 			}
 		})

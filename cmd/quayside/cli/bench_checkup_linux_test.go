@@ -33,7 +33,7 @@ func BenchmarkCheckUpgrade(b *testing.B) {
 			var spent time.Duration
 			code := 0
 			for b.Loop() {
-				cmd := exec.Command(bin, "-C", dir, "check-upgrade", "--kubernetes", target, "--offline")
+				cmd := exec.Command(bin, "-C", dir, "upgrade", "--check", "--kubernetes", target, "--offline")
 				cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
 				out, err := cmd.CombinedOutput()
 				var exit *exec.ExitError

@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func newBundle(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Validate, build and push bundles, for authors of operators",
+		Short: "Validate bundles, for authors of operators",
 		Long: doc(`
 			A bundle is one version of an operator: a directory with manifests/ (the
 			ClusterServiceVersion, the CRDs and whatever else belongs to it) and
@@ -13,6 +13,6 @@ func newBundle(a *app) *cobra.Command {
 		Example: examples(`quayside bundle validate catalog-src/etcd/0.9.4`),
 		RunE:    group,
 	}
-	cmd.AddCommand(newBundleValidate(a), newBundleBuild(a), newBundlePush(a))
+	cmd.AddCommand(newBundleValidate(a))
 	return cmd
 }

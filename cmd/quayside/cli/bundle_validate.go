@@ -26,7 +26,7 @@ func newBundleValidate(a *app) *cobra.Command {
 			quayside bundle validate catalog-src/etcd/0.9.4
 
 			# an image, in a registry or a layout
-			quayside bundle build catalog-src/vault/0.1.9 oci:dist/vault
+			quayside build catalog-src/vault/0.1.9 oci:dist/vault
 			quayside bundle validate oci:dist/vault -o json`),
 		Args: wantArgs("a directory or an image"),
 		RunE: a.validating(project.ValidateBundle),

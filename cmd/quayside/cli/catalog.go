@@ -23,7 +23,7 @@ func newCatalog(a *app) *cobra.Command {
 		RunE:    group,
 	}
 	cmd.AddCommand(newCatalogList(a), newCatalogShow(a), newCatalogSearch(a), newCatalogGraph(a))
-	cmd.AddCommand(newCatalogValidate(a), newCatalogDiff(a), newCatalogBuild(a), newCatalogPush(a))
+	cmd.AddCommand(newCatalogValidate(a), newCatalogDiff(a))
 	return cmd
 }
 

@@ -56,7 +56,7 @@ func TestPullRequests(t *testing.T) {
 			s := forgetest.New(t, kind)
 			bare, work := fleet(t)
 			gitIn(t, work, "remote", "add", "origin", bare)
-			args := []string{"resolve", "--all", "--upgrade", "--offline", "--split", "--branch", "upgrade", "--commit", "--force", "--push", "origin", "--pull-request"}
+			args := []string{"propose", "--all", "--offline", "--branch", "upgrade", "--force", "--push", "origin", "--pull-request"}
 			for _, want := range []string{"opened", "unchanged"} {
 				got := inJob(t, s, work, args...)
 				if got.code != 0 || strings.Count(got.stderr, ": "+want+"\n") != 6 {

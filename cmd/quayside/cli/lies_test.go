@@ -109,7 +109,7 @@ func proposed(t *testing.T, dir, cache string) int {
 	git("add", "-A")
 	git("commit", "-qm", "all")
 	body := filepath.Join(dir, "body.md")
-	got := quaysideIn(t, dir, cache, "resolve", "--offline", "--upgrade", "--branch=next", "--commit", "--pr-body="+body)
+	got := quaysideIn(t, dir, cache, "propose", "--offline", "--one-branch", "--branch=next", "--pr-body="+body)
 	if _, err := os.Stat(body); got.code != 0 || err != nil {
 		return 0
 	}

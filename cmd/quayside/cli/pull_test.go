@@ -23,7 +23,7 @@ import (
 func pushedSpace(t *testing.T, server *registrytest.Server, cache string) string {
 	t.Helper()
 	dir, repo := quickstart(t), server.Host+"/shop/"
-	mustRun(t, dir, "catalog", "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
+	mustRun(t, dir, "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
 	put(t, dir, "quayside.yaml", strings.ReplaceAll(read(t, dir, "quayside.yaml"), "oci:catalog", "image:"+repo+"catalog:v1"))
 	remove(t, dir, "quayside.lock", "rendered", "catalog", "catalog-src")
 	for _, command := range []string{"resolve", "render"} {
@@ -41,7 +41,7 @@ func TestMirrorKeepsNames(t *testing.T) {
 	server := registrytest.New(t)
 	dir, cache, key := quickstart(t), t.TempDir(), trusttest.NewKey(t)
 	repo := server.Host + "/mirror/"
-	out := mustRun(t, dir, "catalog", "push", "catalog-src", repo+"catalog:v1").stdout
+	out := mustRun(t, dir, "push", "catalog-src", repo+"catalog:v1").stdout
 	_, digest, _ := strings.Cut(strings.TrimSpace(out), "@")
 	put(t, dir, "mirrors.yaml", fmt.Sprintf(`apiVersion: config.openshift.io/v1
 kind: ImageTagMirrorSet

@@ -100,19 +100,19 @@ type commandGroup struct {
 	commands  []func(*app) *cobra.Command
 }
 
-// groups is the table of commands, by what they are for. The files of a group
-// begin with its name; those of "catalog" and "bundle" are commands below one.
+// groups is the table of commands, in the order of a user's day. Those without a
+// title are listed at the end of help.
 func groups() []commandGroup {
 	type list = []func(*app) *cobra.Command
 	return []commandGroup{
-		{"starting", "Begin:", list{newInit, newAdd, newRemove}},
-		{"daily", "From declarations to manifests:", list{newResolve, newRender, newUpgrade, newDiff, newVerify, newStatus, newPromote}},
-		{"leaving", "Leaving OLM:", list{newImport, newAdopt, newDoctor}},
-		{"explain", "Find and explain:", list{newCatalog, newConfig, newOutdated, newCheckUpgrade, newTree, newWhy, newWhyNot}},
-		{"airgap", "Without the public registries:", list{newImages, newMirror, newVendor}},
-		{"artifacts", "Handing the tree to an engine:", list{newPush}},
-		{"authors", "For authors of operators:", list{newBundle}},
-		{"", "", list{newCompletion, newMigrate, newSchema, newVersion}},
+		{"begin", "Begin:", list{newInit, newAdd, newRemove}},
+		{"change", "Change and review:", list{newResolve, newRender, newDiff, newVerify}},
+		{"upgrade", "Upgrade:", list{newOutdated, newUpgrade, newPromote, newPropose}},
+		{"explain", "Find and explain:", list{newCatalog, newConfig, newStatus, newTree, newWhy, newWhyNot}},
+		{"deliver", "Deliver:", list{newPush, newImages, newMirror, newVendor}},
+		{"leave", "Leave OLM:", list{newImport, newAdopt}},
+		{"authors", "For authors of operators:", list{newBuild, newBundle}},
+		{"", "", list{newCompletion, newMigrate, newSchema, newVersion, newHelpEnvironment}},
 	}
 }
 
@@ -143,7 +143,7 @@ func elsewhere(cmd *cobra.Command, word string) (string, bool) {
 func otherWords() map[string]map[string]string {
 	return map[string]map[string]string{
 		"quayside": {
-			"apply": "quayside render", "build": "quayside render", "check": "quayside verify", "create": "quayside init", "delete": "quayside remove",
+			"apply": "quayside render", "check": "quayside verify", "check-upgrade": "quayside upgrade --check", "create": "quayside init", "delete": "quayside remove",
 			"deps": "quayside tree", "describe": "quayside catalog show", "explain": "quayside why", "export": "quayside render", "fetch": "quayside vendor",
 			"find": "quayside catalog search", "generate": "quayside render", "get": "quayside add", "graph": "quayside catalog graph", "health": "quayside status",
 			"info": "quayside catalog show", "install": "quayside add", "lint": "quayside verify", "list": "quayside tree", "lock": "quayside resolve",
@@ -154,9 +154,9 @@ func otherWords() map[string]map[string]string {
 		},
 		"quayside catalog": {
 			"describe": "quayside catalog show", "find": "quayside catalog search", "get": "quayside catalog show", "info": "quayside catalog show",
-			"ls": "quayside catalog list", "packages": "quayside catalog list", "versions": "quayside catalog show",
+			"ls": "quayside catalog list", "packages": "quayside catalog list", "versions": "quayside catalog show", "build": "quayside build", "push": "quayside push",
 		},
-		"quayside bundle": {"check": "quayside bundle validate", "create": "quayside bundle build", "lint": "quayside bundle validate", "publish": "quayside bundle push"},
+		"quayside bundle": {"check": "quayside bundle validate", "build": "quayside build", "create": "quayside build", "lint": "quayside bundle validate", "publish": "quayside push", "push": "quayside push"},
 	}
 }
 

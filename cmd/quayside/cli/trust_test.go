@@ -25,7 +25,7 @@ func newSignedSpace(t *testing.T) *signedSpace {
 	t.Helper()
 	s := &signedSpace{TB: t, server: registrytest.NewReferring(t), key: trusttest.NewKey(t), dir: quickstart(t), cache: t.TempDir()}
 	repo := s.server.Host + "/signed/"
-	s.run(0, "catalog", "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
+	s.run(0, "push", "catalog-src", repo+"catalog:v1", "--bundle-repository", repo+"{package}")
 	put(t, s.dir, "quayside.yaml", strings.ReplaceAll(read(t, s.dir, "quayside.yaml"), "oci:catalog", "image:"+repo+"catalog:v1"))
 	remove(t, s.dir, "quayside.lock", "rendered", "catalog", "catalog-src")
 	s.run(0, "resolve")

@@ -151,6 +151,6 @@ func pushCommunity(t *testing.T, host string) {
 // pushExample pushes the example's catalog in the place of that one.
 func pushExample(t *testing.T, host string) {
 	t.Helper()
-	mustRun(t, quickstart(t), "catalog", "push", "catalog-src", host+"/redhat/community-operator-index:v4.20",
+	mustRun(t, quickstart(t), "push", "catalog-src", host+"/redhat/community-operator-index:v4.20",
 		"--bundle-repository", host+"/community-operator-pipeline-prod/{package}")
 }

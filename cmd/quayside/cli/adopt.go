@@ -24,10 +24,13 @@ func newAdopt(a *app) *cobra.Command {
 		Long: doc(`
 			Take over the operators that OLM installed in a cluster, as they run, so that
 			Git says what runs there and OLM need not.`),
-		Example: examples(`quayside adopt inspect`),
-		RunE:    group,
+		Example: examples(`
+			# who needs OLM itself, and who can leave it?
+			quayside adopt check --context prod
+			quayside adopt inspect --context prod`),
+		RunE: group,
 	}
-	cmd.AddCommand(newAdoptInspect(a), newAdoptPlan(a), newAdoptRun(a), newAdoptVerify(a), newAdoptRevert(a), newAdoptFinish(a), newAdoptRBAC(a))
+	cmd.AddCommand(newAdoptCheck(a), newAdoptInspect(a), newAdoptPlan(a), newAdoptRun(a), newAdoptVerify(a), newAdoptRevert(a))
 	return cmd
 }
 

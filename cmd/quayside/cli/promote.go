@@ -18,10 +18,12 @@ import (
 )
 
 type promoteOptions struct {
-	resolveOptions // for what is done with a lock
-	observed       []string
-	rule           ruleFlags
-	now            string
+	*app
+	observed []string
+	rule     ruleFlags
+	now      string
+	check    bool
+	render   bool
 }
 
 // ruleFlags say what has to have been seen, in place of spec.promotion.
@@ -31,7 +33,7 @@ type ruleFlags struct {
 }
 
 func newPromote(a *app) *cobra.Command {
-	o := &promoteOptions{resolveOptions: resolveOptions{app: a}}
+	o := &promoteOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "promote [from to [namespace/package...]]",
 		Short: "Take over the versions of another environment that were seen to be healthy there",
@@ -71,26 +73,20 @@ func newPromote(a *app) *cobra.Command {
 			quayside promote dev stage --observed observed/ --check
 
 			# one step for every ring, each on a branch of its own, for pull requests
-			quayside promote --observed observed/ --branch promote --commit --push origin --pr-body bodies
+			quayside propose --promote --observed observed/ --push origin --pr-body bodies
 
 			# one operator, whatever quayside.yaml asks for
 			quayside promote dev stage my-etcd/etcd --healthy 90% --soak 2h --observed dev-1.json`),
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return usagef(cmd, "promote to where? give two environments, or none for every one that follows another")
-			}
-			return nil
-		},
+		Args:              promoteArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.checkFlags(cmd); err != nil {
 				return err
 			}
-			return o.run(cmd, args)
+			return o.run(cmd, args, o.write)
 		},
 	}
 	f := cmd.Flags()
-	o.proposal.flags(cmd, a)
 	d := gate.Default()
 	f.StringArrayVar(&o.observed, "observed", nil, "what was seen of clusters: a `FILE`, or a directory of files; may be given several times")
 	f.StringVar(&o.rule.healthy, "healthy", "", "the `SHARE` of the clusters that must be healthy, in place of spec.promotion.healthy (default "+d.Healthy.String()+")")
@@ -105,23 +101,26 @@ func newPromote(a *app) *cobra.Command {
 	return cmd
 }
 
+// promoteArgs takes two environments and operators behind them, or nothing.
+func promoteArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return usagef(cmd, "promote to where? give two environments, or none for every one that follows another")
+	}
+	return nil
+}
+
 // checkFlags refuses flags that do not belong together.
 func (o *promoteOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
-	case o.check && (o.proposal.branch != "" || o.render):
-		return usagef(cmd, "--check writes nothing: leave out --branch and --render")
-	case o.render && o.proposal.branch != "":
-		return usagef(cmd, "--render writes the tree: leave out --branch, which renders by itself")
+	case o.check && o.render:
+		return usagef(cmd, "--check writes nothing: leave out --render")
 	case cmd.Flags().Changed("clusters") && o.rule.clusters < 1:
 		return usagef(cmd, "--clusters %d: want 1 or more", o.rule.clusters)
 	}
 	if _, err := o.rule.over(gate.Default()); err != nil {
 		return usagef(cmd, "%w", err)
 	}
-	if _, err := o.at(); err != nil {
-		return usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
-	}
-	return o.proposal.check(cmd)
+	return nil
 }
 
 // over returns a rule with what the flags say in its place.
@@ -167,7 +166,9 @@ func (o *promoteOptions) ruleFor(e *promote.Environment) (*gate.Rule, error) {
 	return &rule, err
 }
 
-func (o *promoteOptions) run(cmd *cobra.Command, args []string) error {
+// run promotes, and has write do with each step that moves something what is asked
+// for; several is true where the steps were not named.
+func (o *promoteOptions) run(cmd *cobra.Command, args []string, write func(ctx context.Context, s *promote.StepReport, several bool) error) error {
 	ctx := cmd.Context()
 	defer func() { o.workspace = "" }()
 	envs, err := o.environments()
@@ -184,7 +185,7 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	now, err := o.at()
 	if err != nil {
-		return err
+		return usagef(cmd, "--now: %q is not a time such as 2026-01-31T12:00:00Z", o.now)
 	}
 	r, err := promote.All(ctx, steps, promote.Options{Only: only, Seen: seen, Now: now}, o.ruleFor)
 	if r == nil {
@@ -192,8 +193,8 @@ func (o *promoteOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	r.Warnings = append(r.Warnings, warnings...)
 	for i := range r.Steps {
-		if err == nil && !o.check {
-			if err := o.write(ctx, &r.Steps[i], len(args) == 0); err != nil {
+		if err == nil && !o.check && r.Steps[i].Resolution != nil {
+			if err := write(ctx, &r.Steps[i], len(args) == 0); err != nil {
 				return err
 			}
 		}
@@ -238,20 +239,8 @@ func (o *promoteOptions) readObservations(envs promote.Environments) (out []gate
 	return out, warned, faults.Err()
 }
 
-// write puts what a step comes to where it is asked for. Of several, each has a
-// branch and a text of its own.
-func (o *promoteOptions) write(ctx context.Context, s *promote.StepReport, several bool) (err error) {
-	if s.Resolution == nil {
-		return nil
-	}
-	to := s.Step.To.Project
-	if o.proposal.branch == "" {
-		s.Written, s.Rendered, err = to.WriteLock(ctx, s.Resolution.Lock, o.render)
-		return err
-	}
-	base, err := o.base(ctx, to)
-	if err == nil {
-		s.Proposed, err = base.Propose(ctx, s.Upgrade(), s.Inputs, several)
-	}
+// write writes the lock that a step comes to, and the tree with --render.
+func (o *promoteOptions) write(ctx context.Context, s *promote.StepReport, _ bool) (err error) {
+	s.Written, s.Rendered, err = s.Step.To.WriteLock(ctx, s.Resolution.Lock, o.render)
 	return err
 }

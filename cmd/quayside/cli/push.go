@@ -22,17 +22,22 @@ type pushOptions struct {
 	at          string
 	branch      string
 	bom         bool
+	repository  string // --bundle-repository
 }
 
 func newPush(a *app) *cobra.Command {
 	o := &pushOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "push {oci://REGISTRY/REPOSITORY[:TAG] | oci:DIRECTORY[:TAG]}",
-		Short: "Push the rendered tree as an artifact that Flux and Argo CD apply",
+		Use:   "push {oci://REGISTRY/REPOSITORY[:TAG] | oci:DIRECTORY[:TAG] | {DIRECTORY | LAYOUT} IMAGE}",
+		Short: "Push the rendered tree as an artifact, or a bundle or catalog as an image",
 		Long: doc(`
-			Push the rendered tree as one OCI artifact, as Flux's OCIRepository and Argo CD's
-			OCI source take it, to a registry or into an OCI layout. Prints its reference by
-			digest.
+			With one argument, push the rendered tree as one OCI artifact, as Flux's
+			OCIRepository and Argo CD's OCI source take it, to a registry or into an OCI
+			layout. With two, push a bundle or a catalog: a directory, which is validated and
+			built as by 'quayside build', or an image in an OCI layout; with
+			--bundle-repository the images of a catalog's bundles are pushed before it, each
+			tagged with its version. Prints the reference by digest. What follows is about
+			the tree.
 
 			What is pushed is the tree of the commit that is checked out, or of the one that
 			--at names: the whole environment, or with --cluster what these clusters get of
@@ -59,12 +64,32 @@ func newPush(a *app) *cobra.Command {
 		Example: examples(`
 			quayside push oci://registry.example.com/fleet/stage:main
 			quayside push oci://registry.example.com/fleet/default:main --cluster default
-			quayside push oci://registry.example.com/fleet/stage:main --sign cosign.key`),
-		Args:              wantArgs("where to push to, as oci://registry/repository:tag"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+			quayside push oci://registry.example.com/fleet/stage:main --sign cosign.key
+
+			# a bundle, and a catalog with its bundles
+			quayside push catalog-src/memcached-operator/0.0.1 registry.example.com/ops/memcached-operator:v0.0.1
+			quayside push catalog-src registry.example.com/ops/catalog:v1 --bundle-repository registry.example.com/ops/{package}`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return wantArgs("where to push to, as oci://registry/repository:tag")(cmd, args)
+		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				for _, flag := range []string{"at", "bom", "branch", "cluster", "environment", "fulcio-url", "identity-token", "rekor-url", "sign", "timestamp-url"} {
+					if cmd.Flags().Changed(flag) {
+						return usagef(cmd, "--%s is for the rendered tree: leave it out, or %q", flag, args[0])
+					}
+				}
+				return o.pushImage(cmd, args[0], args[1])
+			}
 			if !strings.HasPrefix(args[0], "oci:") {
-				return usagef(cmd, "%q: want oci://registry/repository:tag, or oci:directory:tag", args[0])
+				return usagef(cmd, "%q: want oci://registry/repository:tag, or oci:directory:tag; or, to push a bundle or a catalog, where to push it to as well", args[0])
+			}
+			if o.repository != "" {
+				return usagef(cmd, "--bundle-repository is for catalogs: name the catalog's directory first")
 			}
 			for _, flag := range []string{"bom", "sign"} {
 				if cmd.Flags().Changed(flag) && !strings.HasPrefix(args[0], "oci://") {
@@ -88,9 +113,10 @@ func newPush(a *app) *cobra.Command {
 	f.StringVar(&o.Rekor, "rekor-url", "https://rekor.sigstore.dev", "keyless: the log that makes the signature known; empty for none")
 	f.StringVar(&o.Timestamp, "timestamp-url", "", "keyless: who says when it was signed, where no log does")
 	f.StringVar(&o.TokenFile, "identity-token", "", "keyless: the `FILE` with the token that proves the identity (default: SIGSTORE_ID_TOKEN, or GitHub's)")
+	addBundleRepository(cmd, &o.repository)
 	cmd.MarkFlagsMutuallyExclusive("cluster", "environment")
 	a.offer(cmd, "cluster", a.overlays)
-	addOutput(cmd, a, nil, ship.Sent{})
+	addOutput(cmd, a, nil, ship.Sent{}, builtView{})
 	return cmd
 }
 

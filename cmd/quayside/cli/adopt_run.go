@@ -34,14 +34,15 @@ type adoptRunOptions struct {
 	cleanUp bool
 	done    []int
 	yes     bool
-	dryRun  string
+	check   bool
 	hand    bool // --kubectl
+	ends    bool // --finish
 }
 
 func newAdoptRun(a *app) *cobra.Command {
 	o := &adoptRunOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "run PLAN",
+		Use:   "run {PLAN | --finish [NAMESPACE/PACKAGE]...}",
 		Short: "Do what a plan of 'quayside adopt plan' says, step by step",
 		Long: doc(`
 			Do the steps of a plan in the cluster that it was made for: the only command, with
@@ -61,30 +62,58 @@ func newAdoptRun(a *app) *cobra.Command {
 			when the command is given again. Ctrl-C ends after what is under way. While OLM is
 			stopped, a run that ends says so first.
 
-			With --dry-run=server the API server checks every change and stores none.
+			With --check the API server tries every change and stores none.
+
+			--finish comes last, and touches no cluster: it takes out of quayside.lock what is
+			kept of OLM's for operators that were taken over, all of them or those that are
+			named, so that the next render makes them as any other operator: without OLM's
+			annotations on the pods, with certificates that the workspace's provider makes and
+			renews (spec.certificates), and with an OperatorCondition that keeps its name from
+			version to version. Their pods restart once when the new tree is applied; the
+			command says which, and what else changes. Where webhooks or conversions trusted
+			OLM's certificates, the provider must be at work in the cluster before the tree is
+			applied. An operator's next version does the same by itself.
 
 			Exit codes: 0 done; 1 something does not hold, was changed by somebody else, or
-			waits for a person; 2 an error.`),
+			waits for a person, or with --check something is left to do; 2 an error.`),
 		Example: examples(`
 			# have the API server try it; at a terminal, leave out --yes to be asked before each step
-			quayside adopt run adopt-plan.yaml --dry-run=server
+			quayside adopt run adopt-plan.yaml --context prod --check
 			quayside adopt run adopt-plan.yaml --context prod --yes
 
 			# after the first step that a person does, go on from there
 			quayside adopt run adopt-plan.yaml --context prod --yes --done 3
 
 			# when the pull request is merged
-			quayside adopt run adopt-plan.yaml --context prod --yes --clean-up`),
-		Args:              wantArgs("PLAN"),
+			quayside adopt run adopt-plan.yaml --context prod --yes --clean-up
+
+			# weeks later: render one operator as any other
+			quayside adopt run --finish my-etcd/etcd
+			quayside render`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.ends {
+				return nil
+			}
+			return wantArgs("PLAN")(cmd, args)
+		},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE:              o.writing(o.run),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.ends {
+				return o.finish(cmd.Context(), args)
+			}
+			return o.writing(o.run)(cmd, args)
+		},
 	}
 	f := cmd.Flags()
 	o.flags(cmd)
 	f.IntVar(&o.step, "step", 0, "do the step of this `NUMBER` alone, again if it is done already")
 	f.BoolVar(&o.cleanUp, "clean-up", false, "do the steps from the first clean-up on too, from which nothing leads back")
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
-	addOutput(cmd, a, nil, run.Result{})
+	f.BoolVar(&o.ends, "finish", false, "stop keeping what OLM did to operators that were taken over: write quayside.lock, and no cluster")
+	addOutput(cmd, a, nil, run.Result{}, project.Finishing{})
+	for _, flag := range []string{"context", "kubeconfig", "done", "yes", "kubectl", "step", "clean-up"} {
+		cmd.MarkFlagsMutuallyExclusive("finish", flag)
+	}
 	return cmd
 }
 
@@ -94,26 +123,22 @@ func (o *adoptRunOptions) flags(cmd *cobra.Command) {
 	o.login.flags(cmd)
 	f.IntSliceVar(&o.done, "done", nil, "the steps of these `NUMBERS` are done, by a person: check that, and go on")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before each step")
-	f.StringVar(&o.dryRun, "dry-run", "", "with server: have the API server try every change, and store none")
+	f.BoolVar(&o.check, "check", false, "store nothing: have the API server try every change; exit with 1 if something is left to do")
 	f.BoolVar(&o.hand, "kubectl", false, "show each action as the command of kubectl that does the same")
 	o.offer(cmd, "context", func(context.Context, string) []string { return o.login.contexts(o.app) })
-	o.complete(cmd, "dry-run", []string{"server"})
 }
 
 // writing returns what a command does that writes to a cluster, where somebody says
 // yes to that.
 func (o *adoptRunOptions) writing(do func(context.Context, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case o.dryRun != "" && o.dryRun != "server":
-			return usagef(cmd, "--dry-run=%s: only the server can try it: want --dry-run=server", o.dryRun)
-		case !o.yes && o.dryRun == "" && !o.prompt.Can():
-			return usagef(cmd, "this writes to the cluster, and there is no terminal to ask at: look at it with --dry-run=server, and say --yes")
+		if !o.yes && !o.check && !o.prompt.Can() {
+			return usagef(cmd, "this writes to the cluster, and there is no terminal to ask at: look at it with --check, and say --yes")
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop) // a second one ends the program at once
-		if o.dryRun == "" {
+		if !o.check {
 			unlock, err := store.Lock(o.argPath(args[0]), 0) // two runs would write one journal
 			if err != nil {
 				return err
@@ -140,7 +165,7 @@ func (o *adoptRunOptions) run(ctx context.Context, file string) error {
 	if err := o.print(res, func(w io.Writer) { fmt.Fprintln(w, summary(res)) }); err != nil {
 		return err
 	}
-	return verdictOfRun(err)
+	return o.verdict(res, err)
 }
 
 // input brings together what a run works with.
@@ -173,8 +198,8 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 func (o *adoptRunOptions) with(p *plan.Plan, journal *run.Journal, cluster run.Cluster) *run.Input {
 	return &run.Input{
 		Plan: p, Cluster: cluster, Journal: journal, Clock: wallClock{},
-		Say:  &stepwise{app: o.app, yes: o.yes || o.dryRun != "", hand: o.hand, plan: p},
-		Only: o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.dryRun != "",
+		Say:  &stepwise{app: o.app, yes: o.yes || o.check, hand: o.hand, plan: p},
+		Only: o.step, CleanUp: o.cleanUp, Done: o.done, DryRun: o.check,
 	}
 }
 
@@ -192,8 +217,17 @@ func (o *adoptRunOptions) stopped(res *run.Result, what string) {
 	})
 }
 
-// verdictOfRun returns what the exit code of a run comes of.
-func verdictOfRun(err error) error {
+// verdict returns what the exit code of a run comes of.
+func (o *adoptRunOptions) verdict(res *run.Result, err error) error {
+	left := 0
+	for _, s := range res.Steps {
+		if s.State == run.Tried || s.State == run.Waiting {
+			left++
+		}
+	}
+	if err == nil && o.check && left > 0 {
+		return &project.DiffersError{Msg: diag.Count(left, "step") + " left to do"}
+	}
 	var step *run.StepError
 	if errors.As(err, &step) && step.Differs() {
 		return &project.DiffersError{Msg: err.Error()}

@@ -15,7 +15,6 @@ import (
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/propose"
-	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/report"
 	"github.com/quayside/quayside/resolve"
 )
@@ -28,17 +27,15 @@ type resolveOptions struct {
 	unpin          operatorFlag
 	prune          bool
 	hops           string
-	from           string
 	observed       []string
 	allowDowngrade bool
 	keepGoing      bool
 	edited         bool
 	render         bool
-	proposal       proposal
 
 	// agree, which may be nil, is asked before anything is written, once what is
-	// going to change was shown.
-	agree func(context.Context) (bool, error)
+	// going to change was shown: a number of changes.
+	agree func(ctx context.Context, changes int) (bool, error)
 }
 
 func newResolve(a *app) *cobra.Command {
@@ -62,10 +59,6 @@ func newResolve(a *app) *cobra.Command {
 			lists the remaining hops, and what --upgrade would hold back. Subscriptions with
 			installPlanApproval: Manual move only when they are named.
 
-			With --split, operators that must be upgraded together share a branch. Any of the
-			branches can be merged, in any order; an upgrade for which that cannot be proven
-			waits, with a warning.
-
 			What an operator depends on is pinned too, and stays pinned when nothing
 			requires it any more: a warning says so, and --prune removes it. --unpin forgets
 			a pin, so that the operator is chosen as if it were new. --reinstall moves to
@@ -75,12 +68,6 @@ func newResolve(a *app) *cobra.Command {
 			these operators are to go: a person, or a bot such as Renovate, for any number of
 			them at once. A workspace in whose lock no version was edited is left alone.
 			--render writes the tree as 'quayside render' does, after the lock.
-
-			With --from, every operator that another lock pins too moves to the version there,
-			without --upgrade and without an edge, as far as the declarations allow: that is
-			how what was tried in one environment gets to the next. What stays is named, with
-			the reason. A version that is older than the one here is not taken, unless
-			--allow-downgrade says so.
 
 			After a merge conflict in the lock, run 'git checkout --theirs quayside.lock' and
 			'quayside resolve'. A version lower than on a side that upgraded it is an error,
@@ -104,12 +91,6 @@ func newResolve(a *app) *cobra.Command {
 			# fill in what is missing
 			quayside resolve
 
-			# put an upgrade on a branch, for a pull request
-			quayside resolve --upgrade --branch upgrade --commit
-
-			# a branch and a text for each operator, in every environment
-			quayside resolve --upgrade --all --split --branch nightly --commit --pr-body bodies -o json
-
 			# with what was seen of two clusters
 			quayside resolve --upgrade --observed one.yaml --observed two.yaml
 
@@ -119,9 +100,6 @@ func newResolve(a *app) *cobra.Command {
 
 			# after a bot wrote new versions into locks: move there, and render
 			quayside resolve --edited --render --all
-
-			# take the versions that another environment has
-			quayside resolve --from ../dev/quayside.lock
 
 			# remove what nothing requires any more
 			quayside resolve --prune
@@ -141,8 +119,6 @@ func newResolve(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.proposal.flags(cmd, a)
-	f.BoolVar(&o.proposal.split, "split", false, "with --branch, a branch for each operator, or for those that move together: NAME/ENVIRONMENT/NAMESPACE/PACKAGE")
 	f.BoolVar(&o.check, "check", false, "write nothing; exit with 1 if the lock does not answer the declarations")
 	f.Var(&o.upgrade, "upgrade", "move all, or one: `[NAMESPACE/]PACKAGE[@VERSION]`; may be given several times")
 	f.Lookup("upgrade").NoOptDefVal = allOperators
@@ -150,15 +126,14 @@ func newResolve(a *app) *cobra.Command {
 	f.Var(&o.unpin, "unpin", "forget the pin of one and choose anew: `[NAMESPACE/]PACKAGE`")
 	f.BoolVar(&o.prune, "prune", false, "remove the operators that nothing requires any more, and what is left of those that others follow")
 	f.StringVar(&o.hops, "hops", "1", "edges of the upgrade graph to take: a `NUMBER` or all")
-	f.StringVar(&o.from, "from", "", "take the versions of another `LOCK` (promotion), but for older ones")
 	f.StringArrayVar(&o.observed, "observed", nil, "move no operator that `FILE`, written by 'quayside status --save', says is not upgradeable or not healthy; may be given several times, one for each cluster")
-	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down; with --from, take older ones too")
+	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
 	f.BoolVar(&o.edited, "edited", false, "move to the versions that were written over those in the lock")
 	f.BoolVar(&o.render, "render", false, "write the rendered tree too")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "write what could be resolved, even if something could not")
 	addOffline(cmd, o.app)
 	addOutput(cmd, a, nil, resolveReport{}, lockReport{})
-	addAll(cmd, a, "from")
+	addAll(cmd, a)
 	a.offer(cmd, "reinstall", a.pinned)
 	a.offer(cmd, "unpin", a.pinned)
 	a.complete(cmd, "hops", []string{"1", "all"})
@@ -169,23 +144,27 @@ func newResolve(a *app) *cobra.Command {
 // checkFlags refuses flags that do not belong together.
 func (o *resolveOptions) checkFlags(cmd *cobra.Command) error {
 	switch {
-	case o.all && o.proposal.branch != "" && !o.proposal.split:
-		return usagef(cmd, "--all and --branch do not go together: add --split, which has a name for every branch")
-	case o.proposal.split && (!o.upgrade.any() || o.prune || o.edited || o.from != "" || o.unpin.any() || o.reinstall.any()):
-		return usagef(cmd, "--split is for --upgrade alone: leave out --edited, --from, --prune, --reinstall and --unpin")
-	case o.check && o.proposal.branch != "":
-		return usagef(cmd, "--check writes nothing: leave out --branch")
-	case o.check && (o.from != "" || len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any()):
-		return usagef(cmd, "--check moves nothing: leave out --from, --observed, --prune, --unpin and --reinstall")
-	case o.edited && (o.check || o.from != "" || o.upgrade.any() || o.reinstall.any()):
-		return usagef(cmd, "--edited says what moves, and where: leave out --check, --from, --upgrade and --reinstall")
-	case o.render && (o.check || o.proposal.branch != ""):
-		return usagef(cmd, "--render writes the tree: leave out --check and --branch, which renders by itself")
+	case o.check && (len(o.observed) > 0 || o.prune || o.unpin.any() || o.reinstall.any() || o.render):
+		return usagef(cmd, "--check writes and moves nothing: leave out --observed, --prune, --reinstall, --render and --unpin")
+	case o.edited && (o.check || o.upgrade.any() || o.reinstall.any()):
+		return usagef(cmd, "--edited says what moves, and where: leave out --check, --upgrade and --reinstall")
 	case o.unpin.all || o.reinstall.all:
 		return usagef(cmd, "--unpin and --reinstall want [namespace/]package")
 	default:
-		return o.proposal.check(cmd)
+		return nil
 	}
+}
+
+// moves has the operators move that are named, all where none is and no versions
+// were edited.
+func (o *resolveOptions) moves(cmd *cobra.Command, args []string) error {
+	o.upgrade.all, o.upgrade.named = len(args) == 0 && !o.edited, nil
+	for _, arg := range args {
+		if err := o.upgrade.Set(arg); err != nil {
+			return usagef(cmd, "%w", err)
+		}
+	}
+	return nil
 }
 
 // resolveArgs refuses arguments, and knows the one that is likely.
@@ -215,19 +194,29 @@ func (o *resolveOptions) runCheck(cmd *cobra.Command) error {
 }
 
 func (o *resolveOptions) run(cmd *cobra.Command) error {
-	observed, err := o.readObserved(o.observed...)
-	if err != nil {
-		return err
-	}
-	p, in, err := o.inputs(cmd)
+	p, in, err := o.seenInputs(cmd)
 	if err != nil || in == nil {
 		return err
 	}
+	return o.resolve(cmd.Context(), p, in)
+}
+
+// seenInputs reads all that resolving reads, and holds what --observed says must not
+// move. There are none where [resolveOptions.inputs] has none.
+func (o *resolveOptions) seenInputs(cmd *cobra.Command) (*project.Project, *project.Inputs, error) {
+	observed, err := o.readObserved(o.observed...)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, in, err := o.inputs(cmd)
+	if err != nil || in == nil {
+		return nil, nil, err
+	}
 	if err := in.Hold(observed...); err != nil {
-		return err
+		return nil, nil, err
 	}
 	in.Settle(observed, o.prune)
-	return o.resolve(cmd.Context(), p, in)
+	return p, in, nil
 }
 
 // inputs reads all that resolving reads. With --edited there are none where
@@ -257,15 +246,10 @@ func (o *resolveOptions) inputs(cmd *cobra.Command) (*project.Project, *project.
 	}
 	opt.Unpin, opt.Prune = o.unpin.named, o.prune
 	opt.AllowDowngrade, opt.KeepGoing = o.allowDowngrade, o.keepGoing
-	if o.from != "" {
-		if opt.From, err = p.ReadLock(o.from); err != nil {
-			return nil, nil, err
-		}
-	}
 	if !o.check {
 		p = p.TakingSides()
 	}
-	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.from != "" || o.upgrade.any() || o.reinstall.any())
+	in, err := p.Inputs(cmd.Context(), opt, o.edited || o.upgrade.any() || o.reinstall.any())
 	return p, in, err
 }
 
@@ -304,9 +288,6 @@ func (a *app) readObserved(names ...string) ([]*report.ObservedFile, error) {
 }
 
 func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *project.Inputs) error {
-	if o.proposal.split {
-		return o.split(ctx, p, in)
-	}
 	res, err := in.Resolve(ctx)
 	if res == nil {
 		return err
@@ -321,18 +302,12 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 		if o.output == "text" { // what is going to change, where people read it
 			o.printChanges(o.out, report)
 		}
-		if ok, err := o.agree(ctx); err != nil || !ok {
+		if ok, err := o.agree(ctx, len(res.Changes)); err != nil || !ok {
 			return errors.Join(err, o.print(report, func(io.Writer) { o.talk.Note("nothing is written") }), res.Failed)
 		}
 	}
 	if res.Lock != nil {
-		report.Followed = newFollowed(o.from, in.Options.From, res.Lock)
-		if o.proposal.branch != "" {
-			report.Proposed, err = o.propose(ctx, p, in, res)
-		} else {
-			report.Written, report.Rendered, err = p.WriteLock(ctx, res.Lock, o.render)
-		}
-		if err != nil {
+		if report.Written, report.Rendered, err = p.WriteLock(ctx, res.Lock, o.render); err != nil {
 			return err
 		}
 	}
@@ -340,55 +315,17 @@ func (o *resolveOptions) resolve(ctx context.Context, p *project.Project, in *pr
 	return errors.Join(err, res.Failed)
 }
 
-// resolveReport is what `quayside resolve` prints.
+// resolveReport is what `quayside resolve`, `upgrade` and `propose` print.
 type resolveReport struct {
 	Lock      string              `json:"lock"`
 	Written   bool                `json:"written"`            // false: nothing was to be changed, or there was no solution
 	Rendered  *project.TreeReport `json:"rendered,omitempty"` // with --render
-	Followed  *followed           `json:"followed,omitempty"` // with --from
-	Proposed  *propose.Published  `json:"proposed,omitempty"` // with --branch
-	Split     *propose.Split      `json:"split,omitempty"`    // with --split
+	Proposed  *propose.Published  `json:"proposed,omitempty"` // what is on one branch
+	Split     *propose.Split      `json:"split,omitempty"`    // what is on several
 	Pins      int                 `json:"pins"`
 	Changes   []project.Change    `json:"changes"`
 	Warnings  []diag.Warning      `json:"warnings"`
 	Conflicts []*resolve.Conflict `json:"conflicts"`
-}
-
-// followed says how far the lock is as the one that it was to follow.
-type followed struct {
-	Lock  string `json:"lock"`
-	Same  int    `json:"same"`  // operators of both, at the same version
-	Other int    `json:"other"` // operators of both, at different versions: the warnings say why
-}
-
-// newFollowed compares a lock with the one of that name that it was to follow; nil
-// where there was none.
-func newFollowed(name string, from, lock *lockfile.File) *followed {
-	if from == nil {
-		return nil
-	}
-	f := &followed{Lock: filepath.ToSlash(name)}
-	for _, p := range lock.Pins {
-		switch theirs, both := from.Pin(p.Namespace, p.Package); {
-		case !both:
-		case theirs.Bundle == p.Bundle:
-			f.Same++
-		default:
-			f.Other++
-		}
-	}
-	return f
-}
-
-func (f *followed) String() string {
-	switch {
-	case f.Same+f.Other == 0:
-		return f.Lock + " pins none of the operators here"
-	case f.Other == 0:
-		return fmt.Sprintf("as %s has them: %s", f.Lock, diag.Count(f.Same, "operator"))
-	default:
-		return fmt.Sprintf("as %s has them: %s; at other versions: %s", f.Lock, diag.Count(f.Same, "operator"), diag.Count(f.Other, "operator"))
-	}
 }
 
 // newResolveReport returns the report of a resolution; about is what was said of the
@@ -414,9 +351,6 @@ func (o *resolveOptions) printReport(w io.Writer, r *resolveReport) {
 	}
 	if r.Rendered != nil {
 		defer r.Rendered.Print(o.out, o.talk)
-	}
-	if r.Followed != nil {
-		o.talk.Note("%s", r.Followed)
 	}
 	switch {
 	case r.Written:

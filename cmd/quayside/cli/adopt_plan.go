@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/internal/yamlnode"
 )
 
 type adoptPlanOptions struct {
@@ -28,6 +30,7 @@ type adoptPlanOptions struct {
 	namespaces []string
 	file       string
 	kubectl    bool
+	rbac       string // the name of the roles to print
 }
 
 func newAdoptPlan(a *app) *cobra.Command {
@@ -53,12 +56,19 @@ func newAdoptPlan(a *app) *cobra.Command {
 			which are made again.
 
 			Of an operator that OLM has forgotten, once the lock keeps nothing of OLM's for it
-			('quayside adopt finish', or its next version), the plan has what is left of OLM's in
+			('quayside adopt run --finish', or its next version), the plan has what is left of OLM's in
 			its objects go, with one rollout.
 
 			Begin with one namespace that matters little: --namespace. An operator that cannot
 			be taken over is left to OLM with those that are tied to it, and named with the
 			reason.
+
+			With --rbac, print the roles with the rights that it takes to do what the plan in
+			--file says, to check that nothing was lost, and to go back to OLM, and no others: a
+			ClusterRole, and a Role in each namespace where something is changed. They are bound
+			to nobody: bind them to who runs the plan, and delete them afterwards. A plan
+			applies roles, so these give the right to hand on exactly these roles (escalate,
+			bind), whether or not who runs the plan has what they give.
 
 			Exit codes: 0 every operator that was asked for is in the plan; 1 some are not; 2 an
 			error.`),
@@ -67,7 +77,10 @@ func newAdoptPlan(a *app) *cobra.Command {
 			quayside adopt plan --context prod --namespace vault -f adopt-vault.yaml
 
 			# the same by hand
-			quayside adopt plan --context prod --namespace vault --kubectl`),
+			quayside adopt plan --context prod --namespace vault --kubectl
+
+			# the rights that the plan takes, for 'kubectl apply -f -'
+			quayside adopt plan --rbac -f adopt-plan.yaml`),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,6 +89,10 @@ func newAdoptPlan(a *app) *cobra.Command {
 				return usagef(cmd, "%q or a live cluster: leave out --context and --kubeconfig", args[0])
 			case o.kubectl && o.output != "text":
 				return usagef(cmd, "--kubectl prints commands: leave out --output")
+			case o.rbac != "" && (len(args) > 0 || o.login != (loginFlags{}) || o.cluster != "" || len(o.namespaces) > 0 || o.kubectl || o.output != "text"):
+				return usagef(cmd, "--rbac prints the rights that the plan in --file takes, and goes with --file and --offline alone")
+			case o.rbac != "":
+				return o.printRoles(cmd.Context())
 			}
 			return o.run(cmd.Context(), args)
 		},
@@ -88,6 +105,8 @@ func newAdoptPlan(a *app) *cobra.Command {
 	f.Var(&format{value: &o.mode, known: modes}, "mode", "what becomes of OLM's controllers meanwhile")
 	f.StringVarP(&o.file, "file", "f", "", "write the plan to this `FILE` (default: "+project.PlanFile+" in the workspace)")
 	f.BoolVar(&o.kubectl, "kubectl", false, "print the plan as commands of kubectl, and write no file")
+	f.StringVar(&o.rbac, "rbac", "", "print the roles, of this `NAME`, with the rights that the plan in --file takes; no cluster is read")
+	f.Lookup("rbac").NoOptDefVal = "quayside-adopt"
 	f.BoolVar(&o.offline, "offline", false, "ask no registry for the bundles; name what is missing")
 	addOutput(cmd, a, nil, adoptPlanView{})
 	a.complete(cmd, "mode", modes)
@@ -137,13 +156,47 @@ func (o *adoptPlanOptions) run(ctx context.Context, args []string) error {
 	return o.verdict(made, found.Report)
 }
 
+// printRoles prints the roles with the rights that the plan in --file takes.
+func (o *adoptPlanOptions) printRoles(ctx context.Context) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	name, shown := o.planFile(p)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	made, err := plan.Parse(shown, data)
+	if err != nil {
+		return err
+	}
+	rendered, err := p.ForPlan(ctx, made)
+	o.talk.Done()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, role := range plan.Roles(o.rbac, plan.Rules(made, rendered)) {
+		b.WriteString("---\n")
+		b.Write(yamlnode.Encode(role))
+	}
+	_, err = o.out.Write(b.Bytes())
+	return err
+}
+
+// planFile returns where the plan lies, and how a person names that.
+func (o *adoptPlanOptions) planFile(p *project.Project) (name, shown string) {
+	if o.file != "" {
+		return o.argPath(o.file), o.file
+	}
+	return p.Path(project.PlanFile), project.PlanFile
+}
+
 // write puts a plan into its file, and returns how a person names that. A plan
 // that is being carried out stays as it is.
 func (o *adoptPlanOptions) write(p *project.Project, made *plan.Plan) (string, error) {
-	name, shown := p.Path(project.PlanFile), project.PlanFile
-	if o.file != "" {
-		name, shown = o.argPath(o.file), o.file
-	}
+	name, shown := o.planFile(p)
 	text := plan.Format(made)
 	journal, err := project.JournalOf(name)
 	if err != nil {

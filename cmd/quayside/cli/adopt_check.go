@@ -13,15 +13,15 @@ import (
 	"github.com/quayside/quayside/internal/project"
 )
 
-type doctorOptions struct {
+type adoptCheckOptions struct {
 	*app
 	login loginFlags
 }
 
-func newDoctor(a *app) *cobra.Command {
-	o := &doctorOptions{app: a}
+func newAdoptCheck(a *app) *cobra.Command {
+	o := &adoptCheckOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "doctor [FILE | DIR | -]",
+		Use:   "check [FILE | DIR | -]",
 		Short: "Report which operators need OLM while they run",
 		Long: doc(`
 			Report for every operator in the lock whether it needs OLM while it runs, by what
@@ -41,11 +41,11 @@ func newDoctor(a *app) *cobra.Command {
 			Exit codes: 0 no operator needs OLM or loses something; 1 some do; 2 an error.`),
 		Example: examples(`
 			# the operators in the lock
-			quayside doctor
+			quayside adopt check
 
 			# those of a cluster
-			quayside doctor --context prod
-			quayside doctor must-gather.local.4711`),
+			quayside adopt check --context prod
+			quayside adopt check must-gather.local.4711`),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,9 +63,9 @@ func newDoctor(a *app) *cobra.Command {
 }
 
 // live reports whether a live cluster is asked for.
-func (o *doctorOptions) live() bool { return o.login.context != "" || o.login.kubeconfig != "" }
+func (o *adoptCheckOptions) live() bool { return o.login.context != "" || o.login.kubeconfig != "" }
 
-func (o *doctorOptions) run(ctx context.Context, args []string) error {
+func (o *adoptCheckOptions) run(ctx context.Context, args []string) error {
 	found, err := o.diagnose(ctx, args)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (o *doctorOptions) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func (o *doctorOptions) diagnose(ctx context.Context, args []string) (*adopt.Diagnosis, error) {
+func (o *adoptCheckOptions) diagnose(ctx context.Context, args []string) (*adopt.Diagnosis, error) {
 	if len(args) > 0 || o.live() {
 		s, err := o.snapshot(ctx, args, o.login, snapshot.Options{Keep: adopt.Tells})
 		if err != nil {

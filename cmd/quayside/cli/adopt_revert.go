@@ -44,7 +44,7 @@ func newAdoptRevert(a *app) *cobra.Command {
 			changed by somebody else, or waits for a person; 2 an error.`),
 		Example: examples(`
 			# have the API server try it
-			quayside adopt revert adopt-plan.yaml --dry-run=server
+			quayside adopt revert adopt-plan.yaml --context prod --check
 
 			# once nothing applies the tree any more
 			quayside adopt revert adopt-plan.yaml --context prod --yes --done 1`),
@@ -80,7 +80,7 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if o.dryRun == "" && len(way.Plan.Steps) > 0 {
+	if !o.check && len(way.Plan.Steps) > 0 {
 		if err := journal.KeepBack(way); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (o *adoptRunOptions) reverted(v adoptRevertView, err error) error {
 	if err == nil && len(v.Left) > 0 {
 		return &project.DiffersError{Msg: "not every namespace goes back: see above"}
 	}
-	return verdictOfRun(err)
+	return o.verdict(&v.Result, err)
 }
 
 // sameLock refuses to go back where the workspace has moved on: what runs then is

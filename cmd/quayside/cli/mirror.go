@@ -18,7 +18,7 @@ import (
 type mirrorOptions struct {
 	*app
 	parallel int
-	dryRun   bool
+	check    bool
 	sets     string
 	from     string
 }
@@ -39,6 +39,8 @@ func newMirror(a *app) *cobra.Command {
 			directory, and from there to a registry with --from. No other registry is
 			contacted then.
 
+			--check lists what would be copied where, without copying it.
+
 			What is already there is not sent again: run the same command to continue an
 			interrupted copy. Nothing is removed. An image that cannot be copied does not
 			stop the others; all failures are reported at the end.
@@ -48,18 +50,21 @@ func newMirror(a *app) *cobra.Command {
 			listed under spec.mirrors in quayside.yaml. References in the lock do not
 			change.`),
 		Example: examples(`
-			quayside mirror registry.example.com/mirror --dry-run
-			quayside mirror registry.example.com/mirror --dry-run --mirror-set mirrors.yaml
+			# what would be copied?
+			quayside mirror registry.example.com/mirror --check
+
+			# copy it, and say to the cluster where it is
+			quayside mirror registry.example.com/mirror --mirror-set mirrors.yaml
 
 			# across an air gap
-			quayside mirror oci:/media/stick/images --dry-run
-			quayside mirror --from /media/stick/images registry.example.com/mirror --dry-run`),
+			quayside mirror oci:/media/stick/images
+			quayside mirror --from /media/stick/images registry.example.com/mirror`),
 		Args:              wantArgs("a registry, or oci: and a directory"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	cmd.Flags().IntVar(&o.parallel, "parallel", 4, "copy `N` images at once")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be copied where")
+	cmd.Flags().BoolVar(&o.check, "check", false, "copy and write nothing: list what would be copied where; exit with 1 if anything would")
 	cmd.Flags().StringVar(&o.from, "from", "", "take the images from the layout `DIRECTORY` that they were copied to")
 	cmd.Flags().StringVar(&o.sets, "mirror-set", "", "write the mirror sets to `FILE`")
 	addOutput(cmd, a, nil, mirrorView{})
@@ -87,6 +92,9 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if toLayout && (layout == "" || o.sets != "") {
 		return usagef(cmd, "%q: want a directory after oci:, and no --mirror-set, for a directory is no mirror", prefix)
 	}
+	if o.check && o.sets != "" {
+		return usagef(cmd, "--check writes nothing: leave out --mirror-set")
+	}
 	images, err := state.Images(cmd.Context(), s, lock)
 	if err != nil {
 		return err
@@ -95,10 +103,11 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 	if err != nil {
 		return err
 	}
-	if !o.dryRun {
-		if err := o.carry(cmd.Context(), s, copies, layout); err != nil {
-			return err
-		}
+	if o.check {
+		return o.compare(cmd.Context(), s, copies, layout)
+	}
+	if err := o.carry(cmd.Context(), s, copies, layout); err != nil {
+		return err
 	}
 	if o.sets != "" {
 		data, err := mirror.Sets(copies)
@@ -110,6 +119,31 @@ func (o *mirrorOptions) run(cmd *cobra.Command, prefix string) error {
 		}
 	}
 	return o.finish(copies)
+}
+
+// compare says which images are not where they are to be.
+func (o *mirrorOptions) compare(ctx context.Context, s *project.Project, copies []mirror.Copy, layout string) error {
+	client, err := s.NewClient(false)
+	if err != nil {
+		return err
+	}
+	there, err := s.NewClient(false)
+	if err != nil {
+		return err
+	}
+	there.Dir = "" // the layout's path is complete
+	mirror.NewPorter(client, o.argPath(o.from), o.argPath(layout)).Check(ctx, copies, o.parallel, there)
+	o.talk.Done()
+	planned := 0
+	for _, c := range copies {
+		if c.State == mirror.Planned {
+			planned++
+		}
+	}
+	if err := o.finish(copies); err != nil || planned == 0 {
+		return err
+	}
+	return &project.DiffersError{Msg: diag.Count(planned, "image") + " to copy"}
 }
 
 // carry copies the images, to a layout where one is named.

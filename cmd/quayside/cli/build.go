@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quayside/quayside/catalog/build"
+	"github.com/quayside/quayside/internal/inert"
+	"github.com/quayside/quayside/internal/project"
+	"github.com/quayside/quayside/registry"
+)
+
+type buildOptions struct {
+	*app
+	repository string // --bundle-repository
+}
+
+func newBuild(a *app) *cobra.Command {
+	o := &buildOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "build <source>... <oci:path[:tag]>",
+		Short: "Build the image of a bundle or of a catalog in an OCI layout",
+		Long: doc(`
+			Build an image in an OCI layout. The layout is created if it does not exist, and
+			may hold other images. Sources are validated before anything is written. The same
+			sources give the same image, byte for byte, on every machine; neither Docker nor
+			opm is needed.
+
+			A single bundle directory, with manifests/ and metadata/, gives the image of that
+			bundle: manifests/, metadata/ and tests/, with the annotations of the metadata as
+			labels. Everything else, and a bundle directory with --bundle-repository, gives
+			the image of a catalog: directories of bundle directories, file-based catalogs
+			(directories or images), and bundle images.
+
+			The channels and upgrade edges of bundles are those that they declare. A catalog
+			refers to a bundle image by its digest. A bundle directory is embedded, unless
+			--bundle-repository says where its image is, or will be: then the catalog refers
+			to it by the digest that 'quayside push' gives that directory.`),
+		Example: examples(`
+			# a bundle
+			quayside build catalog-src/memcached-operator/0.0.1 oci:dist/memcached-operator:v0.0.1
+
+			# a catalog with the bundles embedded
+			quayside build catalog-src oci:dist/catalog:v1
+
+			# a catalog that names the images that 'quayside push' pushes
+			quayside build catalog-src oci:dist/catalog:v2 --bundle-repository registry.example.com/ops/{package}`),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return wantArgs("a source", "oci:path")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	addOutput(cmd, a, nil, builtView{})
+	addBundleRepository(cmd, &o.repository)
+	addOffline(cmd, a)
+	return cmd
+}
+
+func addBundleRepository(cmd *cobra.Command, repository *string) {
+	cmd.Flags().StringVar(repository, "bundle-repository", "", "of a catalog: name bundles' images in `REPOSITORY` instead of embedding directories; {package} is replaced by the package's name")
+}
+
+func (o *buildOptions) run(ctx context.Context, args []string) error {
+	last := len(args) - 1
+	dir, tag, err := o.layoutTarget(args[last])
+	if err != nil {
+		return err
+	}
+	_, here, err := o.here()
+	if err != nil {
+		return err
+	}
+	built, err := o.build(ctx, here, args[:last], o.repository)
+	if err != nil {
+		return err
+	}
+	if err := built.packed.WriteLayout(dir, tag); err != nil {
+		return err
+	}
+	return o.printBuilt(built.view(args[last]))
+}
+
+// builtImage is the image of a bundle or of a catalog.
+type builtImage struct {
+	packed  *registry.Packed
+	bundle  *build.BundleImage  // nil for a catalog
+	catalog *build.CatalogImage // nil for a bundle
+}
+
+// build makes the image of a bundle, where the only source is its directory and no
+// repository of bundles is named, or of a catalog.
+func (a *app) build(ctx context.Context, here *project.Project, sources []string, repository string) (*builtImage, error) {
+	if arg, ok := onlyBundle(here, sources); ok && repository == "" {
+		b, warnings, err := build.Bundle(os.DirFS(arg.Dir), arg.Text)
+		a.talk.Warn(here.Waive(warnings))
+		if err != nil {
+			return nil, err
+		}
+		return &builtImage{packed: b.Packed, bundle: b}, nil
+	}
+	c, err := a.buildCatalog(ctx, here, sources, repository)
+	if err != nil {
+		return nil, err
+	}
+	return &builtImage{packed: c.Packed, catalog: c}, nil
+}
+
+// onlyBundle returns the source that is the directory of a bundle; false where
+// there are several, or it is not one.
+func onlyBundle(here *project.Project, sources []string) (project.Argument, bool) {
+	if len(sources) != 1 {
+		return project.Argument{}, false
+	}
+	arg, err := here.Argument(sources[0])
+	if err != nil || arg.Dir == "" {
+		return arg, false
+	}
+	for _, part := range []string{"manifests", "metadata"} {
+		if info, err := os.Stat(filepath.Join(arg.Dir, part)); err == nil && info.IsDir() {
+			return arg, true
+		}
+	}
+	return arg, false
+}
+
+// buildCatalog makes a catalog's image of sources.
+func (a *app) buildCatalog(ctx context.Context, here *project.Project, sources []string, repository string) (*build.CatalogImage, error) {
+	client, err := here.Client()
+	if err != nil {
+		return nil, err
+	}
+	var parts []build.Source
+	for _, text := range sources {
+		ref, err := here.Ref(text)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, build.Source{Text: text, Ref: ref})
+	}
+	built, err := build.Catalog(ctx, parts, build.Options{Client: client, Place: here.Place(), Repository: repository})
+	a.talk.Warn(here.Waive(built.Warnings))
+	return built, err
+}
+
+// builtView is what the commands print that build or push an image.
+type builtView struct {
+	Package  string   `json:"package,omitempty"` // of a bundle
+	Bundle   string   `json:"bundle,omitempty"`  // of a bundle
+	Packages int      `json:"packages,omitempty"`
+	Image    string   `json:"image"`
+	Digest   string   `json:"digest"`
+	Bundles  []string `json:"bundles,omitempty"` // images that a catalog names
+}
+
+// view returns what is printed of the image that lies at ref.
+func (b *builtImage) view(ref string) builtView {
+	v := builtView{Image: ref, Digest: b.packed.Digest()}
+	if b.bundle != nil {
+		v.Package, v.Bundle = b.bundle.Bundle.Package, b.bundle.Bundle.CSV.Name
+		return v
+	}
+	v.Packages = b.catalog.Packages
+	for _, member := range b.catalog.Bundles {
+		v.Bundles = append(v.Bundles, member.Ref)
+	}
+	return v
+}
+
+// printBuilt prints the image's reference by digest, for scripts to take up.
+func (a *app) printBuilt(v builtView) error {
+	return a.print(v, func(w io.Writer) { fmt.Fprintln(w, inert.Line(registry.ByDigest(v.Image, v.Digest))) })
+}
