@@ -20,9 +20,7 @@ func (c *Comparison) Link(r *diff.Report, base string) error {
 	if base != "" {
 		f, err = permalink.Parse(base)
 	} else if c.repo != nil {
-		var origin string
-		origin, err = c.repo.Origin()
-		f = permalink.Of(origin)
+		f = permalink.Of(c.repo.Origin())
 	}
 	if err != nil || f == (permalink.Forge{}) || c.repo == nil {
 		return err

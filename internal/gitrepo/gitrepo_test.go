@@ -233,7 +233,7 @@ func TestBranches(t *testing.T) {
 	}
 	git(t, dir, "pack-refs", "--all")
 	git(t, dir, "update-ref", "refs/heads/up/loose", "HEAD")
-	got, err := open(t, dir).Branches(t.Context(), "up")
+	got, err := open(t, dir).Branches("up")
 	if err != nil {
 		t.Fatal(err)
 	}

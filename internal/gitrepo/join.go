@@ -1,7 +1,6 @@
 package gitrepo
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -64,8 +63,8 @@ func (r *Repo) openJoin(head *Revision) (*Join, error) {
 			continue
 		}
 		var parent *Revision
-		if len(picked.parents) > 0 {
-			if parent, err = r.called(name+"^", picked.parents[0]); err != nil {
+		if picked.commit.NumParents() > 0 {
+			if parent, err = r.called(name+"^", picked.commit.ParentHashes[0].String()); err != nil {
 				return &Join{Sides: []*Revision{head, picked}, Open: true}, nil //nolint:nilerror // the clone ends there
 			}
 		}
@@ -80,12 +79,12 @@ func (r *Repo) openJoin(head *Revision) (*Join, error) {
 // doneJoin returns the join that HEAD is the outcome of; nil where there is none, or
 // where the clone does not hold it.
 func (r *Repo) doneJoin(head *Revision) (*Join, error) {
-	if len(head.parents) == 2 {
-		ours, err := r.called("HEAD^1", head.parents[0])
+	if head.commit.NumParents() == 2 {
+		ours, err := r.called("HEAD^1", head.commit.ParentHashes[0].String())
 		if err != nil {
 			return nil, nil //nolint:nilerror // the clone ends there
 		}
-		theirs, err := r.called("HEAD^2", head.parents[1])
+		theirs, err := r.called("HEAD^2", head.commit.ParentHashes[1].String())
 		if err != nil {
 			return nil, nil //nolint:nilerror // likewise
 		}
@@ -97,7 +96,7 @@ func (r *Repo) doneJoin(head *Revision) (*Join, error) {
 	}
 	for _, name := range r.upstreams() {
 		onto, err := r.named(name)
-		if err == nil && onto != nil && onto.hash != head.hash && r.contains(head, onto) {
+		if err == nil && onto != nil && onto.Hash() != head.Hash() && r.contains(head, onto) {
 			return r.join(false, before, onto)
 		}
 	}
@@ -115,8 +114,8 @@ func (r *Repo) join(open bool, ours, theirs *Revision) (*Join, error) {
 
 // contains reports whether one revision is another or a descendant of it.
 func (r *Repo) contains(v, ancestor *Revision) bool {
-	base, err := r.objects.base(v.hash, ancestor.hash)
-	return err == nil && base == ancestor.hash
+	base, err := r.base(v.commit, ancestor.commit)
+	return err == nil && base != nil && base.Hash == ancestor.commit.Hash
 }
 
 // squashed returns the commit that a squash merge takes; nil where none waits.
@@ -136,12 +135,13 @@ func (r *Repo) squashed() (*Revision, error) {
 // onto: its upstream, and the default branch.
 func (r *Repo) upstreams() []string {
 	var out []string
-	if set, err := r.settings(); err == nil {
-		branch := "branch." + r.HeadBranch(context.Background())
-		if remote, merge := set[branch+".remote"], plumbing.ReferenceName(set[branch+".merge"]); remote == "." {
-			out = append(out, merge.Short())
-		} else if remote != "" {
-			out = append(out, remote+"/"+merge.Short())
+	if set, err := r.git.Config(); err == nil {
+		if branch := set.Branches[r.HeadBranch()]; branch == nil || branch.Remote == "" {
+			// has no upstream
+		} else if branch.Remote == "." {
+			out = append(out, branch.Merge.Short())
+		} else {
+			out = append(out, branch.Remote+"/"+branch.Merge.Short())
 		}
 	}
 	if branch, err := r.DefaultBranch(); err == nil {
@@ -152,17 +152,17 @@ func (r *Repo) upstreams() []string {
 
 // named returns the commit that Git has a name for; nil where that stands for none.
 func (r *Repo) named(name string) (*Revision, error) {
-	if r.only == nil && !strings.Contains(name, "/") && name == strings.ToUpper(name) && !r.has(name) {
+	if name == strings.ToUpper(name) && !r.has(name) {
 		return nil, nil
 	}
-	found, err := r.objects.commit(name)
+	v, err := r.lookUp(name, name)
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("revision %q: %w", name, err)
 	}
-	return &Revision{r, name, found, &recent{trees: map[string][]entry{}}}, nil
+	return v, nil
 }
 
 // has reports whether there is a file or a directory in the state of the work tree.

@@ -28,8 +28,21 @@ type walk struct {
 	queue commits
 }
 
-// base returns the best common ancestor, nil where there is none. It looks no
-// further back than it has to.
+// base returns the best common ancestor of two commits, nil if there is none. It
+// looks no further back than it has to. The history ends where a shallow clone
+// ends.
+func (r *Repo) base(a, b *object.Commit) (*object.Commit, error) {
+	w := walk{git: r.git, marks: map[plumbing.Hash]mark{}, ends: map[plumbing.Hash]bool{}}
+	ends, err := r.git.Storer.Shallow()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range ends {
+		w.ends[h] = true
+	}
+	return w.base(a, b)
+}
+
 func (w *walk) base(a, b *object.Commit) (*object.Commit, error) {
 	w.reach(a, fromA)
 	w.reach(b, fromB)

@@ -8,46 +8,40 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/quayside/quayside/internal/diag"
 )
 
-// program runs Git itself in a directory, for what go-git does not do.
+// program runs Git itself in a directory.
 type program struct{ path, dir string }
 
-// newProgram returns Git for a directory, nil where it is not installed.
-func newProgram(dir string) *program {
+// program returns Git for the work tree. A bare repository is refused: one may
+// lie among the files of a clone, with settings that run programs.
+func (r *Repo) program() (*program, error) {
+	if r.root == "" {
+		return nil, errors.New("a bare repository has no work tree: use a clone of it")
+	}
 	found, err := exec.LookPath("git")
 	if err != nil {
-		return nil
+		return nil, errors.New("git is not installed: it compares the work tree, commits and pushes")
 	}
-	return &program{found, dir}
+	return &program{found, r.root}, nil
 }
 
-// at returns the same for another directory.
-func (p *program) at(dir string) *program { return &program{p.path, dir} }
-
-// command returns a command of Git, with env added to its environment.
-func (p *program) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
+// run returns the output of one command of Git, with env added to its
+// environment. Its error holds Git's message, without credentials.
+func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, p.path, append([]string{"-C", p.dir}, args...)...)
 	cmd.Env = append(environ(), env...)
-	return cmd
-}
-
-// run returns what one command of Git prints, with env added to its
-// environment. Its error holds what Git says, without credentials.
-func (p *program) run(ctx context.Context, env []string, stdin io.Reader, args ...string) ([]byte, error) {
-	cmd := p.command(ctx, env, args...)
 	cmd.Stdin = stdin
-	var out, talk bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &talk
+	var out, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &messages
 	if err := cmd.Run(); err != nil {
-		what := slices.IndexFunc(args, func(a string) bool { return a != "-c" && !strings.Contains(a, "=") })
-		return out.Bytes(), &redactedError{fmt.Errorf("git %s: %w: %s", args[what], err, bytes.TrimSpace(talk.Bytes()))}
+		name := slices.IndexFunc(args, func(a string) bool { return a != "-c" && !strings.Contains(a, "=") })
+		return out.Bytes(), &redactedError{fmt.Errorf("git %s: %w: %s", args[name], err, bytes.TrimSpace(messages.Bytes()))}
 	}
 	return out.Bytes(), nil
 }
@@ -58,10 +52,10 @@ func (p *program) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// environ returns the environment for Git: what says which repository and which
-// index to take is left out, as somebody who runs within a hook has it. Paths are
-// taken as they are, nobody is asked for anything, and no file is written only
-// to be faster the next time.
+// environ returns the environment for Git, without the variables that choose a
+// repository or an index, which a process started by a hook has. Paths are taken
+// literally, nobody is asked for anything, messages are in English, and no file is
+// written only to be faster the next time.
 func environ() []string {
 	place := []string{
 		"GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -72,170 +66,55 @@ func environ() []string {
 		name, _, _ := strings.Cut(s, "=")
 		return slices.Contains(place, name)
 	})
-	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0")
+	return append(env, "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LANGUAGE=en")
 }
 
-// commit has Git make a commit in a work tree of its own that lasts no longer,
-// so that filters, hooks and signatures are as for a commit of the user's, and
-// then the branch.
-func (p *program) commit(ctx context.Context, ref plumbing.ReferenceName, parent string, c Commit) (hash string, err error) {
-	tmp, err := os.MkdirTemp("", "quayside-work-")
+// Unclean returns the files in and below paths, which are relative to the work
+// tree, that are not as HEAD has them: changed, new, ignored or deleted, seen
+// through Git's filters. Absent are those that a sparse work tree leaves out.
+func (r *Repo) Unclean(ctx context.Context, paths []string) (differ, absent []string, err error) {
+	git, err := r.program()
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	work := filepath.Join(tmp, "work")
-	defer func() {
-		_, _ = p.run(context.WithoutCancel(ctx), nil, nil, "worktree", "remove", "--force", "--", work) // 'git gc' removes what is left
-		err = errors.Join(err, os.RemoveAll(tmp))
-	}()
-	lazy := []string{"GIT_LFS_SKIP_SMUDGE=1"} // what lies in other files is not needed
-	if _, err := p.run(ctx, lazy, nil, "worktree", "add", "--quiet", "--detach", "--", work, parent); err != nil {
-		return "", err
-	}
-	in := p.at(work)
-	if err := in.stage(ctx, c.Changes); err != nil {
-		return "", err
-	}
-	when := fmt.Sprintf("@%d %s", c.When.Unix(), c.When.Format("-0700"))
-	var who []string
-	for _, role := range []string{"AUTHOR", "COMMITTER"} {
-		who = append(who, "GIT_"+role+"_NAME="+c.Author.Name, "GIT_"+role+"_EMAIL="+c.Author.Email, "GIT_"+role+"_DATE="+when)
-	}
-	if _, err := in.run(ctx, who, strings.NewReader(c.Message), "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--file=-"); err != nil {
-		return "", err
-	}
-	if hash, err = in.line(ctx, "rev-parse", "HEAD"); err != nil {
-		return "", err
-	}
-	return p.point(ctx, ref, hash, c.Force)
-}
-
-// point makes ref stand for a commit, and returns that. One that differs from
-// what ref stands for by no more than its signature, which never is the same
-// twice, is left out.
-func (p *program) point(ctx context.Context, ref plumbing.ReferenceName, hash string, force bool) (string, error) {
-	if target, err := p.line(ctx, "symbolic-ref", "--quiet", string(ref)); err == nil {
-		return "", standsFor(target)
-	}
-	if old, err := p.line(ctx, "rev-parse", "--verify", "--quiet", string(ref)); err == nil {
-		if old == hash {
-			return hash, nil
-		}
-		both, err := p.run(ctx, nil, nil, "log", "--no-walk=unsorted", "-z", "--no-show-signature", "--format=%T %P %an %ae %ad %cn %ce %cd%n%B", "--date=raw", old, hash)
+	for _, list := range []struct {
+		args  []string
+		skip  int // bytes before the path
+		named *[]string
+	}{
+		{[]string{"-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional", "--"}, 3, &differ},
+		{[]string{"ls-files", "-z", "-t", "--"}, 2, &absent},
+	} {
+		out, err := git.run(ctx, nil, nil, append(list.args, paths...)...)
 		if err != nil {
-			return "", err
+			return nil, nil, err
 		}
-		if a, b, _ := bytes.Cut(both, []byte{0}); bytes.Equal(a, bytes.TrimSuffix(b, []byte{0})) {
-			return old, nil
-		}
-		if !force {
-			return "", errExists
-		}
-	}
-	args := []string{"branch", "--quiet", "--no-track"}
-	if force {
-		args = append(args, "--force")
-	}
-	_, err := p.run(ctx, nil, nil, append(args, "--", ref.Short(), hash)...)
-	return hash, err
-}
-
-// stage writes changes into the work tree and the index. No link leads out.
-func (p *program) stage(ctx context.Context, changes []Change) error {
-	root, err := os.OpenRoot(p.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	var added, removed strings.Builder
-	for _, c := range changes {
-		name := filepath.FromSlash(c.Path)
-		if c.Removed {
-			removed.WriteString(c.Path + "\x00")
-			continue
-		}
-		added.WriteString(c.Path + "\x00")
-		if err := root.MkdirAll(filepath.FromSlash(path.Dir(c.Path)), 0o777); err != nil {
-			return err
-		}
-		if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			if err := root.Remove(name); err != nil {
-				return err
+		for entry := range strings.SplitSeq(string(out), "\x00") {
+			if len(entry) > list.skip && (list.named == &differ || entry[0] == 'S') {
+				*list.named = append(*list.named, entry[list.skip:])
 			}
 		}
-		if err := root.WriteFile(name, c.Data, 0o666); err != nil {
-			return err
-		}
 	}
-	listed := []string{"--sparse", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"}
-	if removed.Len() > 0 {
-		if _, err := p.run(ctx, nil, strings.NewReader(removed.String()), append([]string{"rm", "--quiet"}, listed...)...); err != nil {
-			return err
-		}
-	}
-	if added.Len() == 0 {
-		return nil
-	}
-	_, err = p.run(ctx, nil, strings.NewReader(added.String()), append([]string{"add"}, listed...)...)
-	return err
+	return differ, absent, nil
 }
 
-// push sends a branch, and reports whether the remote did not hold it yet. The
-// token, where it is not empty, is given to the host of to alone, and never on
-// the command line. With lfs, what lies outside of Git is sent first where no hook
-// does that.
-func (p *program) push(ctx context.Context, remote, to, branch, token string, force, lfs bool) (moved bool, err error) {
-	var env, args []string
-	if token != "" {
-		scheme, rest, _ := strings.Cut(to, "://")
-		host, _, _ := strings.Cut(rest, "/")
-		env = []string{"QUAYSIDE_PUSH_TOKEN=" + token}
-		args = []string{"-c", "credential.helper=", "-c", "credential." + scheme + "://" + host + `.helper=!f() { test "$1" = get && echo username=x-access-token && echo "password=$QUAYSIDE_PUSH_TOKEN"; }; f`}
+// runsHooks reports whether a commit runs hooks.
+func (p *program) runsHooks(ctx context.Context) (bool, error) {
+	if set, _ := p.line(ctx, "config", "--name-only", "--get-regexp", `^hook\.`); set != "" { // fails if there are none
+		return true, nil
 	}
-	ref := string(plumbing.NewBranchReferenceName(branch))
-	if lfs {
-		if err := p.pushLFS(ctx, env, args, remote, ref); err != nil {
-			return false, err
-		}
+	dir, err := p.line(ctx, "rev-parse", "--git-path", "hooks")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(p.dir, dir)
 	}
-	args = append(args, "push", "--porcelain")
-	if force {
-		args = append(args, "--force")
-	}
-	out, err := p.run(ctx, env, nil, append(args, "--", remote, ref+":"+ref)...)
-	if bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")) {
-		return false, errOther
-	}
-	return err == nil && !bytes.Contains(out, []byte("\n=\t")), err
+	return err == nil && slices.ContainsFunc([]string{"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}), err
 }
 
-// pushLFS does what the hook does that 'git lfs install' sets up, where there is
-// none.
-func (p *program) pushLFS(ctx context.Context, env, args []string, remote, ref string) error {
-	hook, err := p.line(ctx, "rev-parse", "--git-path", "hooks/pre-push")
-	if err != nil {
-		return err
-	}
-	if !filepath.IsAbs(hook) {
-		hook = filepath.Join(p.dir, hook)
-	}
-	if _, err := os.Stat(hook); err == nil {
-		return nil
-	}
-	_, err = p.run(ctx, env, nil, append(slices.Clip(args), "lfs", "push", "--", remote, ref)...)
-	return err
-}
+// redactedError prints an error without the credentials of the URLs in it.
+type redactedError struct{ err error }
 
-// unclean returns the files in and below paths that are not as the commit that
-// is checked out has them, seen through filters: changed, new or ignored.
-func (p *program) unclean(ctx context.Context, paths []string) ([]string, error) {
-	args := []string{"status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional", "--"}
-	out, err := p.run(ctx, nil, nil, append(args, paths...)...)
-	var names []string
-	for entry := range strings.SplitSeq(string(out), "\x00") {
-		if len(entry) > 3 {
-			names = append(names, entry[3:])
-		}
-	}
-	return names, err
-}
+func (e *redactedError) Error() string { return diag.Redact(e.err.Error()) }
+func (e *redactedError) Unwrap() error { return e.err }

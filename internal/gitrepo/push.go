@@ -1,149 +1,105 @@
 package gitrepo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/config"
-	"github.com/go-git/go-git/v5/plumbing/transport"
-	"github.com/go-git/go-git/v5/plumbing/transport/http"
+	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/quayside/quayside/internal/diag"
 )
 
-// Push sends a branch to a remote, given by its name or by a URL (https, ssh,
-// or a path), and reports whether the remote did not hold it yet. force replaces
-// what is there. Over https the credentials are
-// those of the URL, else token, where that is not empty; over ssh those of the
-// agent. Over plain http none are sent, but to a loopback address.
+// Push sends a branch to a remote, given as for [Repo.Address], and reports
+// whether the remote did not hold it yet. force replaces the branch there. Over
+// https the credentials are those of the URL, else token, if that is not empty,
+// else those of Git's configuration, as over ssh. Over plain http neither the
+// URL's nor token are sent, but to a loopback address.
 func (r *Repo) Push(ctx context.Context, remote, branch, token string, force bool) (moved bool, err error) {
-	target, err := r.remote(remote)
+	git, err := r.program()
 	if err != nil {
 		return false, err
-	}
-	spec := fmt.Sprintf("refs/heads/%s:refs/heads/%s", branch, branch)
-	if force {
-		spec = "+" + spec
 	}
 	to, err := r.Address(remote)
 	if err != nil {
 		return false, err
 	}
-	credentials, err := auth(to, token)
-	if err != nil {
-		return false, fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
-	}
-	needs, err := r.pushNeeds(to)
-	if err != nil {
-		return false, err
-	}
-	lfs, err := r.needsLFS(branch)
-	if err != nil {
-		return false, err
-	}
-	if lfs {
-		needs = append(needs, "the filter lfs")
-	}
-	if git := r.program(needs, "the push is made"); git != nil {
-		name := target.Config().Name
-		if name == anonymous {
-			name = to
+	name := to
+	if r.remoteURL(remote) != "" {
+		name = remote
+		if to, err = git.line(ctx, "remote", "get-url", "--push", "--all", "--", remote); err != nil {
+			return false, err
 		}
-		if credentials == nil {
-			token = ""
-		}
-		if moved, err = git.push(ctx, name, to, branch, token, force, lfs); err != nil {
-			err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
-		}
-		return moved, err
 	}
-	opt := &git.PushOptions{RemoteName: target.Config().Name, RemoteURL: to, Auth: credentials, RefSpecs: []config.RefSpec{config.RefSpec(spec)}, Force: force}
-	err = target.PushContext(ctx, opt)
-	if err != nil {
-		remote, err = diag.Redact(remote), &redactedError{err}
+	if moved, err = git.push(ctx, name, strings.Split(to, "\n"), branch, token, force); err != nil {
+		err = fmt.Errorf("pushing %s to %s: %w", branch, diag.Redact(remote), err)
 	}
+	return moved, err
+}
+
+// push sends a branch to a remote that stands for URLs. The token is given to
+// their hosts alone, and never on the command line.
+func (p *program) push(ctx context.Context, remote string, urls []string, branch, token string, force bool) (moved bool, err error) {
+	var env, helpers []string
+	for _, to := range urls {
+		takes, err := takesToken(to)
+		if err != nil {
+			return false, err
+		}
+		if takes && token != "" {
+			scheme, rest, _ := strings.Cut(to, "://")
+			host, _, _ := strings.Cut(rest, "/")
+			env = []string{"QUAYSIDE_PUSH_TOKEN=" + token}
+			helpers = append(helpers, "-c", "credential."+scheme+"://"+host+`.helper=!f() { test "$1" = get && echo username=x-access-token && echo "password=$QUAYSIDE_PUSH_TOKEN"; }; f`)
+		}
+	}
+	ref := string(plumbing.NewBranchReferenceName(branch))
+	var args []string
+	if env != nil {
+		args = append([]string{"-c", "credential.helper="}, helpers...)
+	}
+	args = append(args, "push", "--porcelain")
+	if force {
+		args = append(args, "--force")
+	}
+	out, err := p.run(ctx, env, nil, append(args, "--", remote, ref+":"+ref)...)
 	switch {
-	case errors.Is(err, git.NoErrAlreadyUpToDate):
-		return false, nil
-	case errors.Is(err, git.ErrNonFastForwardUpdate):
-		return false, fmt.Errorf("pushing %s to %s: %w", branch, remote, errOther)
-	case (errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed)) && strings.HasPrefix(to, "http:"):
-		return false, fmt.Errorf("pushing %s to %s: %w: GIT_TOKEN is sent over https only", branch, remote, err)
-	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
-		return false, fmt.Errorf("pushing %s to %s: %w: set GIT_TOKEN", branch, remote, err)
-	case err != nil:
-		return false, fmt.Errorf("pushing %s to %s: %w", branch, remote, err)
+	case bytes.Contains(out, []byte("\n!\t")) && bytes.Contains(out, []byte("[rejected]")):
+		return false, errors.New("it holds another branch of this name: choose another, or replace it with --force")
+	case err == nil:
+		return !bytes.Contains(out, []byte("\n=\t")), nil
+	case !strings.Contains(err.Error(), "terminal prompts disabled"):
+		return false, err
+	case token == "":
+		return false, fmt.Errorf("%w: set GIT_TOKEN", err)
+	case env == nil:
+		return false, fmt.Errorf("%w: GIT_TOKEN is sent over https only", err)
+	default:
+		return false, err
 	}
-	return true, nil
 }
 
-// Address returns where a push to a remote goes, which is given as for [Repo.Push]:
-// a URL, or a path.
-func (r *Repo) Address(remote string) (string, error) {
-	target, err := r.remote(remote)
-	if err != nil {
-		return "", err
-	}
-	urls := target.Config().URLs
-	return urls[len(urls)-1], nil
-}
-
-// anonymous is the name of a remote that is given by its URL.
-const anonymous = "anonymous"
-
-func (r *Repo) remote(name string) (*git.Remote, error) {
-	found, err := r.git.Remote(name)
-	if err == nil {
-		return found, nil
-	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		if name, err = filepath.Abs(name); err != nil {
-			return nil, err
-		}
-	} else if _, err := transport.NewEndpoint(name); err != nil || !hasHost(name) {
-		return nil, fmt.Errorf("no remote %q in this repository", diag.Redact(name))
-	}
-	return r.git.CreateRemoteAnonymous(&config.RemoteConfig{Name: anonymous, URLs: []string{name}})
-}
-
-// hasHost reports whether s names another machine, or a file by URL.
-func hasHost(s string) bool {
-	e, err := transport.NewEndpoint(s)
-	return err == nil && (e.Host != "" || e.Protocol == "file" && len(s) > 7 && s[:7] == "file://")
-}
-
-// auth returns the credentials to send to a remote: the token, nil where the
-// transport finds its own or there are none.
-func auth(remote, token string) (transport.AuthMethod, error) {
+// takesToken reports whether a push to a URL sends a token. Credentials in a URL
+// over which they could be read are an error.
+func takesToken(remote string) (bool, error) {
 	u, err := url.Parse(remote)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http":
-		return nil, nil //nolint:nilerr,nilnil // a path, or ssh: see above
+		return false, nil //nolint:nilerr // a path, or ssh
 	case u.User != nil && !Confidential(u):
-		return nil, errors.New("credentials are sent over https only: write https, or leave them out")
-	case u.User != nil || token == "" || !Confidential(u):
-		return nil, nil //nolint:nilnil // documented above
+		return false, errors.New("credentials are sent over https only: write https, or leave them out")
 	default:
-		return &http.BasicAuth{Username: "x-access-token", Password: token}, nil
+		return u.User == nil && Confidential(u), nil
 	}
 }
 
 // Confidential reports whether nobody on the way reads what is sent over https
-// or http: the latter only where it stays on this machine.
+// or http: the latter only if it stays on this machine.
 func Confidential(u *url.URL) bool {
 	addr, err := netip.ParseAddr(u.Hostname())
 	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
-
-// redactedError prints an error without the credentials of the URLs in it.
-type redactedError struct{ err error }
-
-func (e *redactedError) Error() string { return diag.Redact(e.err.Error()) }
-func (e *redactedError) Unwrap() error { return e.err }

@@ -16,7 +16,7 @@ func TestTokenOverHTTP(t *testing.T) {
 		"http://example.com/x": false, "HTTP://example.com/x": false, "http://127.0.0.1.example.com/x": false, "http://localhost.example.com/x": false,
 		"http://10.0.0.1/x": false, "ssh://git@example.com/x": false, "git@example.com:x": false, "/tmp/x": false, "https://bob:own@example.com/x": false,
 	} {
-		if got, err := gitrepo.Sends(remote, "TOKEN"); err != nil || got != want {
+		if got, err := gitrepo.TakesToken(remote); err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", remote, got, err, want)
 		}
 	}
@@ -30,6 +30,7 @@ func TestPushHidesCredentials(t *testing.T) {
 	var sent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, sent, _ = req.BasicAuth()
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	defer server.Close()

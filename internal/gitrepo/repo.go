@@ -1,89 +1,52 @@
-// Package gitrepo is what quayside needs of Git, and no more: the repository
-// around a directory, the files of a revision, the merge base of two, a branch
-// with one commit, a push.
+// Package gitrepo is the part of Git that quayside uses: the repository around a
+// directory, the files of a revision, the merge base of two, a branch with one
+// commit, a push.
 //
-// Reading never changes a repository and takes no lock. What a revision holds is
-// untrusted: paths are checked, and sizes and counts are capped. The work tree,
-// the index and HEAD are never written, not even by [Repo.Branch]. Git itself is
-// run for what it alone does, where that is set up, and for repositories that it
-// alone can read.
+// go-git reads. Reading never changes a repository, takes no lock and runs no
+// program. A revision's content is untrusted: paths are checked, and sizes and
+// counts are bounded. The git program compares the work tree, commits and pushes,
+// so that the user's hooks, filters, signatures and credentials apply; it runs in
+// work trees only, never in a bare repository. The work tree, the index and HEAD
+// are never written, not even by [Repo.Branch].
 //
 // Start from [Open], [Repo.Revision] and [Revision.List].
 package gitrepo
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"github.com/quayside/quayside/internal/diag"
 )
 
-// ErrNone says that a directory lies in no repository.
+// ErrNone reports that a directory lies in no repository.
 var ErrNone = errors.New("not in a Git repository")
 
 // Repo is an opened repository.
 type Repo struct {
-	git     *git.Repository
-	objects reader
-	only    *program // Git, where it alone can read the repository: git then is good for settings
-
-	root string // of the work tree, absolute, symbolic links resolved; empty where the repository is bare
-
-	own    string // directory of the work tree's own state
-	common string // directory that all work trees share, with objects and branches; own where there is one
-
-	// Tell, where it is not nil, is told what Git would heed and nobody does,
-	// for it is not installed.
-	Tell func(format string, args ...any)
-}
-
-// program returns Git where something or the repository needs it; nil where
-// nothing does, or where it is not installed, of which Tell is told: "the commit
-// is made" without it.
-func (r *Repo) program(needs []string, what string) *program {
-	if len(needs) == 0 || r.only != nil {
-		return r.only
-	}
-	git := newProgram(r.home())
-	if git == nil && r.Tell != nil {
-		r.Tell("git is not installed: %s without %s", what, strings.Join(needs, ", "))
-	}
-	return git
-}
-
-// home returns a directory in which Git finds the repository.
-func (r *Repo) home() string {
-	return cmp.Or(r.root, r.own)
-}
-
-// Unclean returns the files in and below paths, which are relative to the work
-// tree, that are not as HEAD has them, and whether Git was there to say so:
-// seen through its filters, and without those that a sparse work tree leaves out.
-func (r *Repo) Unclean(ctx context.Context, paths []string) (names []string, known bool, err error) {
-	git := newProgram(r.home())
-	if git == nil {
-		return nil, false, nil
-	}
-	names, err = git.unclean(ctx, paths)
-	return names, err == nil, err
+	git  *git.Repository
+	root string // of the work tree, absolute, symbolic links resolved; empty for a bare repository
+	own  string // directory of the work tree's own state
 }
 
 // Open opens the repository that holds dir: a clone, a linked work tree, or a
-// bare repository, shallow or not. What go-git cannot read, Git reads where it is
-// installed: SHA-256, branches in a reftable. Where there is none the error is
-// ErrNone.
+// bare repository, shallow or not. The error is ErrNone if there is none.
 func Open(dir string) (*Repo, error) {
-	abs, err := real(dir)
+	abs, err := realPath(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +55,7 @@ func Open(dir string) (*Repo, error) {
 	case errors.Is(err, git.ErrRepositoryNotExists):
 		return nil, fmt.Errorf("%s: %w", dir, ErrNone)
 	case errors.Is(err, git.ErrUnknownExtension):
-		return nil, fmt.Errorf("opening the Git repository of %s: %w: without git, which is not installed, only SHA-1 objects and branches in files can be read", dir, err)
+		return nil, fmt.Errorf("opening the Git repository of %s: %w: only repositories with SHA-1 objects and branches in files are supported", dir, err)
 	case err != nil:
 		return nil, fmt.Errorf("opening the Git repository of %s: %w", dir, err)
 	}
@@ -100,8 +63,8 @@ func Open(dir string) (*Repo, error) {
 }
 
 // find returns the state of the repository that holds dir, and the top of its
-// work tree: the nearest directory upwards with a .git. There is none where dir
-// is a bare repository itself.
+// work tree: the nearest directory upwards with a .git. There is none if dir is a
+// bare repository itself.
 func find(dir string) (state, root string) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, ".git")); err == nil {
@@ -130,55 +93,27 @@ func open(state, root string) (*Repo, error) {
 			state = filepath.Join(root, linked)
 		}
 	}
-	own := osfs.New(state)
-	r := &Repo{root: root, own: state, common: commonOf(state)}
-	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(own, osfs.New(r.common)), cache.NewObjectLRUDefault())
-	var err error
-	r.git, err = git.Open(tolerant{files, []string{"worktreeConfig", "relativeWorktrees", "preciousObjects", "partialClone"}}, nil)
-	r.objects = library{r.git}
-	if !errors.Is(err, git.ErrUnknownExtension) {
-		return r, err
+	common := state // directory that all work trees share, with objects and branches
+	if data, err := os.ReadFile(filepath.Join(state, "commondir")); err == nil {
+		if common = strings.TrimSpace(string(data)); !filepath.IsAbs(common) {
+			common = filepath.Join(state, common)
+		}
 	}
-	if r.only = newProgram(r.home()); r.only == nil {
-		return nil, err
-	}
-	if _, err := r.only.line(context.Background(), "rev-parse", "--git-dir"); err != nil {
-		return nil, err
-	}
-	r.objects = newBatch(r.only)
-	r.git, err = git.Open(tolerant{files, nil}, nil)
-	return r, err
+	files := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(state), osfs.New(common)), cache.NewObjectLRUDefault())
+	opened, err := git.Open(tolerant{files}, nil)
+	return &Repo{git: opened, root: root, own: state}, err
 }
 
-// commonOf returns the directory that all work trees share.
-func commonOf(own string) string {
-	data, err := os.ReadFile(filepath.Join(own, "commondir"))
-	if err != nil {
-		return own
-	}
-	if common := strings.TrimSpace(string(data)); filepath.IsAbs(common) {
-		return common
-	}
-	return filepath.Join(own, strings.TrimSpace(string(data)))
-}
-
-// tolerant is a storage of which go-git is not told the extensions that are of
-// no matter to what is done here: settings of a work tree, where it lies, what
-// may not be removed, and that objects may be missing, which is found out; or any
-// at all where Git reads the objects.
-type tolerant struct {
-	*filesystem.Storage
-	fine []string // extensions, nil for all
-}
+// tolerant is a storage that hides from go-git the extensions that do not matter
+// here: settings of a work tree, its place, objects that may not be removed, and
+// objects that may be missing, which reading finds out.
+type tolerant struct{ *filesystem.Storage }
 
 // Config returns the repository's configuration.
 func (t tolerant) Config() (*config.Config, error) {
 	c, err := t.Storage.Config()
-	if err == nil && t.fine == nil {
-		c.Raw.RemoveSection("extensions")
-	}
 	if err == nil && c.Raw.HasSection("extensions") {
-		for _, name := range t.fine {
+		for _, name := range []string{"worktreeConfig", "relativeWorktrees", "preciousObjects", "partialClone"} {
 			c.Raw.Section("extensions").RemoveOption(name)
 		}
 	}
@@ -186,7 +121,7 @@ func (t tolerant) Config() (*config.Config, error) {
 }
 
 // Root returns the top of the work tree, as an absolute path without symbolic
-// links; empty where the repository is bare.
+// links; empty for a bare repository.
 func (r *Repo) Root() string { return r.root }
 
 // Path returns dir as seen from the top of the repository, with slashes: "."
@@ -195,7 +130,7 @@ func (r *Repo) Path(dir string) (string, error) {
 	if r.root == "" {
 		return ".", nil
 	}
-	abs, err := real(dir)
+	abs, err := realPath(dir)
 	if err != nil {
 		return "", err
 	}
@@ -212,10 +147,113 @@ func (r *Repo) Shallow() bool {
 	return err == nil && len(ends) > 0
 }
 
-func real(dir string) (string, error) {
+func realPath(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	return filepath.EvalSymlinks(abs)
+}
+
+// HeadBranch returns the branch that is checked out; empty if it is a commit.
+func (r *Repo) HeadBranch() string {
+	head, err := r.git.Reference(plumbing.HEAD, false)
+	if err != nil || !head.Target().IsBranch() {
+		return ""
+	}
+	return head.Target().Short()
+}
+
+// Branches returns the branches below a name, here and as remotes were last
+// observed to have them, sorted: for "up" those that are called "up/…".
+func (r *Repo) Branches(below string) ([]string, error) {
+	refs, err := r.git.References()
+	if err != nil {
+		return nil, err
+	}
+	defer refs.Close()
+	var out []string
+	err = refs.ForEach(func(ref *plumbing.Reference) error {
+		name, found := strings.CutPrefix(string(ref.Name()), "refs/heads/")
+		if rest, remote := strings.CutPrefix(name, "refs/remotes/"); remote {
+			_, name, found = strings.Cut(rest, "/")
+		}
+		if found && strings.HasPrefix(name, below+"/") {
+			out = append(out, name)
+		}
+		return nil
+	})
+	slices.Sort(out)
+	return slices.Compact(out), err
+}
+
+// DefaultBranch returns the name of the branch that work is merged into: the one
+// that origin/HEAD stands for, else the first that exists of origin/main,
+// origin/master, main and master.
+func (r *Repo) DefaultBranch() (string, error) {
+	names := []plumbing.ReferenceName{
+		plumbing.NewRemoteReferenceName("origin", "main"), plumbing.NewRemoteReferenceName("origin", "master"),
+		plumbing.NewBranchReferenceName("main"), plumbing.NewBranchReferenceName("master"),
+	}
+	if head, err := r.git.Reference(plumbing.NewRemoteHEADReferenceName("origin"), false); err == nil {
+		names = slices.Insert(names, 0, head.Target())
+	}
+	for _, name := range names {
+		if _, err := r.git.Reference(name, true); err == nil {
+			return name.Short(), nil
+		} else if !errors.Is(err, plumbing.ErrReferenceNotFound) {
+			return "", err
+		}
+	}
+	return "", errors.New("there is no origin/HEAD, main or master to compare with: name the branch with --base, or a revision")
+}
+
+// Address returns the address of a remote, which is given by its name, a URL or a
+// path.
+func (r *Repo) Address(remote string) (string, error) {
+	if to := r.remoteURL(remote); to != "" {
+		return to, nil
+	}
+	if info, err := os.Stat(remote); err == nil && info.IsDir() {
+		return filepath.Abs(remote)
+	}
+	if e, err := transport.NewEndpoint(remote); err != nil || e.Host == "" && (e.Protocol != "file" || !strings.HasPrefix(remote, "file://")) {
+		return "", fmt.Errorf("no remote %q in this repository", diag.Redact(remote))
+	}
+	return remote, nil
+}
+
+// remoteURL returns the URL of a remote; empty if there is no such remote.
+func (r *Repo) remoteURL(name string) string {
+	found, err := r.git.Remote(name)
+	if err != nil || len(found.Config().URLs) == 0 {
+		return ""
+	}
+	return found.Config().URLs[len(found.Config().URLs)-1]
+}
+
+// Origin returns the URL of the remote origin on another machine, without what
+// is secret in it; empty if there is none.
+func (r *Repo) Origin() string { return WithoutSecrets(r.remoteURL("origin")) }
+
+// WithoutSecrets returns a URL of a repository on another machine without a
+// password, and over https without a user, who may be a token; empty if it names
+// no other machine.
+func WithoutSecrets(remote string) string {
+	u, err := url.Parse(remote)
+	switch {
+	case !strings.Contains(remote, "://"): // user@host:path, or a path
+		if host, _, ok := strings.Cut(remote, ":"); !ok || strings.ContainsAny(host, `/\`) || len(host) < 2 {
+			return ""
+		}
+		return remote
+	case err != nil || u.Host == "":
+		return ""
+	case u.Scheme == "http" || u.Scheme == "https" || u.User == nil:
+		u.User = nil
+	default:
+		u.User = url.User(u.User.Username())
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return u.String()
 }

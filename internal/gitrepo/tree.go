@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/quayside/quayside/internal/filetree"
 )
@@ -26,10 +28,10 @@ const (
 // Entry is one regular file of a revision.
 type Entry struct {
 	Path string // from the top of the repository
-	Hash string // of the content, as HashOf has it where the repository uses SHA-1
+	Hash string // of the content
 }
 
-// HashOf returns the name that Git gives to content, by SHA-1.
+// HashOf returns the name that Git gives to content.
 func HashOf(data []byte) string {
 	return plumbing.ComputeHash(plumbing.BlobObject, data).String()
 }
@@ -37,34 +39,39 @@ func HashOf(data []byte) string {
 // List returns the regular files below dir ("." is the top), by path; none
 // where there is no such directory. Links and submodules are left out.
 func (v *Revision) List(dir string) ([]Entry, error) {
-	top, prefix := entry{mode: filemode.Dir, hash: v.tree}, ""
+	top, prefix := v.top(), ""
 	if dir != "." && dir != "" {
 		prefix = dir + "/"
 		var err error
-		if top, err = v.find(dir); errors.Is(err, fs.ErrNotExist) || err == nil && top.mode != filemode.Dir {
+		if top, err = v.find(dir); errors.Is(err, fs.ErrNotExist) || err == nil && top.Mode != filemode.Dir {
 			return nil, nil
 		} else if err != nil {
 			return nil, v.fault(dir, err)
 		}
 	}
 	var out []Entry
-	err := v.list(top.hash, prefix, 0, &out)
+	err := v.list(top.Hash, prefix, 0, &out)
 	return out, err
+}
+
+// top returns the top of the repository.
+func (v *Revision) top() object.TreeEntry {
+	return object.TreeEntry{Mode: filemode.Dir, Hash: v.commit.TreeHash}
 }
 
 // find returns the entry at a path, which is not the top. Where there is none
 // the error is fs.ErrNotExist.
-func (v *Revision) find(name string) (entry, error) {
-	e := entry{mode: filemode.Dir, hash: v.tree}
+func (v *Revision) find(name string) (object.TreeEntry, error) {
+	e := v.top()
 	for step := range strings.SplitSeq(name, "/") {
-		if e.mode != filemode.Dir {
+		if e.Mode != filemode.Dir {
 			return e, fs.ErrNotExist
 		}
-		entries, err := v.dir(e.hash)
+		entries, err := v.dir(e.Hash)
 		if err != nil {
 			return e, err
 		}
-		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == step })
+		i := slices.IndexFunc(entries, func(e object.TreeEntry) bool { return e.Name == step })
 		if i < 0 {
 			return e, fs.ErrNotExist
 		}
@@ -77,54 +84,54 @@ func (v *Revision) find(name string) (entry, error) {
 // most of its path in common.
 type recent struct {
 	mu    sync.Mutex
-	trees map[string][]entry
+	trees map[plumbing.Hash][]object.TreeEntry
 }
 
 // maxRecent bounds how many directories are held.
 const maxRecent = 64
 
 // dir returns the entries of a directory, which are not to be changed.
-func (v *Revision) dir(tree string) ([]entry, error) {
+func (v *Revision) dir(hash plumbing.Hash) ([]object.TreeEntry, error) {
 	v.recent.mu.Lock()
 	defer v.recent.mu.Unlock()
-	if entries, held := v.recent.trees[tree]; held {
+	if entries, held := v.recent.trees[hash]; held {
 		return entries, nil
 	}
-	entries, err := v.repo.objects.tree(tree)
+	tree, err := v.repo.git.TreeObject(hash)
 	if err != nil {
 		return nil, err
 	}
-	if len(v.recent.trees) >= maxRecent {
-		clear(v.recent.trees)
+	if len(v.recent.trees) >= maxRecent || v.recent.trees == nil {
+		v.recent.trees = map[plumbing.Hash][]object.TreeEntry{}
 	}
-	v.recent.trees[tree] = entries
-	return entries, nil
+	v.recent.trees[hash] = tree.Entries
+	return tree.Entries, nil
 }
 
 // list adds the files below a tree, of which prefix is the path, to out.
-func (v *Revision) list(tree, prefix string, depth int, out *[]Entry) error {
+func (v *Revision) list(hash plumbing.Hash, prefix string, depth int, out *[]Entry) error {
 	if depth > maxDepth {
 		return v.fault(prefix, fmt.Errorf("directories nested more than %d deep", maxDepth))
 	}
-	entries, err := v.repo.objects.tree(tree)
+	tree, err := v.repo.git.TreeObject(hash)
 	if err != nil {
 		return v.fault(prefix, err)
 	}
-	for _, e := range entries {
-		name := prefix + e.name
-		if !fs.ValidPath(name) || strings.ContainsAny(e.name, "/\\\x00") || e.name == ".git" {
-			return v.fault(prefix, fmt.Errorf("%q is no name of a file", e.name))
+	for _, e := range tree.Entries {
+		name := prefix + e.Name
+		if !fs.ValidPath(name) || strings.ContainsAny(e.Name, "/\\\x00") || e.Name == ".git" {
+			return v.fault(prefix, fmt.Errorf("%q is no name of a file", e.Name))
 		}
-		switch e.mode {
+		switch e.Mode {
 		case filemode.Dir:
-			if err := v.list(e.hash, name+"/", depth+1, out); err != nil {
+			if err := v.list(e.Hash, name+"/", depth+1, out); err != nil {
 				return err
 			}
 		case filemode.Regular, filemode.Deprecated, filemode.Executable:
 			if len(*out) >= maxEntries {
 				return v.fault(prefix, fmt.Errorf("more than %d files", maxEntries))
 			}
-			*out = append(*out, Entry{Path: name, Hash: e.hash})
+			*out = append(*out, Entry{Path: name, Hash: e.Hash.String()})
 		default: // links and submodules are not followed
 		}
 	}
@@ -138,26 +145,26 @@ func (v *Revision) Read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, v.fault(name, err)
 	}
-	if !e.mode.IsFile() || e.mode == filemode.Symlink {
+	if !e.Mode.IsFile() || e.Mode == filemode.Symlink {
 		return nil, v.fault(name, errors.New("not a regular file"))
 	}
-	return v.ReadEntry(Entry{Path: name, Hash: e.hash})
+	return v.ReadEntry(Entry{Path: name, Hash: e.Hash.String()})
 }
 
 // Link returns where a symbolic link leads, by its path from the top of the
 // repository, and reports whether there is one.
 func (v *Revision) Link(name string) (target string, is bool) {
 	e, err := v.find(name)
-	if err != nil || e.mode != filemode.Symlink {
+	if err != nil || e.Mode != filemode.Symlink {
 		return "", false
 	}
-	data, err := v.ReadEntry(Entry{Path: name, Hash: e.hash})
+	data, err := v.ReadEntry(Entry{Path: name, Hash: e.Hash.String()})
 	return string(data), err == nil
 }
 
 // Size returns the number of bytes of a file that List returned.
 func (v *Revision) Size(e Entry) (int64, error) {
-	size, err := v.repo.objects.size(e.Hash)
+	size, err := v.repo.git.Storer.EncodedObjectSize(plumbing.NewHash(e.Hash))
 	if err != nil {
 		return 0, v.fault(e.Path, err)
 	}
@@ -173,7 +180,7 @@ func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 	if size > maxFile {
 		return nil, v.fault(e.Path, fmt.Errorf("%d bytes, more than the %d that are read", size, int64(maxFile)))
 	}
-	data, err := v.repo.objects.blob(e.Hash, size)
+	data, err := v.blob(plumbing.NewHash(e.Hash), size)
 	if err != nil {
 		return nil, v.fault(e.Path, err)
 	}
@@ -181,6 +188,20 @@ func (v *Revision) ReadEntry(e Entry) ([]byte, error) {
 		return nil, v.fault(e.Path, errors.New("its size is not what the repository says"))
 	}
 	return data, nil
+}
+
+// blob returns the content of a file, and no more than a byte beyond size.
+func (v *Revision) blob(hash plumbing.Hash, size int64) ([]byte, error) {
+	blob, err := v.repo.git.BlobObject(hash)
+	if err != nil {
+		return nil, err
+	}
+	r, err := blob.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, size+1))
 }
 
 // FS returns the regular files below dir ("." is the top). A file is read when

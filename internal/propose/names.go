@@ -1,7 +1,6 @@
 package propose
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -59,9 +58,9 @@ func (b *Base) branchFor(operator string) string {
 
 // done returns the branches that are for this environment and for none of the
 // upgrades that were proposed, sorted: nothing is left to move there.
-func (b *Base) done(ctx context.Context, proposed []string) ([]string, error) {
+func (b *Base) done(proposed []string) ([]string, error) {
 	top := b.below(b.opt.Branch)
-	have, err := b.repo.Branches(ctx, top)
+	have, err := b.repo.Branches(top)
 	if err != nil {
 		return nil, fmt.Errorf("listing branches: %w", err)
 	}

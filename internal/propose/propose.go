@@ -10,10 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +58,6 @@ func Open(ctx context.Context, p *project.Project, opt Options) (*Base, error) {
 	if err != nil {
 		return nil, err
 	}
-	repo.Tell = p.Talk.Note
 	b := &Base{opt: opt, project: p, repo: repo}
 	if b.prefix, err = repo.Path(p.Name()); err != nil {
 		return nil, err
@@ -72,7 +68,7 @@ func Open(ctx context.Context, p *project.Project, opt Options) (*Base, error) {
 	if err := b.clean(ctx); err != nil {
 		return nil, err
 	}
-	if b.author, err = repo.Author(p.Getenv); err != nil {
+	if b.author, err = repo.Author(ctx, p.Getenv); err != nil {
 		return nil, err
 	}
 	b.Environment, err = b.environment()
@@ -88,13 +84,9 @@ func (b *Base) render(ctx context.Context, upgrade project.Upgrade) (*proposal, 
 // commit makes the branch, and returns the name of the commit. It bears the time of HEAD, so that the same
 // upgrade of the same HEAD is the same commit.
 func (b *proposal) commit(ctx context.Context, branch string) (hash string, err error) {
-	made, err := b.repo.Branch(ctx, branch, b.head, gitrepo.Commit{
+	return b.repo.Branch(ctx, branch, b.head, gitrepo.Commit{
 		Message: b.message(), Changes: b.changes, Author: b.author, When: b.head.Time(), Force: b.opt.Force,
 	})
-	if err != nil {
-		return "", err
-	}
-	return made.Hash(), nil
 }
 
 func (b *Base) inRepo(name string) string { return path.Join(b.prefix, name) }
@@ -106,98 +98,22 @@ func Clean(ctx context.Context, p *project.Project, repo *gitrepo.Repo, head *gi
 }
 
 // clean refuses a work tree in which something that the lock depends on is not
-// committed: the branch would hold a lock that does not answer it.
+// committed: the branch would hold a lock that does not answer it. A sparse work
+// tree may leave out rendered files, and nothing else of that.
 func (b *Base) clean(ctx context.Context) error {
-	watched := []string{workspace.FileName, project.LockFile, b.project.Settings.Output, b.project.OverlaysDir()}
-	watched = append(watched, b.project.Settings.Extended...)
-	for _, d := range b.project.Settings.Declarations {
-		watched = append(watched, d.Path)
+	output := b.inRepo(b.project.Settings.Output)
+	watched := []string{b.inRepo(workspace.FileName), b.inRepo(project.LockFile), output, b.inRepo(b.project.OverlaysDir())}
+	for _, name := range b.project.Settings.Extended {
+		watched = append(watched, b.inRepo(name))
 	}
-	entries, err := b.listed(watched)
+	for _, d := range b.project.Settings.Declarations {
+		watched = append(watched, b.inRepo(d.Path))
+	}
+	differ, absent, err := b.repo.Unclean(ctx, watched)
 	if err != nil {
 		return err
 	}
-	inside := func(name string) bool {
-		return slices.ContainsFunc(watched, func(w string) bool {
-			full := b.inRepo(w)
-			return name == full || strings.HasPrefix(name, full+"/")
-		})
-	}
-	committed := map[string]string{}
-	for _, e := range entries {
-		if inside(e.Path) {
-			committed[e.Path] = e.Hash
-		}
-	}
-	var differ []string
-	files, in := b.project.Repository()
-	for _, w := range watched {
-		top := path.Join(in, w)
-		err := fs.WalkDir(files, top, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return err
-			}
-			below, err := filepath.Rel(top, name)
-			if err != nil {
-				return err
-			}
-			name = path.Join(w, filepath.ToSlash(below))
-			data, err := b.project.Read(name)
-			if err != nil {
-				return err
-			}
-			full := b.inRepo(name)
-			if committed[full] != gitrepo.HashOf(data) {
-				differ = append(differ, full)
-			}
-			delete(committed, full)
-			return nil
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	for i, w := range watched {
-		watched[i] = b.inRepo(w)
-	}
-	return b.differ(ctx, watched, differ, slices.Collect(maps.Keys(committed)))
-}
-
-// listed returns the files of HEAD in the workspace, and in the directories of what
-// is watched beside it.
-func (b *Base) listed(watched []string) ([]gitrepo.Entry, error) {
-	dirs := []string{b.prefix}
-	for _, w := range watched {
-		if !fs.ValidPath(path.Clean(w)) {
-			dirs = append(dirs, path.Dir(b.inRepo(w)))
-		}
-	}
-	var all []gitrepo.Entry
-	for _, dir := range dirs {
-		entries, err := b.head.List(dir)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, entries...)
-	}
-	return all, nil
-}
-
-// differ is the error that names files in and below watched: those of other
-// content than HEAD has, and those that are missing. Git, where it is installed, knows better which content
-// is the same, and that a sparse work tree may leave out what is rendered.
-func (b *Base) differ(ctx context.Context, watched, differ, missing []string) error {
-	if len(differ)+len(missing) == 0 {
-		return nil
-	}
-	output := b.inRepo(b.project.Settings.Output) + "/"
-	if unclean, known, err := b.repo.Unclean(ctx, watched); err != nil {
-		return err
-	} else if known {
-		missing = slices.DeleteFunc(missing, func(name string) bool { return strings.HasPrefix(name, output) })
-		differ = unclean
-	}
-	differ = append(differ, missing...)
+	differ = append(differ, slices.DeleteFunc(absent, func(name string) bool { return strings.HasPrefix(name, output+"/") })...)
 	if len(differ) == 0 {
 		return nil
 	}
@@ -249,7 +165,7 @@ func (b *Base) files(ctx context.Context, lock *lockfile.File) ([]gitrepo.Change
 // where that was released, then what the step from before, which may be nil, to
 // the new lock on the branch changes.
 func (b *proposal) body(ctx context.Context, branch string, before *lockfile.File, now time.Time) ([]byte, error) {
-	names := [2]string{cmp.Or(b.repo.HeadBranch(ctx), "HEAD"), branch}
+	names := [2]string{cmp.Or(b.repo.HeadBranch(), "HEAD"), branch}
 	c, err := state.Moved(b.project, state.Lock, names, before, b.upgrade.Lock)
 	if err != nil {
 		return nil, err

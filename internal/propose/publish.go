@@ -181,7 +181,7 @@ func (b *Base) Split(ctx context.Context, upgrades []project.Upgrade, in *projec
 	if slices.Equal(branches, []string{b.branchFor(migrationBranch)}) {
 		return s, nil // the others wait: none of them is done
 	}
-	done, err := b.done(ctx, branches)
+	done, err := b.done(branches)
 	s.Done = append(s.Done, done...)
 	return s, err
 }

@@ -114,7 +114,7 @@ func open(ctx context.Context, p *project.Project, opt Options) (*loading, error
 		if at = "HEAD"; repo.Root() == "" {
 			return nil, errors.New("a bare repository has no work tree: name a revision with --at")
 		}
-		l.branch = repo.HeadBranch(ctx)
+		l.branch = repo.HeadBranch()
 	}
 	if l.rev, err = repo.Revision(at); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (l *loading) meta(branch string) artifact.Meta {
 		m.Source = gitrepo.WithoutSecrets(g.RepoURL)
 	}
 	if m.Source == "" || strings.HasPrefix(m.Source, "oci:") {
-		m.Source, _ = l.repo.Origin() // settings that cannot be read name none
+		m.Source = l.repo.Origin()
 	}
 	return m
 }
