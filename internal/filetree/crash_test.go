@@ -2,7 +2,6 @@ package filetree
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // The child's part of the tests below: write one of two trees over and over,
@@ -68,7 +68,9 @@ func child(t *testing.T, dir string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestKilledWriteLeavesAWholeTree(t *testing.T) {
+// TestKilledWrite kills a process that writes: no file is there in part, the user's
+// stay, and the next Write of either tree completes that.
+func TestKilledWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	if err := Write(dir, generation(0)); err != nil {
 		t.Fatal(err)
@@ -78,7 +80,6 @@ func TestKilledWriteLeavesAWholeTree(t *testing.T) {
 	if testing.Short() {
 		rounds = 10
 	}
-	seen := map[int]int{}
 	for round := range rounds {
 		cmd := child(t, dir)
 		if err := cmd.Start(); err != nil {
@@ -89,24 +90,89 @@ func TestKilledWriteLeavesAWholeTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		got := files(t, dir)
-		if got["d1/mine"] != "m" {
-			t.Fatal("the user's file is gone")
-		}
-		delete(got, "d1/mine")
-		n := slices.IndexFunc([]int{0, 1}, func(n int) bool {
-			want := map[string]string{}
-			for name, data := range generation(n).All() {
-				want[name] = string(data)
+		for name, data := range files(t, dir) {
+			if !isTemporary(name) && name != "d1/mine" && data != strings.Repeat("a", 5000) && data != strings.Repeat("b", 5000) {
+				t.Fatalf("round %d: %s holds %d bytes", round, name, len(data))
 			}
-			return maps.Equal(got, want)
-		})
-		if n < 0 {
-			t.Fatalf("neither tree: %v", slices.Sorted(maps.Keys(got)))
 		}
-		seen[n]++
+		if err := Write(dir, generation(round%2)); err != nil {
+			t.Fatal(err)
+		}
+		if got := files(t, dir); len(got) != 41 || got["d1/mine"] != "m" {
+			t.Fatalf("round %d: %v", round, slices.Sorted(maps.Keys(got)))
+		}
 	}
-	t.Logf("found the trees %v times", seen)
+}
+
+// TestInterrupted stops after every number of operations, between trees that are
+// drawn and have files where the other has directories: the same Write completes
+// the tree, and so does one of another tree; the user's files stay.
+func TestInterrupted(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	before := checks.Value.String()
+	defer func() { _ = checks.Value.Set(before) }()
+	if err := checks.Value.Set("10"); err != nil { // each stops some thirty times
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		top, err := os.MkdirTemp("", "filetree-interrupted-") //nolint:usetesting // one for each check, not for the test
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(top)
+		before, want, other := drawTree(t), drawTree(t), drawTree(t)
+		swapped := rapid.Bool().Draw(t, "swapped")
+		for at := range 2 {
+			tree, file, dir := []*Tree{before, want}[at], "swap/-a", "swap"
+			if (at == 0) == swapped {
+				file, dir = "swap", "other/swap"
+			}
+			_, _ = tree.Add(file, []byte("1")), tree.Add(dir+"/deep/b", []byte("1"))
+		}
+		foreign := map[string]string{"mine": "m", "a/mine": "m", "b/c/mine": "m"}
+		for i, of := 0, 1; i/2 <= of; i++ {
+			n, next := i/2, []*Tree{want, other}[i%2]
+			dir := filepath.Join(top, fmt.Sprint(i))
+			if err := Write(dir, before); err != nil {
+				t.Fatal(err)
+			}
+			store(t, dir, foreign)
+			p, err := newPlan(dir, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps, _ := p.steps()
+			if of = len(steps); p.done {
+				steps, of = nil, 0
+			}
+			for _, s := range steps[:n] {
+				if err := s.do(root); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = root.Close()
+			for name, data := range snapshot(t, dir) {
+				old, wanted := before.withIndexes().files[name], want.withIndexes().files[name]
+				if !isTemporary(name) && !isIndex(name) && data != foreign[name] && data != string(old) && data != string(wanted) {
+					t.Fatalf("after %d of %d steps %s holds %q", n, of, name, data)
+				}
+			}
+			if err := Write(dir, next); err != nil {
+				t.Fatalf("after %d of %d steps: %v", n, of, err)
+			}
+			model := maps.Clone(foreign)
+			for name, data := range next.withIndexes().All() {
+				model[name] = string(data)
+			}
+			if d := cmp.Diff(model, snapshot(t, dir)); d != "" {
+				t.Fatalf("after %d of %d steps (-model +written):\n%s", n, of, d)
+			}
+		}
+	})
 }
 
 func TestFullDiskLeavesTheOldTree(t *testing.T) {
@@ -117,81 +183,10 @@ func TestFullDiskLeavesTheOldTree(t *testing.T) {
 	before := files(t, dir)
 	cmd := child(t, dir, "FILETREE_LIMIT=1")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), filepath.Join(dir, "d0", "f0-0")) {
+	if err == nil || !strings.Contains(string(out), filepath.Join(dir, "d0")+string(filepath.Separator)) {
 		t.Errorf("got %v %s, want an error that names the file", err, out)
 	}
 	if d := cmp.Diff(before, files(t, dir)); d != "" {
 		t.Error(d)
-	}
-}
-
-func TestRecoveryAfterACrashBetweenTwoRenames(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "out")
-	if err := Write(dir, generation(0)); err != nil {
-		t.Fatal(err)
-	}
-	put(t, dir, "mine", "m")
-	if err := os.Rename(dir, sibling(dir)+"old"); err != nil {
-		t.Fatal(err)
-	}
-	if err := Write(dir, generation(1)); err != nil {
-		t.Fatal(err)
-	}
-	if got := files(t, dir); got["mine"] != "m" || len(got) != 41 {
-		t.Errorf("got %v", slices.Sorted(maps.Keys(got)))
-	}
-}
-
-// TestDirectoryThatCannotBeRenamed writes file by file, and finishes what was
-// broken off after any number of files, before the same tree or another is written.
-func TestDirectoryThatCannotBeRenamed(t *testing.T) {
-	want := tree(t, map[string]string{"a": "2", "d/x": "2", "d/y/z": "2", "s": "new", "t": "new"})
-	other := tree(t, map[string]string{"a": "3", "d/y/z": "3", "s": "new"})
-	for i := range 24 {
-		stop, next, wanted := i/2, want, map[string]string{"a": "2", "d/x": "2", "d/y/z": "2", "s": "new", "t": "new", "mine": "m"}
-		if i%2 == 1 {
-			next, wanted = other, map[string]string{"a": "3", "d/y/z": "3", "s": "new", "mine": "m"}
-		}
-		dir := filepath.Join(t.TempDir(), "out")
-		if err := Write(dir, tree(t, map[string]string{"a/b": "1", "d/x": "1", "gone/f": "1", "s": "old", "u": "old"})); err != nil {
-			t.Fatal(err)
-		}
-		put(t, dir, "mine", "m")
-		p, err := newPlan(dir, want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		commit := sibling(dir) + commitSuffix
-		if err := os.Mkdir(commit, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.build(commit); err != nil {
-			t.Fatal(err)
-		}
-		if stop > 0 { // else the process is killed at once
-			left, killed := stop-1, errors.New("killed")
-			move = func(from, to string) error {
-				if left == 0 {
-					return killed
-				}
-				left--
-				return moveFile(from, to)
-			}
-			err := finish(dir)
-			move = moveFile
-			if err != nil && !errors.Is(err, killed) {
-				t.Fatal(err)
-			}
-		}
-		if err := Write(dir, next); err != nil {
-			t.Fatal(err)
-		}
-		got := files(t, dir)
-		if d := cmp.Diff(wanted, got); d != "" {
-			t.Errorf("stopped after %d files: %s", stop, d)
-		}
-		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".out*")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
-		}
 	}
 }

@@ -4,26 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
-
-// swap puts tmp in dir's place. Where dir exists, the two change places in one
-// step.
-func swap(tmp, dir string) error {
-	err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE)
-	switch {
-	case errors.Is(err, unix.ENOENT): // no dir yet
-		err = os.Rename(tmp, dir)
-	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS): // a file system that cannot exchange
-		err = replace(tmp, dir)
-	}
-	if err != nil {
-		return fmt.Errorf("replacing %s: %w", dir, err)
-	}
-	return syncTree(filepath.Dir(dir))
-}
 
 // lock keeps other processes that write beside dir out until unlock is called.
 func lock(dir string) (unlock func(), err error) {

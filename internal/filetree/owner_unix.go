@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// keepOwner gives the file or directory at name the owner and group of old. It
-// fails where the process may not.
-func keepOwner(name string, old fs.FileInfo) error {
-	is, err := os.Lstat(name)
+// keepOwner gives a file the owner and group of old. It fails if the process may
+// not.
+func keepOwner(f *os.File, old fs.FileInfo) error {
+	is, err := f.Stat()
 	if err != nil {
 		return err
 	}
@@ -20,9 +20,9 @@ func keepOwner(name string, old fs.FileInfo) error {
 	if !ok || !both || have.Uid == want.Uid && have.Gid == want.Gid {
 		return nil
 	}
-	err = os.Lchown(name, int(want.Uid), int(want.Gid))
+	err = f.Chown(int(want.Uid), int(want.Gid))
 	if err != nil && have.Gid != want.Gid {
-		_ = os.Lchown(name, -1, int(want.Gid)) // the group at least
+		_ = f.Chown(-1, int(want.Gid)) // the group at least
 	}
 	return err
 }

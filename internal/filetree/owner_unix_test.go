@@ -135,8 +135,8 @@ func TestDirectoryOfAnother(t *testing.T) {
 	want = access(t, dir)
 	cmd := child(t, dir, "FILETREE_ONCE=1")
 	exe := filepath.Join(parent, "exe") // the test's own lies where only its user may look
-	if err := copyFile(cmd.Path, exe, 0o755); err != nil {
-		t.Fatal(err)
+	if data, err := os.ReadFile(cmd.Path); err != nil || os.WriteFile(exe, data, 0o755) != nil {
+		t.Fatal("copying the test", err)
 	}
 	cmd.Path = exe
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -151,10 +151,5 @@ func TestDirectoryOfAnother(t *testing.T) {
 	}
 	if have := files(t, dir); have["d0/f0-0"] == "" || have["d0/f0-0"][0] != 'a' {
 		t.Errorf("not written: %q", have["d0/f0-0"])
-	}
-	for _, left := range []string{"new-*", commitSuffix} {
-		if found, _ := filepath.Glob(sibling(dir) + left); found != nil {
-			t.Errorf("left behind: %q", found)
-		}
 	}
 }

@@ -1,5 +1,6 @@
 // Package filetree holds a tree of files in memory, compares trees, and
-// writes one to disk so that a crash leaves the old tree or the new one.
+// writes one to disk, each file whole and the lists of files last, so that the next
+// write completes a tree after an interruption.
 //
 // Each directory of a written tree carries an [Index] of its files that are the
 // program's own. Files that are in none are the user's: they are never changed,

@@ -1,26 +1,32 @@
 package filetree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Write makes the program's own files in dir equal to want, and leaves the
 // user's files as they are.
 //
-// The new tree is built whole beside dir and then takes its place in one
-// step, so that dir holds the old tree or the new one at every moment. Files
-// that dir's indices list and that want has not are removed. A file of want's
-// that stands already, is in no index and has other content is the user's: an
-// error that names it. A listed file that somebody edited is only
+// Each file is written to a temporary file that then takes its place, so that it
+// holds the old content or the new one, never a part. All new contents are on disk
+// before the first file changes. Files that dir's indices list and that want has
+// not are removed after the new ones are in place, and the final indices are written
+// last: after an interruption the same Write, or one of another tree, completes it.
+//
+// A file of want's that stands already, is in no index and has other content is
+// the user's: an error that names it. A listed file that somebody edited is only
 // overwritten or removed with [Force]; otherwise the error is an [*EditedError].
-// After any error dir is as it was. Where nothing would change, nothing is
+// These errors come before anything is changed. If nothing differs, nothing is
 // written.
 func Write(dir string, want *Tree, opts ...Option) error {
 	real, err := realDir(dir)
@@ -36,9 +42,6 @@ func Write(dir string, want *Tree, opts ...Option) error {
 		return fmt.Errorf("locking %s: %w", parent, err)
 	}
 	defer unlock()
-	if err := recoverTree(real); err != nil {
-		return err
-	}
 	p, err := newPlan(real, want, opts...)
 	if err != nil || p.done {
 		return err
@@ -84,59 +87,32 @@ func realDir(dir string) (string, error) {
 		return "", fmt.Errorf("%s is not a directory", dir)
 	}
 	if _, err := os.Lstat(filepath.Join(real, ".git")); err == nil {
-		return "", fmt.Errorf("%s is a Git work tree: rendering replaces the whole directory, choose one inside it", dir)
+		return "", fmt.Errorf("%s is a Git work tree: choose a directory inside it", dir)
 	}
 	return real, nil
 }
 
-// sibling returns the name by which everything that Write makes beside dir begins.
-func sibling(dir string) string {
-	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".quayside-")
-}
-
-// recoverTree puts right what a killed Write left beside dir.
-func recoverTree(dir string) error {
-	if err := finish(dir); err != nil {
-		return fmt.Errorf("finishing what was begun in %s: %w", dir, err)
-	}
-	old := sibling(dir) + "old"
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(old); err == nil {
-			if err := os.Rename(old, dir); err != nil {
-				return fmt.Errorf("restoring %s: %w", dir, err)
-			}
-		}
-	}
-	entries, err := os.ReadDir(filepath.Dir(dir))
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(sibling(dir))) && e.IsDir() {
-			_ = os.RemoveAll(filepath.Join(filepath.Dir(dir), e.Name())) // what stays is tried again next time
-		}
-	}
-	return nil
-}
-
-// plan is what one Write does.
+// plan is the work of one Write.
 type plan struct {
-	dir   string
-	want  *Tree // with its indices
-	force bool
-	disk  map[string]fs.FileMode // what is there: path → type and permissions
-	keep  []string               // files and empty directories of the user's, sorted
-	same  map[string]bool        // own files that stand as wanted
-	done  bool                   // nothing to do
+	dir    string
+	want   *Tree // with its indices
+	force  bool
+	disk   map[string]fs.FileMode // path → type and permissions
+	users  []string               // files of the user's
+	same   map[string]bool        // own files that are as wanted
+	remove []string               // own files that are not wanted, sorted, indices last
+	left   []string               // temporary files of an interrupted Write
+	lists  map[string][]byte      // indices on disk that are to be replaced
+	done   bool                   // nothing to do
 }
 
 func newPlan(dir string, want *Tree, opts ...Option) (*plan, error) {
 	for name := range want.files {
-		if isIndex(name) {
+		if isIndex(name) || isTemporary(name) {
 			return nil, fmt.Errorf("%q is a reserved name", name)
 		}
 	}
-	p := &plan{dir: dir, want: want.withIndexes(), disk: map[string]fs.FileMode{}, same: map[string]bool{}}
+	p := &plan{dir: dir, want: want.withIndexes(), disk: map[string]fs.FileMode{}, same: map[string]bool{}, lists: map[string][]byte{}}
 	for _, set := range opts {
 		set(p)
 	}
@@ -147,7 +123,7 @@ func newPlan(dir string, want *Tree, opts ...Option) (*plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", dir, err)
 	}
-	pruned, edits, err := p.sort(own)
+	edits, err := p.sort(own)
 	if err != nil {
 		return nil, err
 	}
@@ -158,18 +134,18 @@ func newPlan(dir string, want *Tree, opts ...Option) (*plan, error) {
 		slices.Sort(edits)
 		return nil, &EditedError{edits}
 	}
-	p.done = !pruned && len(p.same) == p.want.Len()
-	return p, p.writable(own)
+	p.done = len(p.remove)+len(p.left) == 0 && len(p.same) == p.want.Len()
+	return p, p.writable()
 }
 
-// scan lists what is on disk.
+// scan lists the files and directories on disk.
 func (p *plan) scan() error {
 	err := filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(p.dir, name)
-		if err != nil || rel == "." {
+		if err != nil {
 			return err
 		}
 		fi, err := d.Info()
@@ -205,18 +181,21 @@ func (p *plan) own() (index, error) {
 	}, p.read)
 }
 
-// sort separates the user's files from our own. It reports whether a file of
-// ours is removed, and which were edited.
-func (p *plan) sort(own index) (pruned bool, edits []string, err error) {
-	holds := map[string]bool{} // directories that hold anything
-	for name := range p.disk {
-		holds[path.Dir(name)] = true
+// sort separates the user's files from our own, and returns those of ours that
+// were edited.
+func (p *plan) sort(own index) (edits []string, err error) {
+	dirs := map[string]bool{".": true} // that hold files of ours, or have to
+	for _, name := range slices.AppendSeq(slices.Collect(maps.Keys(own)), p.want.Names()) {
+		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
 	}
 	for name, mode := range p.disk {
 		if mode.IsDir() {
-			if !holds[name] {
-				p.keep = append(p.keep, name)
-			}
+			continue
+		}
+		if isTemporary(name) && mode.IsRegular() && dirs[path.Dir(name)] {
+			p.left = append(p.left, name)
 			continue
 		}
 		_, listed := own[name]
@@ -224,28 +203,32 @@ func (p *plan) sort(own index) (pruned bool, edits []string, err error) {
 		var data []byte
 		if listed || wanted {
 			if data, err = p.read(name); err != nil {
-				return false, nil, err
+				return nil, err
 			}
 		}
-		switch own.stateOf(name, data, p.want) {
+		state := own.stateOf(name, data, p.want)
+		switch state {
 		case users:
-			p.keep = append(p.keep, name)
+			p.users = append(p.users, name)
 		case same:
 			p.same[name] = true
 		case edited:
 			edits = append(edits, name)
-			pruned = pruned || !wanted
-		case stale:
-			pruned = pruned || !wanted
-		case claimed: // conflicts names it
+		case stale, claimed: // conflicts names a claimed one
+		}
+		if listed && wanted && isIndex(name) {
+			p.lists[name] = data
+		}
+		if !wanted && state != users {
+			p.remove = append(p.remove, name)
 		}
 	}
-	slices.Sort(p.keep)
-	return pruned, edits, nil
+	slices.SortFunc(p.remove, indicesLast)
+	return edits, nil
 }
 
 // conflicts names every wanted file that would have to replace something of
-// the user's, and every file of the user's that cannot be carried over.
+// the user's.
 func (p *plan) conflicts(own index) error {
 	var errs []error
 	at := func(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
@@ -264,107 +247,206 @@ func (p *plan) conflicts(own index) error {
 			}
 		}
 	}
-	for _, name := range p.keep {
-		if t := p.disk[name].Type(); t != 0 && t != fs.ModeDir && t != fs.ModeSymlink {
-			errs = append(errs, fmt.Errorf("%s is neither a file, a directory nor a symbolic link", at(name)))
-		}
-	}
 	return errors.Join(errs...)
 }
 
-// holdsUsers reports whether something of the user's lies in or at dir.
+// holdsUsers reports whether a file of the user's lies in dir.
 func (p *plan) holdsUsers(dir string) bool {
-	return slices.ContainsFunc(p.keep, func(k string) bool { return k == dir || strings.HasPrefix(k, dir+"/") })
+	return slices.ContainsFunc(p.users, func(name string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
 // writable refuses to change a directory that is marked read-only, even for a
 // process that could.
-func (p *plan) writable(own index) error {
-	if p.done {
-		return nil
-	}
-	if fi, err := os.Stat(p.dir); err == nil && fi.Mode().Perm()&0o200 == 0 {
-		return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, Index), fs.ErrPermission)
-	}
-	changed := func(name string) error {
-		dir := path.Dir(name)
-		if mode, ok := p.disk[dir]; ok && mode.IsDir() && mode.Perm()&0o200 == 0 {
-			return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), fs.ErrPermission)
-		}
-		return nil
-	}
-	for name := range p.want.All() {
-		if !p.same[name] {
-			if err := changed(name); err != nil {
-				return err
-			}
-		}
-	}
-	for name := range own {
-		if _, wanted := p.want.files[name]; !wanted && p.disk[name] != 0 && !slices.Contains(p.keep, name) {
-			if err := changed(name); err != nil {
-				return err
-			}
+func (p *plan) writable() error {
+	changed := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
+	for _, name := range append(changed, p.remove...) {
+		if mode, there := p.disk[path.Dir(name)]; there && mode.IsDir() && mode.Perm()&0o200 == 0 {
+			return p.named(name, fs.ErrPermission)
 		}
 	}
 	return nil
 }
 
-// run builds the new tree and swaps it in.
+// step is one operation on a file.
+type step struct {
+	name string
+	do   func(root *os.Root) error
+}
+
+// run takes the steps in their order.
 func (p *plan) run() error {
-	tmp, err := os.MkdirTemp(filepath.Dir(p.dir), filepath.Base(sibling(p.dir))+"new-")
+	if err := os.Mkdir(p.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	root, err := os.OpenRoot(p.dir)
 	if err != nil {
-		return fmt.Errorf("writing %s: making a directory beside it: %w", p.dir, err)
+		return err
 	}
-	stays, err := p.build(tmp)
-	if err == nil && !stays {
-		err = swap(tmp, p.dir)
+	defer root.Close()
+	steps, temporaries := p.steps()
+	for _, s := range steps {
+		if err := s.do(root); err != nil {
+			for _, name := range temporaries {
+				_ = root.Remove(name) // the next run removes what is left
+			}
+			return p.named(s.name, err)
+		}
 	}
-	if immovable(err) || err == nil && stays {
-		err = inPlace(tmp, p.dir)
+	return nil
+}
+
+// steps returns the operations that make the tree, so that another run can go on
+// after any of them, and the temporary files. Before the sync no file of the tree is
+// changed. A directory whose index changes has one meanwhile that lists the files of
+// the old one and the new one.
+func (p *plan) steps() (steps []step, temporaries []string) {
+	add := func(name string, do func(root *os.Root) error) { steps = append(steps, step{name, do}) }
+	var placed []step
+	write := func(name string, data []byte) {
+		temporary := path.Join(p.existing(path.Dir(name)), fmt.Sprintf("%s.%d", Index, len(temporaries)))
+		temporaries = append(temporaries, temporary)
+		add(name, func(root *os.Root) error { return p.write(root, temporary, name, data) })
+		placed = append(placed, step{name, func(root *os.Root) error {
+			if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+				return err
+			}
+			return root.Rename(temporary, name)
+		}})
 	}
-	if cleanErr := os.RemoveAll(tmp); err == nil && cleanErr != nil {
-		return nil // the tree is the new one; the next run clears what is left
+	for _, name := range p.left {
+		add(name, func(root *os.Root) error { return gone(root.Remove(name)) })
+	}
+	names := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
+	slices.SortFunc(names, indicesLast)
+	files := slices.IndexFunc(append(slices.Clone(names), Index), isIndex)
+	for _, name := range names[files:] {
+		write(name, slices.Concat(p.lists[name], []byte("\n"), p.want.files[name]))
+	}
+	for _, name := range names {
+		write(name, p.want.files[name])
+	}
+	flush := func(*os.Root) error { return syncTree(p.dir) }
+	add(".", flush)
+	blocking := p.inTheWay(names)
+	for _, name := range blocking {
+		add(name, func(root *os.Root) error { return gone(root.Remove(name)) })
+	}
+	before := len(names) // as many as the indices and the files: the indices again are last
+	steps = append(steps, placed[:before]...)
+	for _, name := range p.remove {
+		if !slices.Contains(blocking, name) {
+			add(name, func(root *os.Root) error { return removeFile(root, name) })
+		}
+	}
+	steps = append(steps, placed[before:]...)
+	add(".", flush)
+	return steps, temporaries
+}
+
+// indicesLast sorts paths, those of indices last, and the root's after all others.
+func indicesLast(a, b string) int {
+	rank := func(name string) int {
+		switch {
+		case name == Index:
+			return 2
+		case isIndex(name):
+			return 1
+		default:
+			return 0
+		}
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+}
+
+// isTemporary reports whether a name is one of those that new content is written to.
+func isTemporary(name string) bool { return strings.HasPrefix(path.Base(name), Index+".") }
+
+// existing returns the nearest directory upwards that is on disk.
+func (p *plan) existing(dir string) string {
+	for dir != "." && !p.disk[dir].IsDir() {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// write writes the new content of a file. What takes the place of a file has its
+// mode, and its owner and group if that is allowed.
+func (p *plan) write(root *os.Root, temporary, name string, data []byte) error {
+	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if mode, there := p.disk[name]; there && mode.IsRegular() && err == nil {
+		var old fs.FileInfo
+		if old, err = root.Lstat(name); err == nil {
+			_ = keepOwner(f, old) // whoever may not give it away has a file of his own
+			err = f.Chmod(old.Mode().Perm())
+		}
+	}
+	return errors.Join(err, f.Close())
+}
+
+// inTheWay returns files where directories have to be, and directories, with the
+// files in them, where files have to be: files, then indices, then directories, those
+// in another before it.
+func (p *plan) inTheWay(names []string) []string {
+	found := map[string]bool{}
+	for _, name := range names {
+		if p.disk[name].IsDir() {
+			for other := range p.disk {
+				if other == name || strings.HasPrefix(other, name+"/") {
+					found[other] = true
+				}
+			}
+		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if mode, there := p.disk[dir]; there && !mode.IsDir() {
+				found[dir] = true
+			}
+		}
+	}
+	for _, name := range p.left {
+		delete(found, name)
+	}
+	out := slices.Sorted(maps.Keys(found))
+	isDir := func(name string) bool { return p.disk[name].IsDir() }
+	files, dirs := slices.DeleteFunc(slices.Clone(out), isDir), slices.DeleteFunc(out, func(name string) bool { return !isDir(name) })
+	slices.SortFunc(files, indicesLast)
+	slices.Reverse(dirs)
+	return append(files, dirs...)
+}
+
+// removeFile removes a file, and the directories that it leaves empty.
+func removeFile(root *os.Root, name string) error {
+	if err := gone(root.Remove(name)); err != nil {
+		return err
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if root.Remove(dir) != nil {
+			break // not empty
+		}
+	}
+	return nil
+}
+
+// gone returns no error for a file that is not there, or whose directory is a file
+// by now.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
 	}
 	return err
 }
 
-// build makes the new tree at tmp: own files written or, where unchanged,
-// linked; the user's linked or copied. It reports whether dir has to stay and
-// take the files, for the new one cannot be given to whom the old one belongs.
-func (p *plan) build(tmp string) (stays bool, err error) {
-	b := &builder{from: p.dir, to: tmp, disk: p.disk}
-	if err := b.begin(); err != nil {
-		return false, p.named(".", err)
-	}
-	for name, data := range p.want.All() {
-		var err error
-		if p.same[name] {
-			err = b.carry(name)
-		} else {
-			err = b.write(name, data)
-		}
-		if err != nil {
-			return false, p.named(name, err)
-		}
-	}
-	for _, name := range p.keep {
-		if err := b.carry(name); err != nil {
-			return false, p.named(name, err)
-		}
-	}
-	if err := b.modes(); err != nil {
-		return false, err
-	}
-	return b.stays, syncTree(tmp)
-}
-
-// named says which file of the tree could not be written, without the name of
-// the temporary directory.
+// named returns an error with the file of the tree that could not be written.
 func (p *plan) named(name string, err error) error {
 	var pathErr *fs.PathError
+	var linkErr *os.LinkError
 	if errors.As(err, &pathErr) {
 		err = pathErr.Err
+	} else if errors.As(err, &linkErr) {
+		err = linkErr.Err
 	}
 	return fmt.Errorf("writing %s: %w", filepath.Join(p.dir, filepath.FromSlash(name)), err)
 }
