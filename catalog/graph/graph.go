@@ -1,6 +1,9 @@
 // Package graph shows what can be upgraded to what in a package: a value, the part
-// of it that a person wants to see, and both as they are read in a terminal, by
-// Mermaid and by Graphviz, as a picture and as a page.
+// of it that a person wants to see, and both as text, for Mermaid and Graphviz, as a
+// picture and as a page.
+//
+// Every version in a range can be upgraded, so that a channel may have as many edges
+// as pairs of versions. The value has them all; what is printed has the range instead.
 //
 // It decides nothing: what an edge is, catalog.Entry says, and which way upgrades
 // take stands in the pin.
@@ -48,11 +51,10 @@ type Node struct {
 	Head           bool   `json:"head,omitempty"`
 	Skipped        bool   `json:"skipped,omitempty"` // no resolution chooses it but by name
 	Absent         bool   `json:"absent,omitempty"`  // not in the channel
+	SkipRange      string `json:"skipRange,omitempty"`
 	Deprecated     bool   `json:"deprecated,omitempty"`
 	Pinned         bool   `json:"pinned,omitempty"`
 	OnPath         bool   `json:"onPath,omitempty"`
-
-	members []Node // those that it stands for after Short, newest first; nil for itself
 }
 
 // Edge is one way to upgrade.
@@ -86,8 +88,9 @@ func channel(ch *catalog.Channel, pin *lockfile.Pin, hops []string) Channel {
 	}
 	entries := ch.Entries()
 	for _, e := range entries {
+		skipRange, _ := e.SkipRange()
 		out.Nodes = append(out.Nodes, mark(Node{
-			Bundle: e.Name(), Version: e.Bundle().VersionText(), MinKubeVersion: e.Bundle().Metadata().MinKubeVersion,
+			SkipRange: skipRange.String(), Bundle: e.Name(), Version: e.Bundle().VersionText(), MinKubeVersion: e.Bundle().Metadata().MinKubeVersion,
 			Head: e == ch.Head(), Skipped: e.Skipped(), Deprecated: e.Bundle().Deprecated() || e.Bundle().Deprecation() != "",
 		}))
 	}
@@ -124,9 +127,9 @@ func (g Graph) Text() string {
 	linef := func(format string, args ...any) { b.WriteString(inert.Line(fmt.Sprintf(format, args...)) + "\n") }
 	linef("%s from catalog %s", g.Package, g.Catalog)
 	for _, ch := range g.Channels {
-		linef("channel %s%s%s", ch.Name, when(ch.Default, " (default)"), when(ch.Deprecated, " (deprecated)"))
+		linef("channel %s", ch.title())
 		into := map[string][]Edge{}
-		for _, e := range ch.Edges {
+		for _, e := range ch.drawn() {
 			into[e.To] = append(into[e.To], e)
 		}
 		for _, n := range ch.Nodes {
@@ -136,10 +139,12 @@ func (g Graph) Text() string {
 			} else if n.OnPath {
 				sign = ">"
 			}
-			linef("  %s %s%s%s%s%s", sign, n.Bundle, when(n.Head, " (head)"), when(n.Skipped, " (skipped)"),
-				when(n.Deprecated, " (deprecated)"), when(n.Absent, " (not in the channel)"))
+			linef("  %s %s%s", sign, n.Bundle, parentheses(n.states()))
 			for _, e := range into[n.Bundle] {
 				linef("      %s %s", e.Kind, e.From)
+			}
+			if n.SkipRange != "" {
+				linef("      skipRange %s", n.SkipRange)
 			}
 		}
 	}
@@ -149,11 +154,47 @@ func (g Graph) Text() string {
 	return b.String()
 }
 
-func when(yes bool, text string) string {
-	if yes {
-		return text
+// title returns the name of the channel with its state.
+func (c Channel) title() string {
+	return c.Name + parentheses(words([]string{"default", "deprecated"}, c.Default, c.Deprecated))
+}
+
+// states returns the words for a node.
+func (n Node) states() []string {
+	return words([]string{"head", "skipped", "deprecated", "not in the channel"}, n.Head, n.Skipped, n.Deprecated, n.Absent)
+}
+
+// label returns the name of the node and what else can be upgraded to it.
+func (n Node) label() string {
+	if n.SkipRange == "" {
+		return n.Bundle
 	}
-	return ""
+	return n.Bundle + ", skipRange " + n.SkipRange
+}
+
+// drawn returns the edges that are printed: all but those of ranges, of which only the
+// pinned package's way is printed.
+func (c Channel) drawn() []Edge {
+	return slices.DeleteFunc(slices.Clone(c.Edges), func(e Edge) bool { return e.Kind == catalog.EdgeSkipRange && !e.OnPath })
+}
+
+// words returns those words whose condition holds.
+func words(all []string, holds ...bool) []string {
+	var out []string
+	for i, word := range all {
+		if holds[i] {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// parentheses returns words as " (word) (word)".
+func parentheses(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ") (") + ")"
 }
 
 // Mermaid prints the graph as a Mermaid flowchart, one subgraph a channel.
@@ -170,7 +211,7 @@ func (g Graph) Mermaid() string {
 		id := func(name string) string { return fmt.Sprintf("c%dn%d", c, at[name]) }
 		fmt.Fprintf(&b, "  subgraph c%d [%s]\n", c, mermaidText(ch.Name))
 		for _, n := range ch.Nodes {
-			fmt.Fprintf(&b, "    %s[%s]\n", id(n.Bundle), mermaidText(n.Bundle))
+			fmt.Fprintf(&b, "    %s[%s]\n", id(n.Bundle), mermaidText(n.label()))
 			switch {
 			case n.Pinned:
 				pinned = append(pinned, id(n.Bundle))
@@ -178,7 +219,7 @@ func (g Graph) Mermaid() string {
 				path = append(path, id(n.Bundle))
 			}
 		}
-		for _, e := range ch.Edges {
+		for _, e := range ch.drawn() {
 			arrow := "-.->|" + string(e.Kind) + "|"
 			if e.Kind == catalog.EdgeReplaces {
 				arrow = "-->"
@@ -246,9 +287,9 @@ func (g Graph) DOT() string {
 			case n.Skipped || n.Absent:
 				style = ", style=dashed"
 			}
-			fmt.Fprintf(&b, "    %s [label=%s%s];\n", dotText(ch.Name+"/"+n.Bundle), dotText(n.Bundle), style)
+			fmt.Fprintf(&b, "    %s [label=%s%s];\n", dotText(ch.Name+"/"+n.Bundle), dotText(n.label()), style)
 		}
-		for _, e := range ch.Edges {
+		for _, e := range ch.drawn() {
 			style := ""
 			if e.Kind != catalog.EdgeReplaces {
 				style = fmt.Sprintf(", style=dashed, label=%q", e.Kind)

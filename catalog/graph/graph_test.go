@@ -111,10 +111,11 @@ channel stable (default)
       replaces a.v3
   * a.v3
       replaces a.v2
-      skipRange a.v1
+      skipRange >=1.0.0 <3.0.0
     a.v2
       replaces a.v1
       skips a.v0
+      skipRange >=1.0.0 <3.0.0
     a.v1 (skipped)
     a.v0 (not in the channel)
 channel b"eta
@@ -124,13 +125,12 @@ channel b"eta
 const mermaid = `flowchart LR
   subgraph c0 ["stable"]
     c0n0["a.v4"]
-    c0n1["a.v3"]
-    c0n2["a.v2"]
+    c0n1["a.v3, skipRange #62;#61;1.0.0 #60;3.0.0"]
+    c0n2["a.v2, skipRange #62;#61;1.0.0 #60;3.0.0"]
     c0n3["a.v1"]
     c0n4["a.v0"]
     c0n1 --> c0n0
     c0n2 --> c0n1
-    c0n3 -.->|skipRange| c0n1
     c0n3 --> c0n2
     c0n4 -.->|skips| c0n2
   end
@@ -150,13 +150,12 @@ const dot = `digraph "a" {
   subgraph cluster_0 {
     label="stable";
     "stable/a.v4" [label="a.v4", penwidth=3];
-    "stable/a.v3" [label="a.v3", style=filled, penwidth=3];
-    "stable/a.v2" [label="a.v2"];
+    "stable/a.v3" [label="a.v3, skipRange >=1.0.0 <3.0.0", style=filled, penwidth=3];
+    "stable/a.v2" [label="a.v2, skipRange >=1.0.0 <3.0.0"];
     "stable/a.v1" [label="a.v1", style=dashed];
     "stable/a.v0" [label="a.v0", style=dashed];
     "stable/a.v3" -> "stable/a.v4" [penwidth=3];
     "stable/a.v2" -> "stable/a.v3" [];
-    "stable/a.v1" -> "stable/a.v3" [style=dashed, label="skipRange"];
     "stable/a.v1" -> "stable/a.v2" [];
     "stable/a.v0" -> "stable/a.v2" [style=dashed, label="skips"];
   }

@@ -120,7 +120,7 @@ func table() map[string]rule {
 		"catalog/olm":         {level: 0},
 		"catalog/lifecycle":   {level: 0},
 		"internal/inert":      {level: 0},
-		"internal/picture":    {level: 0, beside: []string{"internal/inert", "internal/page"}},
+		"internal/picture":    {level: 0, beside: []string{"internal/diag", "internal/inert", "internal/page"}},
 		"internal/permalink":  {level: 0, beside: []string{"internal/inert", "internal/remote"}},
 		"internal/remote":     {level: 0},
 		"internal/page":       {level: 0, beside: []string{"internal/inert"}},

@@ -1,61 +1,54 @@
-// Package picture draws boxes and lines between them as SVG: rows that wrap as text
-// does, so that no picture is wider than it may be, whatever is in it.
+// Package picture draws a list as SVG: a box for each row, one below the other, and
+// lines beside the boxes that lead from row to row, as in the log of a repository.
 //
-// It knows neither versions nor operators, and no font: a letter has the width
-// of a cell, which no fixed-width font exceeds. Everything is an integer, and the
-// same picture gives the same bytes. Nothing that it draws runs, loads or refers to
-// anything. Start from [Picture], [Picture.SVG] and [Lane].
+// It has no layout to compute: the index of a row is its position, and each line takes
+// the first free column. Letters have the width of a cell, which no fixed-width font
+// exceeds. The same rows and links give the same bytes, and nothing in a picture runs,
+// loads or refers to anything. Start from [Picture.SVG] and [Picture.Page].
 package picture
 
-// Picture is what is drawn, from the top down.
-type Picture struct {
-	Title  string // heading, and the name for those who hear it
-	Desc   string // what is to be seen, in words
-	Groups []Group
-	Notes  []string // below the groups
-	Legend []Key    // below the notes; those that do not occur are left out
-}
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 
-// Group is some lanes with a heading.
-type Group struct {
-	Title string // may be empty
-	Lanes []Lane
-}
-
-// Lane is a frame with boxes.
-type Lane struct {
-	Title string
-	Stack bool  // the boxes are below each other, each further in than the one that leads to it
-	Boxes []Box // in reading order
-	Links []Link
-}
-
-// Box is one box with text in it.
-type Box struct {
-	Name  string // the whole text, for a pointer that rests on the box
-	Lines []Text // the first is the title
-	Look  Look
-	Depth int // how far in it is, in a stack
-}
-
-// Text is a piece of text.
-type Text struct {
-	S    string
-	Warn bool
-}
-
-// Look is how a box is drawn.
-type Look int
-
-// The looks of boxes.
-const (
-	Plain  Look = iota
-	Strong      // what it is all about
-	Way         // on the way from there
-	Faint       // what is passed over, or not there
+	"github.com/quayside/quayside/internal/diag"
+	"github.com/quayside/quayside/internal/inert"
 )
 
-// Stroke is how a line is drawn.
+// Picture is a list with lines beside it.
+type Picture struct {
+	Title  string // also the accessible name
+	Desc   string // accessible description
+	Rows   []Row
+	Links  []Link
+	Notes  []string // below the rows
+	Legend []string // meaning of each Stroke; those without a line are left out
+}
+
+// Row is one row.
+type Row struct {
+	Text  string // in the box, or a heading
+	Note  string // beside the box
+	Warn  bool   // the note is a warning
+	Look  Look
+	Depth int // indentation; a row with a depth belongs to the nearest row above with a smaller one
+}
+
+// Look is the style of a row.
+type Look int
+
+// The looks of rows.
+const (
+	Plain Look = iota
+	Heading
+	Strong // the row that the picture is about
+	Way    // on the way from there
+	Faint  // passed over, or missing
+)
+
+// Stroke is the style of a line.
 type Stroke int
 
 // The strokes of lines.
@@ -65,106 +58,136 @@ const (
 	Dotted
 )
 
-// Link is a line from one box to another with an arrow at its end. Links that lead
-// to the same box and are drawn alike share a line.
+// Link is a line from one row to another, with an arrow at its end. Links to the same
+// row with the same style share a line.
 type Link struct {
-	From, To int // index of a box
+	From, To int // indices of rows
 	Stroke   Stroke
 	Way      bool
-	Label    string // what it is called where there is no room to draw it
-
-	next bool // it goes straight to the box that follows
 }
 
-// Key explains one look or stroke.
-type Key struct {
-	Text   string
-	Line   bool // it is of a stroke, else of a look
-	Look   Look
-	Stroke Stroke
-}
-
-// The measures, in pixels.
+// How much is drawn at most.
 const (
-	cell      = 8  // of a letter of 13 pixels, whose width is 0.6 of that in fixed-width fonts
-	leading   = 18 // from line to line
-	padX      = 10 // around the text of a box
-	padY      = 7
-	between   = 28 // boxes of a row, so that an arrow can be seen
-	rowGap    = 16
-	track     = 7  // between lines that run beside each other
-	frame     = 12 // around the boxes of a lane
-	laneGap   = 12
-	gutter    = 14 // at the sides of a lane with several rows
-	narrowest = 88 // box
-	widest    = 300
-	indent    = 26
-	margin    = 16 // around a picture that stands alone
-	deepest   = 5  // how often it is indented
+	maxRows    = 2000
+	maxColumns = 40
+	maxText    = 52 // cells in a box
+	maxDepth   = 8
 )
 
-type point struct{ x, y int }
-
-// rect is a frame or a box with its place.
-type rect struct{ x, y, w, h int }
-
-// placed is a box with its place and the text that fits.
-type placed struct {
-	rect
-	box   Box
-	lines []Text
-}
-
-// stroke is a line: pieces that hang together, and where its arrow points to.
-type stroke struct {
-	link   Link
-	pieces [][]point
-	head   point
-	down   bool // the arrow points down, else to the right
-}
-
-// label is text outside of boxes. Its place is the left end of its base line.
-type label struct {
-	point
-	s    string
-	kind string // class
-}
-
-// lane is a lane that is laid out, with its own corner as origin until it is moved.
-type lane struct {
-	rect
-	title   []string
-	boxes   []placed
-	strokes []stroke
-}
-
-// scene is a picture that is laid out.
-type scene struct {
-	w, h   int
-	lanes  []lane
-	labels []label
-	keys   []placedKey
-}
-
-type placedKey struct {
-	rect
-	key Key
-}
-
-func (l *lane) move(dx, dy int) {
-	l.x, l.y = l.x+dx, l.y+dy
-	for i := range l.boxes {
-		l.boxes[i].x += dx
-		l.boxes[i].y += dy
+// bounded returns the picture with no more rows than can be drawn, and a note on the rest.
+func (p Picture) bounded() Picture {
+	if n := len(p.Rows) - maxRows; n > 0 {
+		p.Rows = p.Rows[:maxRows]
+		p.Notes = append(slices.Clone(p.Notes), diag.Count(n, "more row")+": too many to be drawn")
 	}
-	for i := range l.strokes {
-		s := &l.strokes[i]
-		s.head.x, s.head.y = s.head.x+dx, s.head.y+dy
-		for _, piece := range s.pieces {
-			for j := range piece {
-				piece[j].x += dx
-				piece[j].y += dy
-			}
+	return p
+}
+
+// rail is a line that some links share: to the right of column 0, which is next to the boxes.
+type rail struct {
+	Link
+	from        []int // rows, nearest to the target first
+	top, bottom int   // half rows
+	column      int
+}
+
+// up reports whether the rail leads from lower rows to a higher one.
+func (l Link) up() bool { return l.From > l.To }
+
+func (l Link) distance() int { return max(l.From-l.To, l.To-l.From) }
+
+// rails returns the lines beside the boxes, the number of columns that they take, and the
+// number of lines without a free column.
+func (p Picture) rails() (out []rail, columns, undrawn int) {
+	links := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool {
+		return l.From == l.To || max(l.From, l.To) >= len(p.Rows)
+	})
+	slices.SortFunc(links, func(a, b Link) int {
+		return cmp.Or(a.distance()-b.distance(), a.To-b.To, a.From-b.From, int(a.Stroke-b.Stroke), strings.Compare(fmt.Sprint(a.Way), fmt.Sprint(b.Way)))
+	})
+	type key struct {
+		to      int
+		stroke  Stroke
+		way, up bool
+	}
+	at := map[key]int{}
+	var all []rail
+	for _, l := range links {
+		k := key{l.To, l.Stroke, l.Way, l.up()}
+		i, ok := at[k]
+		if !ok {
+			i = len(all)
+			at[k], all = i, append(all, rail{Link: l})
+		}
+		all[i].from = append(all[i].from, l.From)
+	}
+	for i := range all {
+		r := &all[i]
+		last := r.from[len(r.from)-1] // the farthest
+		r.top, r.bottom = 2*r.To+1, 2*last
+		if !r.up() {
+			r.top, r.bottom = 2*last+1, 2*r.To
 		}
 	}
+	slices.SortStableFunc(all, func(a, b rail) int { return (a.bottom - a.top) - (b.bottom - b.top) })
+	taken := make([][]rail, maxColumns)
+	for _, r := range all {
+		r.column = slices.IndexFunc(taken, func(column []rail) bool {
+			return !slices.ContainsFunc(column, func(o rail) bool { return r.top <= o.bottom && o.top <= r.bottom })
+		})
+		if r.column < 0 {
+			undrawn++
+			continue
+		}
+		taken[r.column] = append(taken[r.column], r)
+		columns = max(columns, r.column+1)
+		out = append(out, r)
+	}
+	return out, columns, undrawn
+}
+
+// cells returns the number of cells that text takes: two for each wide character.
+func cells(text []rune) int {
+	n := 0
+	for _, r := range text {
+		if n++; r >= 0x1100 && (r < 0x2000 || r > 0x2027) {
+			n++
+		}
+	}
+	return n
+}
+
+// cut returns s as one line of at most n cells. Longer text loses its middle, for
+// names of bundles differ at their ends.
+func cut(s string, n int) []rune {
+	r := []rune(inert.Line(s))
+	if cells(r) <= n {
+		return r
+	}
+	if len(r) > 2*n {
+		r = slices.Concat(r[:n], r[len(r)-n:])
+	}
+	for cells(r) > n-1 {
+		r = slices.Delete(r, len(r)/2, len(r)/2+1)
+	}
+	return slices.Insert(r, (len(r)+1)/2, '…')
+}
+
+// legend returns the strokes of the legend that lines have.
+func (p Picture) legend(rails []rail) []Stroke {
+	var out []Stroke
+	for i := range p.Legend {
+		if slices.ContainsFunc(rails, func(r rail) bool { return r.Stroke == Stroke(i) }) {
+			out = append(out, Stroke(i))
+		}
+	}
+	return out
+}
+
+// notes returns the notes below the rows.
+func (p Picture) notes(undrawn int) []string {
+	if undrawn == 0 {
+		return p.Notes
+	}
+	return append(slices.Clone(p.Notes), fmt.Sprintf("%s: too many to be drawn", diag.Count(undrawn, "more line")))
 }

@@ -1,13 +1,11 @@
-// Package treeview shows who needs whom: the operators of a lock with what each
-// depends on, in which namespaces and in which clusters, as a picture and as a page.
+// Package treeview shows the operators of a lock with their dependencies, by cluster
+// and namespace, as a picture and as a page.
 //
-// Who needs whom, resolve.Tree says; here it is put in its place. Clusters that get
-// the same operators are shown as one. Start from [Of].
+// Clusters that get the same operators are shown as one. Start from [Of].
 package treeview
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/quayside/quayside/internal/diag"
@@ -15,12 +13,9 @@ import (
 	"github.com/quayside/quayside/resolve"
 )
 
-// How much is shown of what would have no end.
 const (
-	mostGroups = 100
-	mostBoxes  = 2000
-	deepest    = 5    // how far in a picture moves a box
-	width      = 1200 // of a picture that stands alone
+	maxGroups = 100
+	maxDepth  = 8 // from here on a row names the operator that needs it
 )
 
 // Cluster is what one cluster gets.
@@ -70,24 +65,19 @@ func Of(trees []resolve.Node, clusters []Cluster) Forest {
 		}
 		f.groups[i].clusters = append(f.groups[i].clusters, c.Name)
 	}
-	if n := len(f.groups) - mostGroups; n > 0 {
-		f.groups = f.groups[:mostGroups]
+	if n := len(f.groups) - maxGroups; n > 0 {
+		f.groups = f.groups[:maxGroups]
 		f.notes = append(f.notes, fmt.Sprintf("%d groups of clusters more: too many to be shown", n))
 	}
-	left, cut := mostBoxes, false
 	for i := range f.groups {
-		p := planter{gets: map[string]bool{}, taken: map[string]*node{}, left: left}
+		p := planter{gets: map[string]bool{}, taken: map[string]*node{}}
 		for _, key := range gets[i] {
 			p.gets[key] = true
 		}
 		for _, t := range trees {
 			p.root(t)
 		}
-		left, cut = p.left, cut || p.cut
 		f.groups[i].roots, f.groups[i].several = p.roots, len(at) > 1
-	}
-	if cut {
-		f.notes = append(f.notes, fmt.Sprintf("more than %d operators: the others are not shown, 'quayside tree' tells all", mostBoxes))
 	}
 	return f
 }
@@ -97,8 +87,6 @@ type planter struct {
 	gets  map[string]bool
 	taken map[string]*node // by namespace/package
 	roots []*node
-	left  int
-	cut   bool
 }
 
 // root takes a tree; of one whose root is not there, those below it that are.
@@ -109,8 +97,7 @@ func (p *planter) root(t resolve.Node) {
 	}
 }
 
-// take returns an operator with what it needs, nil where it is not there, or where
-// there is no room.
+// take returns an operator with what it needs, nil where it is not there.
 func (p *planter) take(t resolve.Node, needed bool) *node {
 	n := &node{Node: t}
 	if !p.gets[n.key()] {
@@ -122,11 +109,6 @@ func (p *planter) take(t resolve.Node, needed bool) *node {
 		}
 		n.absent = true
 	}
-	if p.left == 0 {
-		p.cut = true
-		return nil
-	}
-	p.left--
 	if p.taken[n.key()] == nil {
 		p.taken[n.key()] = n
 	}
@@ -177,27 +159,38 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
-// SVG returns the picture, 1,200 pixels wide.
-func (f Forest) SVG() []byte { return f.picture().SVG(width) }
+// Print returns the trees as "svg" or "html"; "" in any other format, such as JSON.
+func (f Forest) Print(format string) ([]byte, error) {
+	p := f.picture()
+	switch format {
+	case "svg":
+		return p.SVG(), nil
+	case "html":
+		var text strings.Builder
+		for _, r := range p.Rows {
+			fmt.Fprintf(&text, "%s%s %s\n", strings.Repeat("  ", r.Depth), r.Text, r.Note)
+		}
+		return p.Page(text.String() + strings.Join(p.Notes, "\n"))
+	}
+	return nil, nil
+}
 
 func (f Forest) picture() picture.Picture {
-	p := picture.Picture{Title: "Operators and what they need", Desc: f.words(), Notes: f.notes, Legend: []picture.Key{
-		{Text: "needs", Line: true},
-		{Text: "missing, or not needed any more", Look: picture.Faint},
-	}}
+	p := picture.Picture{Title: "Operators and what they need", Desc: f.words(), Notes: f.notes}
 	for _, g := range f.groups {
-		group := picture.Group{Title: g.title()}
-		for _, roots := range byNamespace(g.roots) {
-			l := picture.Lane{Title: roots[0].Namespace, Stack: true}
-			for _, n := range roots {
-				n.stack(&l, nil, -1)
-			}
-			group.Lanes = append(group.Lanes, l)
-		}
+		title := g.title()
 		if len(g.roots) == 0 {
-			group.Title = strings.TrimPrefix(group.Title+": no operators", ": ")
+			title = strings.TrimPrefix(title+": no operators", ": ")
 		}
-		p.Groups = append(p.Groups, group)
+		if title != "" {
+			p.Rows = append(p.Rows, picture.Row{Look: picture.Heading, Text: title})
+		}
+		for _, roots := range byNamespace(g.roots) {
+			p.Rows = append(p.Rows, picture.Row{Look: picture.Heading, Text: "Namespace " + roots[0].Namespace})
+			for _, n := range roots {
+				p.Rows = n.rows(p.Rows, nil, 0)
+			}
+		}
 	}
 	return p
 }
@@ -241,29 +234,21 @@ func (f Forest) words() string {
 	return strings.Join(out, " ")
 }
 
-// stack puts the operator and what it needs into a lane, below the box of the one
-// that needs it.
-func (n *node) stack(l *picture.Lane, above *node, parent int) {
-	depth := 0
-	if parent >= 0 {
-		depth = l.Boxes[parent].Depth + 1
-		l.Links = append(l.Links, picture.Link{From: parent, To: len(l.Boxes)})
+// rows appends a row for the operator, and below it those for what it needs.
+func (n *node) rows(out []picture.Row, above *node, depth int) []picture.Row {
+	notes, warn := n.notes()
+	if depth > maxDepth {
+		notes = append(notes, "for "+above.key())
 	}
-	b := picture.Box{Name: n.key(), Depth: depth, Lines: []picture.Text{{S: n.name(above)}}}
-	for _, t := range n.told() {
-		b.Lines = append(b.Lines, picture.Text{S: t.S, Warn: t.Warn})
+	r := picture.Row{Text: n.name(above), Note: strings.Join(notes, ", "), Warn: warn, Depth: depth}
+	if warn {
+		r.Look = picture.Faint
 	}
-	if depth > deepest {
-		b.Lines = append(b.Lines, picture.Text{S: "for " + above.key()})
-	}
-	if n.absent || n.Orphan {
-		b.Look = picture.Faint
-	}
-	at := len(l.Boxes)
-	l.Boxes = append(l.Boxes, b)
+	out = append(out, r)
 	for _, c := range n.children {
-		c.stack(l, n, at)
+		out = c.rows(out, n, depth+1)
 	}
+	return out
 }
 
 // name returns the package and version, with the namespace where it is another one than
@@ -276,24 +261,23 @@ func (n *node) name(above *node) string {
 	return name
 }
 
-// told returns what there is to say of an operator where it stands.
-func (n *node) told() []picture.Text {
-	var out []picture.Text
+// notes returns remarks on an operator where it stands, and whether one is a warning.
+func (n *node) notes() (out []string, warn bool) {
 	if n.Requirement != "" {
-		out = append(out, picture.Text{S: n.Requirement})
+		out = append(out, n.Requirement)
 	}
 	switch {
 	case n.absent:
-		out = append(out, picture.Text{S: "is not there", Warn: true})
+		out = append(out, "missing")
 	case n.Orphan:
-		out = append(out, picture.Text{S: "nothing asks for it any more", Warn: true})
+		out = append(out, "not needed any more")
 	case n.Subscription != "":
-		out = append(out, picture.Text{S: "subscription " + n.Subscription})
+		out = append(out, "subscription "+n.Subscription)
 	case n.top && len(n.neededBy) > 0:
-		out = append(out, picture.Text{S: "needed by " + some(n.neededBy) + " (not there)"})
+		out = append(out, "needed by "+some(n.neededBy)+" (missing)")
 	}
 	if n.Repeated {
-		out = append(out, picture.Text{S: "what it needs is shown above"})
+		out = append(out, "dependencies shown above")
 	}
-	return slices.Clip(out)
+	return out, n.absent || n.Orphan
 }

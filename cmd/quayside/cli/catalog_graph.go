@@ -20,11 +20,10 @@ func newCatalogGraph(a *app) *cobra.Command {
 		Short: "Show the upgrade graph of a package",
 		Long: doc(`
 			Show what can be upgraded to what, channel by channel: as text, as a picture
-			(svg), as a page with a picture and a table (html), for Graphviz (dot) or for
+			(svg), as a page with the picture and the text (html), for Graphviz (dot) or for
 			Mermaid. If the package is in the lock, its channel is shown from the pin to the
-			head, with the hops that remain marked; else every channel. Versions of which
-			there is the same to say are shown as one. --all shows all of them. What is
-			printed as JSON or YAML is always the whole.`),
+			head, with the remaining hops marked; else the newest versions of every channel.
+			--all shows every version. JSON and YAML always have the whole graph.`),
 		Example: examples(`
 			quayside catalog graph memcached-operator
 			quayside catalog graph etcd --namespace my-etcd -o mermaid
