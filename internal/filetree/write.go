@@ -297,21 +297,21 @@ func (p *plan) run() error {
 
 // steps returns the operations that make the tree, so that another run can go on
 // after any of them, and the temporary files. Before the sync no file of the tree is
-// changed. A directory whose index changes has one meanwhile that lists the files of
-// the old one and the new one.
+// changed. A new directory gets its index first. One whose index changes has an index
+// meanwhile that lists the files of the old one and the new one.
 func (p *plan) steps() (steps []step, temporaries []string) {
 	add := func(name string, do func(root *os.Root) error) { steps = append(steps, step{name, do}) }
 	var placed []step
+	made := map[string]bool{".": true} // directories
 	write := func(name string, data []byte) {
 		temporary := path.Join(p.existing(path.Dir(name)), fmt.Sprintf("%s.%d", Index, len(temporaries)))
 		temporaries = append(temporaries, temporary)
 		add(name, func(root *os.Root) error { return p.write(root, temporary, name, data) })
-		placed = append(placed, step{name, func(root *os.Root) error {
-			if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-				return err
-			}
-			return root.Rename(temporary, name)
-		}})
+		if dir := path.Dir(name); !made[dir] && !p.disk[dir].IsDir() {
+			made[dir] = true
+			placed = append(placed, step{name, func(root *os.Root) error { return root.MkdirAll(dir, 0o755) }})
+		}
+		placed = append(placed, step{name, func(root *os.Root) error { return root.Rename(temporary, name) }})
 	}
 	for _, name := range p.left {
 		add(name, func(root *os.Root) error { return gone(root.Remove(name)) })
@@ -319,10 +319,15 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 	names := slices.DeleteFunc(slices.Collect(p.want.Names()), func(name string) bool { return p.same[name] })
 	slices.SortFunc(names, indicesLast)
 	files := slices.IndexFunc(append(slices.Clone(names), Index), isIndex)
+	var last []string
 	for _, name := range names[files:] {
-		write(name, slices.Concat(p.lists[name], []byte("\n"), p.want.files[name]))
+		list := p.want.files[name]
+		if old, there := p.lists[name]; there {
+			list, last = slices.Concat(old, []byte("\n"), list), append(last, name)
+		}
+		write(name, list)
 	}
-	for _, name := range names {
+	for _, name := range slices.Concat(names[:files], last) {
 		write(name, p.want.files[name])
 	}
 	flush := func(*os.Root) error { return syncTree(p.dir) }
@@ -331,14 +336,13 @@ func (p *plan) steps() (steps []step, temporaries []string) {
 	for _, name := range blocking {
 		add(name, func(root *os.Root) error { return gone(root.Remove(name)) })
 	}
-	before := len(names) // as many as the indices and the files: the indices again are last
-	steps = append(steps, placed[:before]...)
+	steps = append(steps, placed[:len(placed)-len(last)]...)
 	for _, name := range p.remove {
 		if !slices.Contains(blocking, name) {
 			add(name, func(root *os.Root) error { return removeFile(root, name) })
 		}
 	}
-	steps = append(steps, placed[before:]...)
+	steps = append(steps, placed[len(placed)-len(last):]...)
 	add(".", flush)
 	return steps, temporaries
 }
