@@ -29,13 +29,13 @@ type Deed struct {
 type Input struct {
 	Plan   *plan.Plan
 	Deeds  []Deed                   // in order
-	Before map[plan.Ref]kobj.Object // each object as it was before it was first written to
+	Before map[kobj.Ref]kobj.Object // each object as it was before it was first written to
 }
 
 // Way is the way back.
 type Way struct {
 	Plan    *plan.Plan
-	Objects map[plan.Ref]kobj.Object // what is created, and what is restored as it was before
+	Objects map[kobj.Ref]kobj.Object // what is created, and what is restored as it was before
 }
 
 // Make returns the way back of every namespace of which nothing was cleaned up yet;
@@ -43,7 +43,7 @@ type Way struct {
 // done. The order of the steps is that in which nothing is missing meanwhile: what
 // OLM installs by comes back before anything of the tree's goes.
 func Make(in Input) *Way {
-	m := &maker{Input: in, way: &Way{Objects: map[plan.Ref]kobj.Object{}}, done: map[*plan.Action]Deed{}}
+	m := &maker{Input: in, way: &Way{Objects: map[kobj.Ref]kobj.Object{}}, done: map[*plan.Action]Deed{}}
 	for _, d := range in.Deeds {
 		m.done[&in.Plan.Steps[d.Step-1].Actions[d.Action-1]] = d
 	}
@@ -248,8 +248,8 @@ func (m *maker) forget(at *place) {
 	})
 }
 
-func deleted(actions []plan.Action) []plan.Ref {
-	var out []plan.Ref
+func deleted(actions []plan.Action) []kobj.Ref {
+	var out []kobj.Ref
 	for _, a := range actions {
 		if a.Do == plan.Orphan {
 			out = append(out, a.Object)
@@ -280,7 +280,7 @@ func of(at *place) string {
 func (m *maker) subscribe(at *place) {
 	s := plan.Step{Name: plan.Subscribe, Namespace: at.namespace, Title: "Create the Subscriptions again, at the versions that run" + of(at)}
 	for _, sub := range m.subscriptions(at) {
-		ref := plan.RefTo(sub)
+		ref := kobj.RefTo(sub)
 		s.Actions = append(s.Actions, plan.Action{Do: plan.Create, Object: ref})
 		m.way.Objects[ref] = again(sub)
 	}
@@ -353,7 +353,7 @@ func (m *maker) withdraw(at *place) {
 	}
 	s := plan.Step{Name: plan.Withdraw, Namespace: at.namespace, Title: "Delete what the tree brought" + of(at), Actions: slices.Clone(at.brought)}
 	slices.SortStableFunc(s.Actions, func(a, b plan.Action) int { return rank(a.Object) - rank(b.Object) })
-	var refs []plan.Ref
+	var refs []kobj.Ref
 	for _, a := range s.Actions {
 		refs = append(refs, a.Object)
 	}
@@ -363,7 +363,7 @@ func (m *maker) withdraw(at *place) {
 
 // rank says when an object is deleted: first what calls a webhook, and what gives
 // rights before the rights.
-func rank(r plan.Ref) int {
+func rank(r kobj.Ref) int {
 	i := slices.Index([]string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ClusterRoleBinding", "RoleBinding", "ClusterRole", "Role"}, r.Kind)
 	if i < 0 {
 		return 6

@@ -15,28 +15,28 @@ const olm = "operators.coreos.com/v1alpha1"
 
 // The objects of a plan: what OLM installs by, what it installed, what the tree
 // brings.
-func sub() plan.Ref {
-	return plan.Ref{APIVersion: olm, Kind: "Subscription", Namespace: "ops", Name: "etcd"}
+func sub() kobj.Ref {
+	return kobj.Ref{APIVersion: olm, Kind: "Subscription", Namespace: "ops", Name: "etcd"}
 }
 
-func csv() plan.Ref {
-	return plan.Ref{APIVersion: olm, Kind: "ClusterServiceVersion", Namespace: "ops", Name: "etcd.v1"}
+func csv() kobj.Ref {
+	return kobj.Ref{APIVersion: olm, Kind: "ClusterServiceVersion", Namespace: "ops", Name: "etcd.v1"}
 }
 
-func condition() plan.Ref {
-	return plan.Ref{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Namespace: "ops", Name: "etcd.v1"}
+func condition() kobj.Ref {
+	return kobj.Ref{APIVersion: "operators.coreos.com/v2", Kind: "OperatorCondition", Namespace: "ops", Name: "etcd.v1"}
 }
 
-func role() plan.Ref {
-	return plan.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Namespace: "ops", Name: "ops.etcd"}
+func role() kobj.Ref {
+	return kobj.Ref{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Namespace: "ops", Name: "ops.etcd"}
 }
 
-func webhook() plan.Ref {
-	return plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: "ops.etcd"}
+func webhook() kobj.Ref {
+	return kobj.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: "ops.etcd"}
 }
 
-func namespace(name string) plan.Ref {
-	return plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
+func namespace(name string) kobj.Ref {
+	return kobj.Ref{APIVersion: "v1", Kind: "Namespace", Name: name}
 }
 
 // livePlan is one that is followed while OLM runs.
@@ -56,12 +56,12 @@ func livePlan() *plan.Plan {
 }
 
 // before is what there was before the plan.
-func before() map[plan.Ref]kobj.Object {
+func before() map[kobj.Ref]kobj.Object {
 	s := kobj.With(kobj.New(olm, "Subscription", "ops", "etcd"), any("s"), "metadata", "uid")
 	s["spec"] = map[string]any{"name": "etcd", "installPlanApproval": "Manual"}
 	s["status"] = map[string]any{"installedCSV": "etcd.v1"}
 	n := kobj.Annotate(kobj.New("v1", "Namespace", "", "ops"), map[string]string{"both": "a"})
-	return map[plan.Ref]kobj.Object{sub(): s, namespace("ops"): n, condition(): kobj.New("operators.coreos.com/v2", "OperatorCondition", "ops", "etcd.v1")}
+	return map[kobj.Ref]kobj.Object{sub(): s, namespace("ops"): n, condition(): kobj.New("operators.coreos.com/v2", "OperatorCondition", "ops", "etcd.v1")}
 }
 
 // deeds are all actions of the steps up to one.

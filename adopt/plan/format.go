@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/quayside/quayside/internal/jsonschema"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -120,7 +121,7 @@ func shown(v reflect.Value) []reflect.StructField {
 // scalar returns a value that is no list, mapping or struct as a word of YAML.
 func scalar(v reflect.Value) (string, bool) {
 	switch x := v.Interface().(type) {
-	case Ref:
+	case kobj.Ref:
 		return yamlnode.Quote(x.String()), true
 	case bool:
 		return strconv.FormatBool(x), true

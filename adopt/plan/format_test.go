@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/kobj"
 )
 
 // plans draws plans that Parse takes.
@@ -23,14 +24,14 @@ func plans() *rapid.Generator[*plan.Plan] {
 			return nil
 		})
 	}
-	ref := rapid.Custom(func(t *rapid.T) plan.Ref {
-		return plan.Ref{
+	ref := rapid.Custom(func(t *rapid.T) kobj.Ref {
+		return kobj.Ref{
 			APIVersion: rapid.SampledFrom([]string{"v1", "apps/v1", "operators.coreos.com/v1alpha1"}).Draw(t, "apiVersion"),
 			Kind:       rapid.StringMatching(`[A-Z][a-zA-Z]{0,8}`).Draw(t, "kind"),
 			Namespace:  rapid.OneOf(rapid.Just(""), label).Draw(t, "namespace"), Name: rapid.StringMatching(`[a-z:A-Z0-9][a-z:.-]{0,8}`).Draw(t, "name"),
 		}
 	})
-	refs := rapid.Custom(func(t *rapid.T) []plan.Ref {
+	refs := rapid.Custom(func(t *rapid.T) []kobj.Ref {
 		if out := rapid.SliceOfN(ref, 0, 3).Draw(t, "refs"); len(out) > 0 {
 			return out
 		}

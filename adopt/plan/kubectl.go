@@ -21,7 +21,7 @@ func (p *Plan) Kubectl(a Action, rendered kobj.Object) string {
 }
 
 // target returns how kubectl is told of an object.
-func (r Ref) target() string {
+func target(r kobj.Ref) string {
 	kind := strings.ToLower(r.Kind)
 	if group, version, ok := strings.Cut(r.APIVersion, "/"); ok {
 		kind += "." + version + "." + group
@@ -60,7 +60,7 @@ func kubectlPatch(a Action, sort string, patch any) string {
 	if err != nil {
 		panic("plan: a patch of strings is no JSON: " + err.Error())
 	}
-	return "kubectl patch " + a.Object.target() + " --type=" + sort + " --patch " + quoted(string(text))
+	return "kubectl patch " + target(a.Object) + " --type=" + sort + " --patch " + quoted(string(text))
 }
 
 func kubectlAnnotate(_ *Plan, a Action, _ kobj.Object) string {
@@ -82,7 +82,7 @@ func kubectlApply(p *Plan, a Action, rendered kobj.Object) string {
 }
 
 func kubectlKeep(_ *Plan, a Action, _ kobj.Object) string {
-	out := "kubectl get " + a.Object.target() + " --show-managed-fields --output "
+	out := "kubectl get " + target(a.Object) + " --show-managed-fields --output "
 	if a.Object.Kind == "Secret" && a.Object.APIVersion == "v1" {
 		out += "jsonpath='{.metadata}'"
 	} else {
@@ -92,15 +92,15 @@ func kubectlKeep(_ *Plan, a Action, _ kobj.Object) string {
 }
 
 func kubectlDelete(_ *Plan, a Action, _ kobj.Object) string {
-	return "kubectl delete " + a.Object.target() + " --ignore-not-found"
+	return "kubectl delete " + target(a.Object) + " --ignore-not-found"
 }
 
 func kubectlOrphan(_ *Plan, a Action, _ kobj.Object) string {
-	return "kubectl delete " + a.Object.target() + " --ignore-not-found --cascade=orphan"
+	return "kubectl delete " + target(a.Object) + " --ignore-not-found --cascade=orphan"
 }
 
 func kubectlScale(_ *Plan, a Action, _ kobj.Object) string {
-	return fmt.Sprintf("kubectl scale %s --current-replicas=%d --replicas=%d", a.Object.target(), a.From, a.To)
+	return fmt.Sprintf("kubectl scale %s --current-replicas=%d --replicas=%d", target(a.Object), a.From, a.To)
 }
 
 func kubectlUnfinalize(_ *Plan, a Action, _ kobj.Object) string {

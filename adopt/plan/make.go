@@ -90,7 +90,7 @@ type maker struct {
 	taken    map[string]bool            // likewise: those that the plan takes over
 	blocks   []*block                   // by namespace, those that leave OLM first
 	shedding map[string]bool            // likewise: what sheds found
-	unnamed  *Ref                       // an object without a UID, if there is one
+	unnamed  *kobj.Ref                  // an object without a UID, if there is one
 }
 
 // block is what becomes of the operators of one namespace: of those that leave OLM,
@@ -111,15 +111,15 @@ type item struct {
 }
 
 // ref returns the reference to an item: as the tree has it, else as the cluster does.
-func (i item) ref() Ref {
+func (i item) ref() kobj.Ref {
 	if i.ours != nil {
-		return RefTo(i.ours)
+		return kobj.RefTo(i.ours)
 	}
 	return refToLive(i.live)
 }
 
-func refToLive(o *snapshot.Object) Ref {
-	return Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+func refToLive(o *snapshot.Object) kobj.Ref {
+	return kobj.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
 func name(op *adopt.Operator) string { return op.Namespace + "/" + op.Package }

@@ -33,8 +33,8 @@ func (m *maker) controllers() []Workload {
 	return out
 }
 
-func (m *maker) workloads() []Ref {
-	var out []Ref
+func (m *maker) workloads() []kobj.Ref {
+	var out []kobj.Ref
 	for _, w := range m.plan.OLM {
 		out = append(out, w.Object)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kinds"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/yamlnode"
 )
 
@@ -52,7 +53,7 @@ type validator struct{ yamlnode.Checker }
 func (v validator) forms(at string, s reflect.Value) {
 	for _, f := range yamlnode.Fields(s.Type()) {
 		field, value := strings.TrimPrefix(at+"."+f.Name, "."), s.FieldByIndex(f.Index)
-		if r, ok := value.Interface().(Ref); ok {
+		if r, ok := value.Interface().(kobj.Ref); ok {
 			if v.Given(field, r.Name) {
 				v.ref(field, r)
 			}
@@ -72,7 +73,7 @@ func (v validator) items(field string, list reflect.Value) {
 	for i := range list.Len() {
 		at := field + "[" + strconv.Itoa(i) + "]"
 		switch item := list.Index(i).Interface().(type) {
-		case Ref:
+		case kobj.Ref:
 			v.ref(at, item)
 		case string:
 		default:
@@ -102,7 +103,7 @@ func (v validator) word(field string, f reflect.StructField, value string) {
 }
 
 // ref refuses what can be part of no address of an object.
-func (v validator) ref(field string, r Ref) {
+func (v validator) ref(field string, r kobj.Ref) {
 	var faults []string
 	group, version, named := strings.Cut(r.APIVersion, "/")
 	if !named {

@@ -37,9 +37,9 @@ const (
 
 // Workload is a Deployment with the number of its replicas.
 type Workload struct {
-	Object   Ref    `json:"object"`
-	UID      string `json:"uid"`
-	Replicas int64  `json:"replicas"`
+	Object   kobj.Ref `json:"object"`
+	UID      string   `json:"uid"`
+	Replicas int64    `json:"replicas"`
 }
 
 // Operator is one that the plan takes over.
@@ -102,9 +102,9 @@ const (
 
 // Action is one change of one object, or reading it to keep it.
 type Action struct {
-	Do     Verb   `json:"do" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|take-over|unfinalize|unlabel"`
-	Object Ref    `json:"object" form:"required"`
-	UID    string `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
+	Do     Verb     `json:"do" form:"required enum=annotate|apply|backup|create|delete|orphan|restore|scale|take-over|unfinalize|unlabel"`
+	Object kobj.Ref `json:"object" form:"required"`
+	UID    string   `json:"uid,omitempty" doc:"The object must have it. Absent: there is no such object yet."`
 
 	Set       map[string]string `json:"set,omitempty" doc:"annotate: annotations to set; apply: those of the guard that it keeps in place of the tree's."`
 	Unset     []string          `json:"unset,omitempty" doc:"annotate and unfinalize: annotations to remove; unlabel: labels."`
@@ -143,8 +143,8 @@ const (
 // Check is something that must hold of objects. Checks of what must be as it was
 // compare with what verify.Capture found before the first step of the namespace.
 type Check struct {
-	Check   Condition `json:"check" form:"required enum=available|conversion|gone|no-owner|no-plan|no-restart|prepared|ready|rights|same-version|stopped|succeeded|uid"`
-	Objects []Ref     `json:"objects,omitempty" doc:"What it is about. Absent: all that the namespace's operators have."`
+	Check   Condition  `json:"check" form:"required enum=available|conversion|gone|no-owner|no-plan|no-restart|prepared|ready|rights|same-version|stopped|succeeded|uid"`
+	Objects []kobj.Ref `json:"objects,omitempty" doc:"What it is about. Absent: all that the namespace's operators have."`
 }
 
 // Condition is what a check asks.

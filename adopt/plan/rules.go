@@ -36,7 +36,7 @@ func (r rights) give(s scope, verbs ...string) {
 }
 
 // scopeOf returns what a right to one object is about.
-func scopeOf(r Ref) scope {
+func scopeOf(r kobj.Ref) scope {
 	group := kobj.Group(r.APIVersion)
 	return scope{r.Namespace, group, kinds.Resource(group, r.Kind), r.Name}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/internal/kobj"
 )
 
-func ref(text string) plan.Ref {
-	var r plan.Ref
+func ref(text string) kobj.Ref {
+	var r kobj.Ref
 	if err := r.UnmarshalText([]byte(text)); err != nil {
 		panic(err)
 	}
@@ -27,10 +27,10 @@ func small() (*plan.Plan, []kobj.Object) {
 		{Number: 1, Name: plan.Guard, Namespace: "a", Title: "one\nrm -rf /", Actions: []plan.Action{
 			{Do: plan.Keep, Object: ref("v1 Secret a/s"), UID: "u1"},
 			{Do: plan.Annotate, Object: ref("v1 Namespace a"), UID: "u2", Set: map[string]string{"k": "it's"}, Unset: []string{"l"}},
-			{Do: plan.Apply, Object: plan.RefTo(role)},
-			{Do: plan.Apply, Object: plan.RefTo(binding), UID: "u3", Force: true},
+			{Do: plan.Apply, Object: kobj.RefTo(role)},
+			{Do: plan.Apply, Object: kobj.RefTo(binding), UID: "u3", Force: true},
 		}},
-		{Number: 2, Name: plan.Stop, Title: "two", Manual: "do it", Before: []plan.Check{{Check: plan.IsReady, Objects: []plan.Ref{ref("apps/v1 Deployment olm/o")}}}},
+		{Number: 2, Name: plan.Stop, Title: "two", Manual: "do it", Before: []plan.Check{{Check: plan.IsReady, Objects: []kobj.Ref{ref("apps/v1 Deployment olm/o")}}}},
 		{Number: 3, Name: plan.Detach, Title: "three", Actions: []plan.Action{
 			{Do: plan.Scale, Object: ref("apps/v1 Deployment olm/o"), UID: "u4", From: 2},
 			{Do: plan.Orphan, Object: ref("operators.coreos.com/v1alpha1 Subscription a/s"), UID: "u5"},
@@ -88,7 +88,7 @@ func TestRules(t *testing.T) {
 func TestKubectlKeepsGuards(t *testing.T) {
 	p, rendered := small()
 	o := kobj.Annotate(rendered[0], map[string]string{"k": "tree", "l": "tree"})
-	got := p.Kubectl(plan.Action{Do: plan.Apply, Object: plan.RefTo(o), Set: map[string]string{"k": "guard"}}, o)
+	got := p.Kubectl(plan.Action{Do: plan.Apply, Object: kobj.RefTo(o), Set: map[string]string{"k": "guard"}}, o)
 	if !strings.Contains(got, "  annotations:\n    k: guard\n    l: tree\n") {
 		t.Error(got)
 	}

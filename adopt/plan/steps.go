@@ -219,8 +219,8 @@ func (m *maker) healthy(b *block) []Check {
 	return []Check{{Check: Succeeded, Objects: csvs}, {Check: NoPlan}}
 }
 
-func refs(items []item) []Ref {
-	var out []Ref
+func refs(items []item) []kobj.Ref {
+	var out []kobj.Ref
 	for _, i := range items {
 		out = append(out, i.ref())
 	}

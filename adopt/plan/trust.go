@@ -43,7 +43,7 @@ func clients(o kobj.Object) []map[string]any {
 // distrusted returns the objects of the tree by which the API server would refuse
 // the certificates that an operator serves: its webhooks without a CA, and
 // whatever has another CA than OLM's is.
-func (m *maker) distrusted(op *adopt.Operator) []Ref {
+func (m *maker) distrusted(op *adopt.Operator) []kobj.Ref {
 	authorities := map[[2]string]map[string]bool{} // by the namespace and name of a Service, of OLM's certificates
 	for _, o := range op.Objects {
 		if live := m.Snapshot.Get(o.Key()); live != nil {
@@ -52,12 +52,12 @@ func (m *maker) distrusted(op *adopt.Operator) []Ref {
 			}
 		}
 	}
-	var out []Ref
+	var out []kobj.Ref
 	for _, o := range op.Objects {
 		ours := m.tree[o.Key()]
 		for _, c := range clients(ours) {
 			if !trusts(c, authorities[serviceOf(c)], webhook(ours)) {
-				out = append(out, RefTo(ours))
+				out = append(out, kobj.RefTo(ours))
 				break
 			}
 		}

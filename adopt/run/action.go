@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -102,15 +105,16 @@ func (r *runner) action(ctx context.Context, s plan.Step, number int) (ActionRes
 // again reports whether an action that was not done may be sent once more, after
 // another look at the object.
 func again(err error) bool {
-	var conflict *ConflictError
-	var refused *RefusedError
+	var refused *cluster.RequestError
 	switch {
-	case errors.As(err, &conflict):
-		return len(conflict.Fields) == 0
-	case errors.As(err, &refused):
-		return refused.Passes() || refused.Verb == "patch" && refused.Why == Invalid
+	case !errors.As(err, &refused):
+		return false
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return len(refused.Fields()) == 0
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return refused.Verb == "patch"
 	}
-	return false
+	return refused.Passes()
 }
 
 func (a *action) entry(event Event, o kobj.Object) Entry {
@@ -212,7 +216,7 @@ func marks(field string) verb {
 			values[k] = nil
 		}
 		meta := map[string]any{"uid": kobj.Text(live, "metadata", "uid"), field: values}
-		return a.Cluster.Patch(ctx, a.Object, Patch{Merge: map[string]any{"metadata": meta}}, a.DryRun)
+		return a.Cluster.Patch(ctx, a.Object, cluster.Patch{Merge: map[string]any{"metadata": meta}}, a.DryRun)
 	}
 	return verb{settled, send, Changed}
 }
@@ -270,7 +274,7 @@ func (a *action) leaving(live kobj.Object) bool {
 }
 
 func remove(ctx context.Context, a *action, _ kobj.Object) (kobj.Object, error) {
-	return nil, a.Cluster.Delete(ctx, a.Object, Deletion{UID: a.UID}, a.DryRun)
+	return nil, a.Cluster.Delete(ctx, a.Object, cluster.Deletion{UID: a.UID}, a.DryRun)
 }
 
 // orphan deletes an object as it was looked at. Where the step freed it from a
@@ -289,7 +293,7 @@ func orphan(ctx context.Context, a *action, live kobj.Object) (kobj.Object, erro
 			return nil, err
 		}
 	}
-	opt := Deletion{UID: a.UID, ResourceVersion: kobj.Text(live, "metadata", "resourceVersion"), Orphan: true}
+	opt := cluster.Deletion{UID: a.UID, ResourceVersion: kobj.Text(live, "metadata", "resourceVersion"), Orphan: true}
 	return nil, a.Cluster.Delete(ctx, a.Object, opt, a.DryRun)
 }
 
@@ -308,7 +312,7 @@ func scaled(a *action, live kobj.Object) (bool, error) {
 }
 
 func scale(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error) {
-	return a.Cluster.Patch(ctx, a.Object, Patch{JSON: []Operation{
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/uid", Value: kobj.Text(live, "metadata", "uid")},
 		{Op: "test", Path: "/spec/replicas", Value: a.From},
 		{Op: "replace", Path: "/spec/replicas", Value: a.To},
@@ -328,15 +332,15 @@ func unfinalized(a *action, live kobj.Object) (bool, error) {
 }
 
 func unfinalize(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error) {
-	ops := []Operation{{Op: "test", Path: "/metadata/uid", Value: kobj.Text(live, "metadata", "uid")}}
+	ops := []cluster.Operation{{Op: "test", Path: "/metadata/uid", Value: kobj.Text(live, "metadata", "uid")}}
 	if i := slices.Index(kobj.Texts(live, "metadata", "finalizers"), a.Finalizer); i >= 0 {
 		at := fmt.Sprintf("/metadata/finalizers/%d", i)
-		ops = append(ops, Operation{Op: "test", Path: at, Value: a.Finalizer}, Operation{Op: "remove", Path: at})
+		ops = append(ops, cluster.Operation{Op: "test", Path: at, Value: a.Finalizer}, cluster.Operation{Op: "remove", Path: at})
 	}
 	for _, k := range a.Unset {
 		if kobj.At(live, "metadata", "annotations", k) != nil {
-			ops = append(ops, Operation{Op: "remove", Path: "/metadata/annotations/" + escaped(k)})
+			ops = append(ops, cluster.Operation{Op: "remove", Path: "/metadata/annotations/" + escaped(k)})
 		}
 	}
-	return a.Cluster.Patch(ctx, a.Object, Patch{JSON: ops}, a.DryRun)
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: ops}, a.DryRun)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quayside/quayside/adopt/back"
 	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -66,7 +67,7 @@ func (j *Journal) IsBack() (bool, error) {
 
 // deeds returns what was done of a plan, and what there was before.
 func (j *Journal) deeds(ctx context.Context, c Cluster, p *plan.Plan) (*back.Input, error) {
-	in := &back.Input{Plan: p, Before: map[plan.Ref]kobj.Object{}}
+	in := &back.Input{Plan: p, Before: map[kobj.Ref]kobj.Object{}}
 	for _, s := range p.Steps {
 		for i, a := range s.Actions {
 			before, err := j.Backup(a.Object)
@@ -146,7 +147,7 @@ func (a *action) asBefore(live kobj.Object) kobj.Object {
 func restore(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error) {
 	if ops := replaced(live, a.asBefore(live)); len(ops) > 0 {
 		var err error
-		if live, err = a.Cluster.Patch(ctx, a.Object, Patch{JSON: append(asSeen(live), ops...)}, a.DryRun); err != nil || a.DryRun {
+		if live, err = a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(asSeen(live), ops...)}, a.DryRun); err != nil || a.DryRun {
 			return live, err
 		}
 	}
@@ -154,17 +155,17 @@ func restore(ctx context.Context, a *action, live kobj.Object) (kobj.Object, err
 	if len(managed) == 0 {
 		managed = []any{map[string]any{}} // which the API server takes for none
 	}
-	return a.Cluster.Patch(ctx, a.Object, Patch{JSON: append(asSeen(live), Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: append(asSeen(live), cluster.Operation{Op: "replace", Path: "/metadata/managedFields", Value: managed})}, a.DryRun)
 }
 
 // asSeen tests that an object is as it was looked at.
-func asSeen(live kobj.Object) []Operation {
-	return []Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: kobj.Text(live, "metadata", "resourceVersion")}}
+func asSeen(live kobj.Object) []cluster.Operation {
+	return []cluster.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: kobj.Text(live, "metadata", "resourceVersion")}}
 }
 
 // replaced returns what makes one object of another one, but for what the API server
 // alone writes.
-func replaced(from, to kobj.Object) []Operation {
+func replaced(from, to kobj.Object) []cluster.Operation {
 	ops := members("/", kobj.Without(from, "metadata"), kobj.Without(to, "metadata"))
 	pick := func(o kobj.Object) map[string]any {
 		out := map[string]any{}
@@ -178,8 +179,8 @@ func replaced(from, to kobj.Object) []Operation {
 	return append(ops, members("/metadata/", pick(from), pick(to))...)
 }
 
-func members(at string, from, to map[string]any) []Operation {
-	var ops []Operation
+func members(at string, from, to map[string]any) []cluster.Operation {
+	var ops []cluster.Operation
 	both := maps.Clone(from)
 	maps.Copy(both, to)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
@@ -187,11 +188,11 @@ func members(at string, from, to map[string]any) []Operation {
 		is, has := to[key]
 		switch {
 		case !has:
-			ops = append(ops, Operation{Op: "remove", Path: at + escaped(key)})
+			ops = append(ops, cluster.Operation{Op: "remove", Path: at + escaped(key)})
 		case !had:
-			ops = append(ops, Operation{Op: "add", Path: at + escaped(key), Value: is})
+			ops = append(ops, cluster.Operation{Op: "add", Path: at + escaped(key), Value: is})
 		case !kobj.Equal(was, is):
-			ops = append(ops, Operation{Op: "replace", Path: at + escaped(key), Value: is})
+			ops = append(ops, cluster.Operation{Op: "replace", Path: at + escaped(key), Value: is})
 		}
 	}
 	return ops

@@ -133,7 +133,7 @@ func TestBackFromAnywhere(t *testing.T) {
 		if d := cmp.Diff(want, kept(s.cluster)); d != "" {
 			rt.Fatalf("(-before +after):\n%s", d)
 		}
-		for _, o := range []plan.Ref{ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)} {
+		for _, o := range []kobj.Ref{ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName)} {
 			if s.cluster.Object(o) == nil {
 				rt.Fatalf("%s is not there", o)
 			}

@@ -6,9 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/run"
 	"github.com/quayside/quayside/adopt/run/runtest"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -35,7 +39,7 @@ func TestChangedByOthers(t *testing.T) {
 		c.Edit(operator, func(o kobj.Object) { o["spec"].(map[string]any)["replicas"] = n })
 		c.Settle()
 	}
-	again := func(c *runtest.Cluster, at plan.Ref) {
+	again := func(c *runtest.Cluster, at kobj.Ref) {
 		o := kobj.Copy(c.Object(at))
 		c.Remove(at)
 		c.Put(kobj.With(o, any("another"), "metadata", "uid"))
@@ -173,7 +177,8 @@ func TestFieldsOfOthers(t *testing.T) {
 	s.rendered[3] = kobj.With(s.rendered[3], any(int64(3)), "spec", "replicas")
 	s.cluster.Before = func(c runtest.Call) error {
 		if c.Verb == "apply" && c.Object.Kind == "Deployment" {
-			return &run.ConflictError{Verb: "apply", Object: c.Object, Fields: []run.Field{{Manager: "hpa", Path: ".spec.replicas"}}}
+			cause := metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "hpa"`, Field: ".spec.replicas"}
+			return &cluster.RequestError{Verb: "apply", Object: c.Object, Err: apierrors.NewApplyConflict([]metav1.StatusCause{cause}, "conflict")}
 		}
 		return nil
 	}

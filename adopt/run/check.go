@@ -59,7 +59,7 @@ func (r *runner) stillBefore(s plan.Step) []plan.Check {
 	var out []plan.Check
 	for _, c := range s.Before {
 		whole := slices.Contains([]plan.Condition{plan.NoPlan, plan.IsStopped, plan.IsReady, plan.Rights, plan.Prepared}, c.Check)
-		c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(ref plan.Ref) bool { return touched[ref.Key()] })
+		c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(ref kobj.Ref) bool { return touched[ref.Key()] })
 		if whole || len(c.Objects) > 0 {
 			out = append(out, c)
 		}

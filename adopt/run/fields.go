@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -25,7 +26,7 @@ func takenOver(a *action, live kobj.Object) (bool, error) {
 // applied them: the next apply then removes those that the tree does not have. The
 // object itself stays as it is.
 func takeOver(ctx context.Context, a *action, live kobj.Object) (kobj.Object, error) {
-	return a.Cluster.Patch(ctx, a.Object, Patch{JSON: []Operation{
+	return a.Cluster.Patch(ctx, a.Object, cluster.Patch{JSON: []cluster.Operation{
 		{Op: "test", Path: "/metadata/resourceVersion", Value: kobj.Text(live, "metadata", "resourceVersion")},
 		{Op: "replace", Path: "/metadata/managedFields", Value: handedOver(kobj.List(live, "metadata", "managedFields"), a.Plan.Manager, live.APIVersion())},
 	}}, a.DryRun)

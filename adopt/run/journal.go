@@ -61,7 +61,7 @@ type Entry struct {
 	Step    int       `json:"step,omitempty"`
 	Action  int       `json:"action,omitempty"` // of the step, from 1
 	Do      plan.Verb `json:"do,omitempty"`
-	Object  *plan.Ref `json:"object,omitempty"`
+	Object  *kobj.Ref `json:"object,omitempty"`
 	UID     string    `json:"uid,omitempty"`             // of the object, before an action and after it
 	Version string    `json:"resourceVersion,omitempty"` // likewise
 	Outcome Outcome   `json:"outcome,omitempty"`
@@ -188,7 +188,7 @@ func (j *Journal) last(step, action int, event Event) *Entry {
 
 // Stopped returns which of OLM's controllers the plan's steps have stopped, or have
 // begun to stop, and not started again.
-func (j *Journal) Stopped(p *plan.Plan) []plan.Ref {
+func (j *Journal) Stopped(p *plan.Plan) []kobj.Ref {
 	stopped := map[kobj.Key]bool{}
 	for _, e := range j.entries {
 		a := actionOf(p, e)
@@ -200,7 +200,7 @@ func (j *Journal) Stopped(p *plan.Plan) []plan.Ref {
 			stopped[a.Object.Key()] = false
 		}
 	}
-	var out []plan.Ref
+	var out []kobj.Ref
 	for _, w := range p.OLM {
 		if stopped[w.Object.Key()] {
 			out = append(out, w.Object)
@@ -260,7 +260,7 @@ func (j *Journal) keepEvidence(e *verify.Evidence) error {
 func evidenceName(namespace string) string { return "evidence-" + fileName(namespace) + ".json" }
 
 // Backup returns an object as a step wrote it to a file; nil where none did.
-func (j *Journal) Backup(ref plan.Ref) (kobj.Object, error) {
+func (j *Journal) Backup(ref kobj.Ref) (kobj.Object, error) {
 	name := backupName(ref)
 	data, err := j.files.Read(name)
 	if data == nil || err != nil {
@@ -278,10 +278,10 @@ func (j *Journal) keep(o kobj.Object) error {
 	if err != nil {
 		return err
 	}
-	return j.files.Write(backupName(plan.RefTo(o)), append(data, '\n'))
+	return j.files.Write(backupName(kobj.RefTo(o)), append(data, '\n'))
 }
 
-func backupName(ref plan.Ref) string {
+func backupName(ref kobj.Ref) string {
 	k := ref.Key()
 	kind := strings.ToLower(k.Kind)
 	if k.Group != "" {

@@ -1,13 +1,16 @@
 package run_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
-	"github.com/quayside/quayside/adopt/run"
 	"github.com/quayside/quayside/adopt/run/runtest"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -115,7 +118,7 @@ func TestLostAnswers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newScene(t)
 		lost := rapid.SliceOfN(rapid.IntRange(0, 60), 1, 6).Draw(rt, "lost")
-		code := rapid.SampledFrom([]run.Why{run.Busy, run.Unsure}).Draw(rt, "code")
+		code := rapid.SampledFrom([]int{http.StatusTooManyRequests, http.StatusInternalServerError}).Draw(rt, "code")
 		n := 0
 		hook := func(c runtest.Call) error {
 			if !c.Writes() {
@@ -124,12 +127,13 @@ func TestLostAnswers(t *testing.T) {
 			n++
 			for _, l := range lost {
 				if n == l {
-					return &run.RefusedError{Verb: c.Verb, Object: c.Object, Why: code, Message: "lost"}
+					status := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "lost", 0, false)
+					return &cluster.RequestError{Verb: c.Verb, Object: c.Object, Err: status}
 				}
 			}
 			return nil
 		}
-		if code == run.Busy || rapid.Bool().Draw(rt, "not taken") {
+		if code == http.StatusTooManyRequests || rapid.Bool().Draw(rt, "not taken") {
 			s.cluster.Before = hook
 		} else {
 			s.cluster.After = hook

@@ -49,7 +49,7 @@ type Say interface {
 // Result is what became of every step of a plan.
 type Result struct {
 	Steps   []StepResult `json:"steps" doc:"What became of each step, in order."`
-	Stopped []plan.Ref   `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
+	Stopped []kobj.Ref   `json:"stopped" doc:"OLM's controllers that the plan has stopped and not started again yet."`
 	Error   string       `json:"error,omitempty" doc:"Why the run ended before all was done."`
 }
 
@@ -79,7 +79,7 @@ const (
 // ActionResult is what an action came to.
 type ActionResult struct {
 	Do      plan.Verb     `json:"do" doc:"As in the plan."`
-	Object  plan.Ref      `json:"object" doc:"The object."`
+	Object  kobj.Ref      `json:"object" doc:"The object."`
 	Outcome Outcome       `json:"outcome" form:"enum=created|changed|deleted|already|kept|untried" doc:"created, changed, deleted, kept (in the backup); already: nothing was left to do; untried: not without what earlier actions bring."`
 	Changes []adopt.Field `json:"changes,omitempty" doc:"Where it is only tried: the fields that would change."`
 }
@@ -92,7 +92,7 @@ type ActionResult struct {
 //
 // When ctx ends, the request that is under way is waited for, and noted.
 func Run(ctx context.Context, in Input) (*Result, error) {
-	r := &runner{Input: in, rendered: map[kobj.Key]kobj.Object{}, result: &Result{Stopped: []plan.Ref{}}}
+	r := &runner{Input: in, rendered: map[kobj.Key]kobj.Object{}, result: &Result{Stopped: []kobj.Ref{}}}
 	for _, o := range in.Rendered {
 		r.rendered[o.Key()] = o
 	}

@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("step %d: %s", step.Number, step.State)
 		}
 	}
-	for _, gone := range []plan.Ref{
+	for _, gone := range []kobj.Ref{
 		ref(olmV1alpha1, "Subscription", "ops", "etcd"), ref(olmV1alpha1, "ClusterServiceVersion", "ops", csvName),
 		ref(olmV1alpha1, "ClusterServiceVersion", "team-a", csvName), ref(rbacV1, "Role", "team-a", "olm-etcd"), ref(rbacV1, "ClusterRole", "", "olm-etcd-cluster"),
 	} {

@@ -145,8 +145,8 @@ func newScene(t testing.TB) *scene {
 	return s
 }
 
-func ref(apiVersion, kind, namespace, name string) plan.Ref {
-	return plan.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+func ref(apiVersion, kind, namespace, name string) kobj.Ref {
+	return kobj.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 }
 
 func thePlan() *plan.Plan {

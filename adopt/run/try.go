@@ -2,8 +2,9 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/adopt/plan"
@@ -55,8 +56,7 @@ func (a *action) tried(ctx context.Context) (ActionResult, error) {
 		return out, nil
 	}
 	after, err := v.send(ctx, a, live)
-	var refused *RefusedError
-	if errors.As(err, &refused) && refused.Why == NotFound && a.needsEarlier() {
+	if apierrors.IsNotFound(err) && a.needsEarlier() {
 		out.Outcome = Untried
 		return out, nil
 	}
@@ -74,7 +74,7 @@ func (a *action) tried(ctx context.Context) (ActionResult, error) {
 }
 
 // earlier reports whether an action before this one applies an object.
-func (a *action) earlier(ref plan.Ref) bool {
+func (a *action) earlier(ref kobj.Ref) bool {
 	for _, s := range a.Plan.Steps {
 		for i, other := range s.Actions {
 			if s.Number > a.step.Number || s.Number == a.step.Number && i+1 >= a.number {
@@ -91,13 +91,13 @@ func (a *action) earlier(ref plan.Ref) bool {
 // needsEarlier reports whether the object lies in a namespace, or is of a kind, that
 // comes with the plan.
 func (a *action) needsEarlier() bool {
-	if a.earlier(plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
+	if a.earlier(kobj.Ref{APIVersion: "v1", Kind: "Namespace", Name: a.Object.Namespace}) {
 		return true
 	}
 	for key, o := range a.rendered {
 		of := kobj.Text(o, "spec", "names", "kind")
 		if kobj.IsCRD(o) && of == a.Object.Kind && kobj.Text(o, "spec", "group") == kobj.Group(a.Object.APIVersion) {
-			return a.earlier(plan.Ref{APIVersion: o.APIVersion(), Kind: key.Kind, Name: key.Name})
+			return a.earlier(kobj.Ref{APIVersion: o.APIVersion(), Kind: key.Kind, Name: key.Name})
 		}
 	}
 	return false

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -57,8 +57,8 @@ func kinds() []wanted {
 
 // Live reads the objects of a live cluster. What it does not serve is not there;
 // what it would not hand out is in Unread. The error is as that of
-// [live.Cluster.Read], or a diag.List.
-func Live(ctx context.Context, c *live.Cluster, opt Options) (*Snapshot, error) {
+// [cluster.Client.Read], or a diag.List.
+func Live(ctx context.Context, c *cluster.Client, opt Options) (*Snapshot, error) {
 	b := newBuilder(opt)
 	if err := b.list(ctx, c, kinds()); err != nil {
 		return nil, err
@@ -92,11 +92,11 @@ func (b *builder) named() []wanted {
 }
 
 // list reads the objects of kinds, but for those that are passed over.
-func (b *builder) list(ctx context.Context, c *live.Cluster, kinds []wanted) error {
-	var opts []live.ListOptions
+func (b *builder) list(ctx context.Context, c *cluster.Client, kinds []wanted) error {
+	var opts []cluster.ListOptions
 	for _, w := range kinds {
 		if !b.passes(kobj.Group(w.apiVersion), w.kind) {
-			opts = append(opts, live.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, Whole: true, ManagedFields: b.opt.ManagedFields})
+			opts = append(opts, cluster.ListOptions{APIVersion: w.apiVersion, Kind: w.kind, Labels: w.labels, Whole: true, ManagedFields: b.opt.ManagedFields})
 		}
 	}
 	found, err := c.Lists(ctx, opts)
@@ -114,7 +114,7 @@ func (b *builder) list(ctx context.Context, c *live.Cluster, kinds []wanted) err
 			}
 			b.single(raw, diag.Pos{})
 		}
-		found[i] = live.Found{}
+		found[i] = cluster.Found{}
 	}
 	return nil
 }

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/live"
-	"github.com/quayside/quayside/report/live/livetest"
 )
 
 type object = map[string]any
@@ -288,7 +288,7 @@ func TestPruned(t *testing.T) {
 
 // TestLive reads a cluster, kinds that only an InstallPlan names too.
 func TestLive(t *testing.T) {
-	server := livetest.New(t)
+	server := clustertest.New(t)
 	plan := kobj.New("operators.coreos.com/v1alpha1", "InstallPlan", "ns", "install-x")
 	plan["status"] = object{"plan": []any{object{"resource": object{"group": "monitoring.example", "version": "v1", "kind": "Monitor", "name": "m"}}}}
 	secret := kobj.With(kobj.Label(kobj.New("v1", "Secret", "ns", "cert"), map[string]string{"olm.managed": "true"}), any(object{"tls.key": "K", "olmCAKey": "A"}), "data")
@@ -306,7 +306,7 @@ func TestLive(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(server.Kubeconfig()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := live.Open(live.Options{File: kubeconfig})
+	c, err := cluster.Open(cluster.Options{File: kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}

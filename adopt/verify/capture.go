@@ -20,7 +20,7 @@ import (
 // namespaces of these objects, Roles, ClusterRoles and their bindings everywhere.
 // What may not be listed of pods is in Unread. The error is the Reader's.
 func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Evidence, error) {
-	var refs []plan.Ref
+	var refs []kobj.Ref
 	for _, h := range tracked(p, namespace) {
 		refs = append(refs, h.ref)
 	}
@@ -44,7 +44,7 @@ func Capture(ctx context.Context, r Reader, p *plan.Plan, namespace string) (*Ev
 
 // captureObjects returns what is known of objects, and the objects themselves, in the
 // order of refs without those that are not there.
-func captureObjects(ctx context.Context, r Reader, namespace string, refs []plan.Ref) (*Evidence, []kobj.Object, error) {
+func captureObjects(ctx context.Context, r Reader, namespace string, refs []kobj.Ref) (*Evidence, []kobj.Object, error) {
 	read := make([]kobj.Object, len(refs))
 	err := each(ctx, len(refs), func(ctx context.Context, i int) (err error) {
 		read[i], err = r.Get(ctx, refs[i])
@@ -64,7 +64,7 @@ func captureObjects(ctx context.Context, r Reader, namespace string, refs []plan
 	return e, bodies, pods(ctx, r, e)
 }
 
-func described(ref plan.Ref, o kobj.Object) Object {
+func described(ref kobj.Ref, o kobj.Object) Object {
 	d := Object{
 		Ref: ref, UID: kobj.Text(o, "metadata", "uid"), Generation: number(o, "metadata", "generation"),
 		Deleting: kobj.Text(o, "metadata", "deletionTimestamp") != "",

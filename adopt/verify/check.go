@@ -40,7 +40,7 @@ type checker struct {
 
 	at     plan.Step
 	before *Evidence
-	refs   []plan.Ref
+	refs   []kobj.Ref
 }
 
 // condition returns what does not hold.
@@ -85,7 +85,7 @@ func conditions() map[plan.Condition]condition {
 }
 
 // objects returns those that the check names, else those that it is about.
-func (c *checker) objects(otherwise func() []plan.Ref) []plan.Ref {
+func (c *checker) objects(otherwise func() []kobj.Ref) []kobj.Ref {
 	if c.refs != nil {
 		return c.refs
 	}
@@ -94,7 +94,7 @@ func (c *checker) objects(otherwise func() []plan.Ref) []plan.Ref {
 
 // read calls do with each object, nil for one that is not there, and returns what it
 // finds, in the order of refs.
-func (c *checker) read(ctx context.Context, refs []plan.Ref, do func(context.Context, plan.Ref, kobj.Object) ([]Finding, error)) ([]Finding, error) {
+func (c *checker) read(ctx context.Context, refs []kobj.Ref, do func(context.Context, kobj.Ref, kobj.Object) ([]Finding, error)) ([]Finding, error) {
 	out := make([][]Finding, len(refs))
 	err := each(ctx, len(refs), func(ctx context.Context, i int) error {
 		o, err := c.Get(ctx, refs[i])
@@ -107,16 +107,16 @@ func (c *checker) read(ctx context.Context, refs []plan.Ref, do func(context.Con
 }
 
 func succeeded(ctx context.Context, c *checker) ([]Finding, error) {
-	refs := c.objects(func() []plan.Ref {
-		var out []plan.Ref
+	refs := c.objects(func() []kobj.Ref {
+		var out []kobj.Ref
 		for _, op := range c.plan.Operators {
 			if op.Namespace == c.at.Namespace {
-				out = append(out, plan.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
+				out = append(out, kobj.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV})
 			}
 		}
 		return out
 	})
-	return c.read(ctx, refs, func(_ context.Context, ref plan.Ref, o kobj.Object) ([]Finding, error) {
+	return c.read(ctx, refs, func(_ context.Context, ref kobj.Ref, o kobj.Object) ([]Finding, error) {
 		switch phase := kobj.Text(o, "status", "phase"); {
 		case o == nil:
 			return found(NotThere, ref, "is not there"), nil
@@ -140,7 +140,7 @@ func noPlan(ctx context.Context, c *checker) ([]Finding, error) {
 	for _, o := range plans {
 		phase := kobj.Text(o, "status", "phase")
 		if slices.Contains([]string{"", "Planning", "Installing"}, phase) {
-			out = append(out, found(InFlight, plan.RefTo(o), "is %s: OLM is at work", phaseOf(phase))...)
+			out = append(out, found(InFlight, kobj.RefTo(o), "is %s: OLM is at work", phaseOf(phase))...)
 		}
 	}
 	slices.SortFunc(out, func(a, b Finding) int { return a.Object.Key().Compare(b.Object.Key()) })
@@ -148,8 +148,8 @@ func noPlan(ctx context.Context, c *checker) ([]Finding, error) {
 }
 
 // controllers returns the Deployments of OLM's controllers.
-func (c *checker) controllers() []plan.Ref {
-	var out []plan.Ref
+func (c *checker) controllers() []kobj.Ref {
+	var out []kobj.Ref
 	for _, w := range c.plan.OLM {
 		out = append(out, w.Object)
 	}
@@ -157,7 +157,7 @@ func (c *checker) controllers() []plan.Ref {
 }
 
 func isStopped(ctx context.Context, c *checker) ([]Finding, error) {
-	return c.read(ctx, c.objects(c.controllers), func(ctx context.Context, ref plan.Ref, o kobj.Object) ([]Finding, error) {
+	return c.read(ctx, c.objects(c.controllers), func(ctx context.Context, ref kobj.Ref, o kobj.Object) ([]Finding, error) {
 		if o == nil {
 			return nil, nil
 		}
@@ -185,7 +185,7 @@ func isStopped(ctx context.Context, c *checker) ([]Finding, error) {
 }
 
 func isReady(ctx context.Context, c *checker) ([]Finding, error) {
-	return c.read(ctx, c.objects(c.controllers), func(_ context.Context, ref plan.Ref, o kobj.Object) ([]Finding, error) {
+	return c.read(ctx, c.objects(c.controllers), func(_ context.Context, ref kobj.Ref, o kobj.Object) ([]Finding, error) {
 		if o == nil {
 			return found(NotThere, ref, "is not there"), nil
 		}
@@ -217,8 +217,8 @@ func stale(o kobj.Object) bool {
 }
 
 func isGone(ctx context.Context, c *checker) ([]Finding, error) {
-	refs := c.objects(func() []plan.Ref {
-		var out []plan.Ref
+	refs := c.objects(func() []kobj.Ref {
+		var out []kobj.Ref
 		for _, a := range c.at.Actions {
 			if a.Do == plan.Delete || a.Do == plan.Orphan {
 				out = append(out, a.Object)
@@ -226,7 +226,7 @@ func isGone(ctx context.Context, c *checker) ([]Finding, error) {
 		}
 		return out
 	})
-	return c.read(ctx, refs, func(_ context.Context, ref plan.Ref, o kobj.Object) ([]Finding, error) {
+	return c.read(ctx, refs, func(_ context.Context, ref kobj.Ref, o kobj.Object) ([]Finding, error) {
 		switch finalizers := kobj.Texts(o, "metadata", "finalizers"); {
 		case o == nil:
 			return nil, nil
@@ -241,9 +241,9 @@ func isGone(ctx context.Context, c *checker) ([]Finding, error) {
 func asBefore(r rule) condition {
 	return func(ctx context.Context, c *checker) ([]Finding, error) {
 		before := &Evidence{Namespace: c.at.Namespace}
-		var refs []plan.Ref
+		var refs []kobj.Ref
 		for _, o := range c.before.Objects {
-			if c.refs == nil || slices.ContainsFunc(c.refs, func(ref plan.Ref) bool { return ref.Key() == o.Ref.Key() }) {
+			if c.refs == nil || slices.ContainsFunc(c.refs, func(ref kobj.Ref) bool { return ref.Key() == o.Ref.Key() }) {
 				before.Objects, refs = append(before.Objects, o), append(refs, o.Ref)
 			}
 		}
@@ -284,8 +284,8 @@ func isPrepared(ctx context.Context, c *checker) ([]Finding, error) {
 
 func sameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	uids := map[kobj.Key]string{}
-	var all []plan.Ref
-	put := func(ref plan.Ref, uid string) {
+	var all []kobj.Ref
+	put := func(ref kobj.Ref, uid string) {
 		if uid != "" && uids[ref.Key()] == "" {
 			uids[ref.Key()], all = uid, append(all, ref)
 		}
@@ -296,7 +296,7 @@ func sameVersion(ctx context.Context, c *checker) ([]Finding, error) {
 	for _, a := range c.at.Actions {
 		put(a.Object, a.UID)
 	}
-	return c.read(ctx, c.objects(func() []plan.Ref { return all }), func(_ context.Context, ref plan.Ref, o kobj.Object) ([]Finding, error) {
+	return c.read(ctx, c.objects(func() []kobj.Ref { return all }), func(_ context.Context, ref kobj.Ref, o kobj.Object) ([]Finding, error) {
 		planned, now, was := uids[ref.Key()], described(ref, o), c.before.object(ref)
 		switch {
 		case planned == "":

@@ -12,7 +12,7 @@ import (
 // Finding is something that does not hold.
 type Finding struct {
 	Code      Code     `json:"code" form:"enum=lost|uid|deleting|owner|conversion|unavailable|template|replica-set|pod|right-lost|right-gained|right-missing|phase|in-flight|running|not-ready|there|not-there|changed" doc:"What is the matter."`
-	Object    plan.Ref `json:"object,omitzero" doc:"The object that it is about."`
+	Object    kobj.Ref `json:"object,omitzero" doc:"The object that it is about."`
 	Account   string   `json:"account,omitempty" doc:"Whose rights it is about."`
 	Namespace string   `json:"namespace,omitempty" doc:"Where it has them. Absent: in the whole cluster."`
 	Note      bool     `json:"note,omitempty" doc:"It is only told: nothing that must hold is broken."`
@@ -84,7 +84,7 @@ func (c *comparison) each(r rule, before, after *Evidence) []Finding {
 	return out
 }
 
-func found(code Code, ref plan.Ref, format string, args ...any) []Finding {
+func found(code Code, ref kobj.Ref, format string, args ...any) []Finding {
 	return []Finding{{Code: code, Object: ref, Message: fmt.Sprintf("%s ", ref.Key()) + fmt.Sprintf(format, args...)}}
 }
 
@@ -164,7 +164,7 @@ func noRestart(c *comparison, was Object, is *Object) []Finding {
 
 // mayRestart reports whether pods restart as planned: only the tree changes them,
 // and only once it is applied.
-func (c *comparison) mayRestart(ref plan.Ref) bool {
+func (c *comparison) mayRestart(ref kobj.Ref) bool {
 	return restarts(c.plan, ref) && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool {
 		return s.Number <= c.step && slices.ContainsFunc(s.Actions, func(a plan.Action) bool { return a.Do == plan.Apply && a.Object.Key() == ref.Key() })
 	})

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/rbac"
@@ -26,7 +25,7 @@ type dump struct {
 }
 
 // Get implements Reader.
-func (d *dump) Get(_ context.Context, ref plan.Ref) (kobj.Object, error) {
+func (d *dump) Get(_ context.Context, ref kobj.Ref) (kobj.Object, error) {
 	if o := d.Snapshot.Get(ref.Key()); o != nil {
 		return o.Body(), nil
 	}
@@ -102,7 +101,7 @@ func (o *once) ask(key string, read func() ([]kobj.Object, error)) ([]kobj.Objec
 }
 
 // Get implements Reader.
-func (o *once) Get(ctx context.Context, ref plan.Ref) (kobj.Object, error) {
+func (o *once) Get(ctx context.Context, ref kobj.Ref) (kobj.Object, error) {
 	found, err := o.ask(ref.String(), func() ([]kobj.Object, error) {
 		body, err := o.Reader.Get(ctx, ref)
 		return []kobj.Object{body}, err

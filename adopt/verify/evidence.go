@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/rbac"
 )
 
@@ -23,7 +24,7 @@ type Evidence struct {
 
 // Object is what is known of one object. What its kind does not have is empty.
 type Object struct {
-	Ref        plan.Ref    `json:"object"`
+	Ref        kobj.Ref    `json:"object"`
 	UID        string      `json:"uid"`
 	Generation int64       `json:"generation,omitempty"`
 	Deleting   bool        `json:"deleting,omitempty"`
@@ -148,7 +149,7 @@ func permissions(grants []rbac.Grant) []Permission {
 }
 
 // object returns what is known of an object before; nil where nothing is.
-func (e *Evidence) object(ref plan.Ref) *Object {
+func (e *Evidence) object(ref kobj.Ref) *Object {
 	for i := range e.Objects {
 		if e.Objects[i].Ref.Key() == ref.Key() {
 			return &e.Objects[i]

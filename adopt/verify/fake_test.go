@@ -51,7 +51,7 @@ func (c *cluster) set(key kobj.Key, v any, path ...string) {
 	c.objects[key] = kobj.With(c.objects[key], v, path...)
 }
 
-func (c *cluster) Get(_ context.Context, ref plan.Ref) (kobj.Object, error) {
+func (c *cluster) Get(_ context.Context, ref kobj.Ref) (kobj.Object, error) {
 	return c.objects[ref.Key()], nil
 }
 
@@ -239,7 +239,7 @@ func newWorld() *world {
 // leave returns the plan by which the operator leaves.
 func (w *world) leave() *plan.Plan {
 	at := func(do plan.Verb, apiVersion, kind, namespace, name string) plan.Action {
-		ref := plan.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+		ref := kobj.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 		return plan.Action{Do: do, Object: ref, UID: kobj.Text(w.objects[ref.Key()], "metadata", "uid")}
 	}
 	csv := func(do plan.Verb, ns string) plan.Action {
@@ -258,7 +258,7 @@ func (w *world) leave() *plan.Plan {
 	}
 	var prepare []plan.Action
 	for _, o := range w.tree {
-		prepare = append(prepare, plan.Action{Do: plan.Apply, Object: plan.RefTo(o)})
+		prepare = append(prepare, plan.Action{Do: plan.Apply, Object: kobj.RefTo(o)})
 	}
 	var clean []plan.Action
 	for _, ns := range []string{"a", "b", ""} {

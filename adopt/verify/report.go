@@ -49,7 +49,7 @@ const (
 // Same returns an error where a cluster is not the one that a plan is for, or the
 // Reader's.
 func Same(ctx context.Context, r Reader, p *plan.Plan) error {
-	o, err := r.Get(ctx, plan.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
+	o, err := r.Get(ctx, kobj.Ref{APIVersion: "v1", Kind: "Namespace", Name: "kube-system"})
 	if err != nil {
 		return err
 	}

@@ -194,13 +194,13 @@ func appliedBy(p *plan.Plan) map[kobj.Key]bool {
 // deletes: ServiceAccounts, and users that are bound to OLM's roles.
 func (c *comparison) prepared(now authority, namespace string) ([]Finding, error) {
 	goes := gone(&plan.Plan{Steps: stepsOf(c.plan, namespace)}, len(c.plan.Steps))
-	stays := now.only(func(o kobj.Object) bool { return !goes.has(described(plan.RefTo(o), o)) })
+	stays := now.only(func(o kobj.Object) bool { return !goes.has(described(kobj.RefTo(o), o)) })
 	concerned := func(o kobj.Object) bool {
 		role := kobj.Key{Group: rbacGroup, Kind: kobj.Text(o, "roleRef", "kind"), Name: kobj.Text(o, "roleRef", "name")}
 		if role.Kind == "Role" {
 			role.Namespace = o.Namespace()
 		}
-		return goes.keys[role] || goes.has(described(plan.RefTo(o), o))
+		return goes.keys[role] || goes.has(described(kobj.RefTo(o), o))
 	}
 	var who []rbac.Subject
 	for _, o := range now.objects {

@@ -10,7 +10,7 @@ import (
 
 // held is an object that a namespace's steps are about.
 type held struct {
-	ref plan.Ref
+	ref kobj.Ref
 	uid string // empty: the plan does not know it
 }
 
@@ -108,7 +108,7 @@ func isCondition(apiVersion, kind string) bool {
 }
 
 // restarts reports whether the plan says that the pods of a Deployment restart.
-func restarts(p *plan.Plan, ref plan.Ref) bool {
+func restarts(p *plan.Plan, ref kobj.Ref) bool {
 	return slices.ContainsFunc(p.Operators, func(op plan.Operator) bool {
 		return op.Namespace == ref.Namespace && slices.Contains(op.Restarts, ref.Name)
 	})

@@ -10,14 +10,13 @@ package verify
 import (
 	"context"
 
-	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
 // Reader is what is read of a cluster. It is for use by several goroutines at once.
 type Reader interface {
 	// Get returns an object; nil where there is none.
-	Get(ctx context.Context, ref plan.Ref) (kobj.Object, error)
+	Get(ctx context.Context, ref kobj.Ref) (kobj.Object, error)
 	// List returns the objects of a kind with these labels, in all namespaces where
 	// namespace is empty; none where the kind is not served.
 	List(ctx context.Context, apiVersion, kind, namespace, labels string) ([]kobj.Object, error)

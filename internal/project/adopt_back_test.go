@@ -57,7 +57,7 @@ func plansLeadBack(t *testing.T, all fstest.MapFS) inspection {
 			t.Errorf("%s: after going back (-before +after):\n%s", file, diff)
 		}
 		for _, op := range p.Operators {
-			csv := plan.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV}
+			csv := kobj.Ref{APIVersion: snapshot.OLM + "/v1alpha1", Kind: "ClusterServiceVersion", Namespace: op.Namespace, Name: op.CSV}
 			if kobj.Text(s.cluster.Object(csv), "status", "phase") != "Succeeded" {
 				t.Errorf("%s: %s is not there, or not Succeeded", file, csv)
 			}

@@ -15,9 +15,9 @@ import (
 
 	"github.com/quayside/quayside/adopt"
 	"github.com/quayside/quayside/adopt/plan"
-	"github.com/quayside/quayside/adopt/run"
 	"github.com/quayside/quayside/adopt/run/runtest"
 	"github.com/quayside/quayside/adopt/snapshot"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/lockfile"
@@ -84,7 +84,7 @@ func takenOver(t *testing.T, all fstest.MapFS, file string, d dumped, random *ra
 	for _, o := range s.rendered { // somebody restarts one
 		if o.Is("apps", "Deployment") {
 			at := map[string]any{"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": "2026-01-01"}}
-			_, err := s.cluster.Patch(ctx, plan.RefTo(o), run.Patch{Merge: map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": at}}}}, false)
+			_, err := s.cluster.Patch(ctx, kobj.RefTo(o), cluster.Patch{Merge: map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": at}}}}, false)
 			check(t, err)
 			break
 		}
@@ -277,7 +277,7 @@ func (a adopted) back(t *testing.T, p *plan.Plan, found *project.Inspection, bef
 		t.Errorf("after going back (-before +after):\n%s", diff)
 	}
 	for _, o := range a.objects {
-		live := s.cluster.Object(plan.RefTo(o))
+		live := s.cluster.Object(kobj.RefTo(o))
 		olms := func(o kobj.Object) bool {
 			return slices.ContainsFunc(kobj.Items(o, "metadata", "managedFields"), plan.ByOLM)
 		}

@@ -147,7 +147,7 @@ func list(items []map[string]any) []any {
 	return out
 }
 
-func (c *played) Get(_ context.Context, ref plan.Ref) (kobj.Object, error) {
+func (c *played) Get(_ context.Context, ref kobj.Ref) (kobj.Object, error) {
 	return c.objects[ref.Key()], nil
 }
 

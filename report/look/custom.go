@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kinds"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report"
-	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -33,7 +33,7 @@ type CustomKind struct {
 // kind of several operators is listed once.
 func (l *looker) custom(ctx context.Context, out *Seen) error {
 	got := out.objects
-	var lists []live.ListOptions
+	var lists []cluster.ListOptions
 	of := map[int][]*Operator{} // by place in lists
 	for _, in := range l.want.Installations {
 		own := got[:len(in.Spec.Objects)]
@@ -71,9 +71,9 @@ func (l *looker) custom(ctx context.Context, out *Seen) error {
 
 // servedBy returns how to list what a definition defines: in the version that
 // is stored, else in the first that is served.
-func servedBy(definition map[string]any) (live.ListOptions, bool) {
+func servedBy(definition map[string]any) (cluster.ListOptions, bool) {
 	d := kinds.Define(definition)
-	opt := live.ListOptions{Most: mostCustom, Kind: d.Kind}
+	opt := cluster.ListOptions{Most: mostCustom, Kind: d.Kind}
 	for _, v := range d.Versions {
 		if v.Served && (opt.APIVersion == "" || v.Storage) {
 			opt.APIVersion = d.Group + "/" + v.Name

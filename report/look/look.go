@@ -17,11 +17,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/selector"
 	"github.com/quayside/quayside/lockfile"
 	"github.com/quayside/quayside/render"
 	"github.com/quayside/quayside/report"
-	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -59,7 +59,7 @@ type Operator struct {
 
 // At looks at a cluster. One that has answered once may be away for a while,
 // where there is time to wait.
-func At(ctx context.Context, c *live.Cluster, want *Expected, opt Options) (*Seen, error) {
+func At(ctx context.Context, c *cluster.Client, want *Expected, opt Options) (*Seen, error) {
 	l := &looker{c: c, want: want}
 	opt.Progress("reading cluster %s", c.Server)
 	got, err := l.look(ctx)
@@ -78,7 +78,7 @@ func At(ctx context.Context, c *live.Cluster, want *Expected, opt Options) (*See
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		var unreachable *live.UnreachableError
+		var unreachable *cluster.UnreachableError
 		if got, err = l.look(ctx); err != nil && !errors.As(err, &unreachable) {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func waiting(got *Seen, err error) string {
 
 // looker looks at a cluster.
 type looker struct {
-	c    *live.Cluster
+	c    *cluster.Client
 	want *Expected
 }
 
@@ -166,7 +166,7 @@ type reported struct {
 // installed reads the Installations, which are there where the reporter is.
 func (l *looker) installed(ctx context.Context) (*reported, error) {
 	api := v1alpha1.Group + "/" + v1alpha1.Version
-	found, err := l.c.List(ctx, live.ListOptions{APIVersion: api, Kind: v1alpha1.Kind})
+	found, err := l.c.List(ctx, cluster.ListOptions{APIVersion: api, Kind: v1alpha1.Kind})
 	if err != nil {
 		return nil, err
 	}
@@ -240,13 +240,13 @@ const mostPods = 100
 
 // pods reads the pods of the workloads that were found.
 func (l *looker) pods(ctx context.Context, got []v1alpha1.Observed) (*podsSeen, error) {
-	var lists []live.ListOptions
+	var lists []cluster.ListOptions
 	for _, o := range got {
 		if len(o.Ref.Images) == 0 || o.Object == nil {
 			continue
 		}
 		if own, ok := selector.OfPods(o.Object); ok {
-			lists = append(lists, live.ListOptions{APIVersion: "v1", Kind: "Pod", Namespace: o.Ref.Namespace, Labels: own.String(), Most: mostPods})
+			lists = append(lists, cluster.ListOptions{APIVersion: "v1", Kind: "Pod", Namespace: o.Ref.Namespace, Labels: own.String(), Most: mostPods})
 		}
 	}
 	found, err := l.c.Lists(ctx, lists)

@@ -3,8 +3,8 @@ package look
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/report"
-	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
@@ -41,7 +41,7 @@ type OperatorStatus struct {
 }
 
 // Status returns what was seen in c of what was expected in an environment.
-func (got *Seen) Status(environment string, c *live.Cluster, want *Expected) *Status {
+func (got *Seen) Status(environment string, c *cluster.Client, want *Expected) *Status {
 	v := &Status{
 		Context: c.Context, Server: c.Server, Environment: environment, Cluster: want.Cluster, ObservedAt: metav1.NewTime(got.Summary.At), Well: got.Summary.Well(),
 		Operators: []OperatorStatus{},

@@ -8,6 +8,7 @@ package runtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,12 +17,14 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/run"
 	"github.com/quayside/quayside/adopt/verify"
 	"github.com/quayside/quayside/internal/admit"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/rbac"
 )
@@ -29,7 +32,7 @@ import (
 // Call is one request.
 type Call struct {
 	Verb   string // "get", "list", "review", "apply", "patch", "delete", "create"
-	Object plan.Ref
+	Object kobj.Ref
 	DryRun bool
 }
 
@@ -83,7 +86,7 @@ func (c *Cluster) Put(o kobj.Object) {
 	defer c.mu.Unlock()
 	o, err := c.defaulted(kobj.Copy(o))
 	if err != nil {
-		panic(fmt.Sprintf("runtest: %s: %v", plan.RefTo(o), err))
+		panic(fmt.Sprintf("runtest: %s: %v", kobj.RefTo(o), err))
 	}
 	if kobj.Text(o, "metadata", "uid") == "" {
 		o = kobj.With(o, any(c.uid()), "metadata", "uid")
@@ -94,14 +97,14 @@ func (c *Cluster) Put(o kobj.Object) {
 }
 
 // Remove takes an object away at once. It asks nobody.
-func (c *Cluster) Remove(ref plan.Ref) {
+func (c *Cluster) Remove(ref kobj.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(ref.Key(), "test")
 }
 
 // Edit changes an object in place; it must be there. It asks nobody.
-func (c *Cluster) Edit(ref plan.Ref, edit func(kobj.Object)) {
+func (c *Cluster) Edit(ref kobj.Ref, edit func(kobj.Object)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.objects[ref.Key()]
@@ -114,7 +117,7 @@ func (c *Cluster) Edit(ref plan.Ref, edit func(kobj.Object)) {
 }
 
 // Object returns what is there, nil where nothing is. Nobody may modify it.
-func (c *Cluster) Object(ref plan.Ref) kobj.Object {
+func (c *Cluster) Object(ref kobj.Ref) kobj.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.objects[ref.Key()]
@@ -228,12 +231,29 @@ func (c *Cluster) call(ctx context.Context, call Call, do func() error) error {
 		}
 	}
 	if err := c.locked(do); err != nil {
-		return err
+		return call.refused(err)
 	}
 	if c.After != nil {
 		return c.After(call)
 	}
 	return nil
+}
+
+// refused returns the error of a request as the client returns it.
+func (c Call) refused(err error) error {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		return &cluster.RequestError{Verb: c.Verb, Object: c.Object, Err: status}
+	}
+	return err
+}
+
+func conflict(ref kobj.Ref, message string) error {
+	return apierrors.NewConflict(resourceOf(ref), ref.Name, errors.New(message))
+}
+
+func resourceOf(ref kobj.Ref) schema.GroupResource {
+	return schema.GroupResource{Group: kobj.Group(ref.APIVersion), Resource: plural(ref.Kind)}
 }
 
 func (c *Cluster) locked(do func() error) error {
@@ -244,7 +264,7 @@ func (c *Cluster) locked(do func() error) error {
 
 // Get implements verify.Reader. Of a Secret it returns the head. Nobody may modify
 // what it returns.
-func (c *Cluster) Get(ctx context.Context, ref plan.Ref) (out kobj.Object, err error) {
+func (c *Cluster) Get(ctx context.Context, ref kobj.Ref) (out kobj.Object, err error) {
 	err = c.call(ctx, Call{Verb: "get", Object: ref}, func() error {
 		if o := c.objects[ref.Key()]; o != nil {
 			out = head(o)
@@ -267,7 +287,7 @@ func (c *Cluster) List(ctx context.Context, apiVersion, kind, namespace, selecto
 	if err != nil {
 		return nil, err
 	}
-	err = c.call(ctx, Call{Verb: "list", Object: plan.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace}}, func() error {
+	err = c.call(ctx, Call{Verb: "list", Object: kobj.Ref{APIVersion: apiVersion, Kind: kind, Namespace: namespace}}, func() error {
 		group := kobj.Group(apiVersion)
 		for _, k := range c.keys() {
 			if k.Group != group || k.Kind != kind || namespace != "" && k.Namespace != namespace {
@@ -336,39 +356,39 @@ const rbacGroup = "rbac.authorization.k8s.io"
 
 // Apply implements run.Cluster.
 func (c *Cluster) Apply(ctx context.Context, o kobj.Object, manager string, force, dryRun bool) (out kobj.Object, err error) {
-	ref := plan.RefTo(o)
+	ref := kobj.RefTo(o)
 	err = c.call(ctx, Call{"apply", ref, dryRun}, func() error {
 		old := c.objects[ref.Key()]
 		uid := kobj.Text(o, "metadata", "uid")
 		if uid != "" && uid != kobj.Text(old, "metadata", "uid") {
-			return &run.ConflictError{Verb: "apply", Object: ref, Message: "uid mismatch"}
+			return conflict(ref, "uid mismatch")
 		}
-		if err := c.homeless("apply", ref); err != nil {
+		if err := c.homeless(ref); err != nil {
 			return err
 		}
 		merged, err := c.fields.apply(old, o, manager, force)
 		if err != nil {
 			return err
 		}
-		out, err = c.put("apply", old, merged, manager, dryRun)
+		out, err = c.put(old, merged, manager, dryRun)
 		return err
 	})
 	return kobj.Copy(out), err
 }
 
 // homeless is the refusal of an object whose namespace is not there.
-func (c *Cluster) homeless(verb string, ref plan.Ref) error {
+func (c *Cluster) homeless(ref kobj.Ref) error {
 	if ref.Namespace != "" && c.objects[kobj.Key{Kind: "Namespace", Name: ref.Namespace}] == nil {
-		return &run.RefusedError{Verb: verb, Object: ref, Why: run.NotFound, Message: fmt.Sprintf("namespaces %q not found", ref.Namespace)}
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, ref.Namespace)
 	}
 	return nil
 }
 
 // put stores what a request made of an object, old being nil for a new one.
-func (c *Cluster) put(verb string, old, o kobj.Object, by string, dryRun bool) (kobj.Object, error) {
+func (c *Cluster) put(old, o kobj.Object, by string, dryRun bool) (kobj.Object, error) {
 	o, err := c.defaulted(o)
 	if err != nil {
-		return nil, &run.RefusedError{Verb: verb, Object: plan.RefTo(o), Why: run.Invalid, Message: err.Error()}
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	if dryRun {
 		return o, nil
@@ -399,32 +419,32 @@ func (c *Cluster) defaulted(o kobj.Object) (kobj.Object, error) {
 }
 
 // Patch implements run.Cluster.
-func (c *Cluster) Patch(ctx context.Context, ref plan.Ref, patch run.Patch, dryRun bool) (out kobj.Object, err error) {
+func (c *Cluster) Patch(ctx context.Context, ref kobj.Ref, patch cluster.Patch, dryRun bool) (out kobj.Object, err error) {
 	err = c.call(ctx, Call{"patch", ref, dryRun}, func() error {
 		old := c.objects[ref.Key()]
 		if old == nil {
-			return &run.RefusedError{Verb: "patch", Object: ref, Why: run.NotFound, Message: "not found"}
+			return apierrors.NewNotFound(resourceOf(ref), ref.Name)
 		}
 		o, err := patched(old, patch)
 		if err != nil {
-			return &run.RefusedError{Verb: "patch", Object: ref, Why: run.Invalid, Message: err.Error()}
+			return apierrors.NewBadRequest(err.Error())
 		}
 		for _, field := range []string{"uid", "resourceVersion"} {
 			if was, is := kobj.Text(old, "metadata", field), kobj.Text(o, "metadata", field); was != is {
-				return &run.ConflictError{Verb: "patch", Object: ref, Message: fmt.Sprintf("%s in precondition: %s, in object: %s", field, is, was)}
+				return conflict(ref, fmt.Sprintf("%s in precondition: %s, in object: %s", field, is, was))
 			}
 		}
 		if o, err = c.fields.update(old, o, run.Manager); err != nil {
 			return err
 		}
-		out, err = c.put("patch", old, o, run.Manager, dryRun)
+		out, err = c.put(old, o, run.Manager, dryRun)
 		return err
 	})
 	return kobj.Copy(out), err
 }
 
 // Delete implements run.Cluster.
-func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, opt run.Deletion, dryRun bool) error {
+func (c *Cluster) Delete(ctx context.Context, ref kobj.Ref, opt cluster.Deletion, dryRun bool) error {
 	return c.call(ctx, Call{"delete", ref, dryRun}, func() error {
 		o := c.objects[ref.Key()]
 		if o == nil {
@@ -432,7 +452,7 @@ func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, opt run.Deletion, dr
 		}
 		for field, want := range map[string]string{"uid": opt.UID, "resourceVersion": opt.ResourceVersion} {
 			if is := kobj.Text(o, "metadata", field); want != "" && want != is {
-				return &run.ConflictError{Verb: "delete", Object: ref, Message: fmt.Sprintf("the %s in the precondition (%s) does not match that of the object (%s)", field, want, is)}
+				return conflict(ref, fmt.Sprintf("the %s in the precondition (%s) does not match that of the object (%s)", field, want, is))
 			}
 		}
 		if !dryRun {
@@ -460,19 +480,19 @@ func (c *Cluster) remove(o kobj.Object, orphan bool, by string) {
 
 // Create implements run.Cluster.
 func (c *Cluster) Create(ctx context.Context, o kobj.Object, dryRun bool) (out kobj.Object, err error) {
-	ref := plan.RefTo(o)
+	ref := kobj.RefTo(o)
 	err = c.call(ctx, Call{"create", ref, dryRun}, func() error {
 		if c.objects[ref.Key()] != nil {
-			return &run.ConflictError{Verb: "create", Object: ref, Message: "already exists"}
+			return apierrors.NewAlreadyExists(resourceOf(ref), ref.Name)
 		}
-		if err := c.homeless("create", ref); err != nil {
+		if err := c.homeless(ref); err != nil {
 			return err
 		}
 		made, err := c.fields.update(nil, o, run.Manager)
 		if err != nil {
 			return err
 		}
-		out, err = c.put("create", nil, made, run.Manager, dryRun)
+		out, err = c.put(nil, made, run.Manager, dryRun)
 		return err
 	})
 	return kobj.Copy(out), err

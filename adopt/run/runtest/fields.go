@@ -3,7 +3,6 @@ package runtest
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,15 +13,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 
-	"github.com/quayside/quayside/adopt/plan"
-	"github.com/quayside/quayside/adopt/run"
 	"github.com/quayside/quayside/internal/kobj"
 )
 
@@ -101,28 +97,12 @@ func (f fields) apply(old, applied kobj.Object, manager string, force bool) (kob
 	}
 	out, err := m.Apply(f.live(of, old), unstructuredOf(applied), manager, force)
 	if apierrors.IsConflict(err) {
-		return nil, conflict(plan.RefTo(applied), err)
+		return nil, err
 	}
 	if err != nil {
-		return nil, &run.RefusedError{Verb: "apply", Object: plan.RefTo(applied), Why: run.Invalid, Message: err.Error()}
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return out.(*unstructured.Unstructured).Object, nil
-}
-
-func conflict(ref plan.Ref, err error) error {
-	out := &run.ConflictError{Verb: "apply", Object: ref, Message: err.Error()}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return out
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			_, who, _ := strings.Cut(cause.Message, `conflict with "`)
-			who, _, _ = strings.Cut(who, `"`)
-			out.Fields = append(out.Fields, run.Field{Manager: who, Path: cause.Field})
-		}
-	}
-	return out
 }
 
 // update notes what a manager changed without applying it; old is nil for a new
@@ -134,7 +114,7 @@ func (f fields) update(old, o kobj.Object, manager string) (kobj.Object, error) 
 	}
 	out, err := m.Update(f.live(of, old), unstructuredOf(o), manager)
 	if err != nil {
-		return nil, fmt.Errorf("managed fields of %s: %w", plan.RefTo(o), err)
+		return nil, fmt.Errorf("managed fields of %s: %w", kobj.RefTo(o), err)
 	}
 	return out.(*unstructured.Unstructured).Object, nil
 }

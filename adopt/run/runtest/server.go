@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/quayside/quayside/adopt/plan"
-	"github.com/quayside/quayside/adopt/run"
 	"github.com/quayside/quayside/adopt/verify"
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
 	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/live/livetest"
 )
 
 // Serve starts an API server on loopback that has the objects of a cluster, and
@@ -31,7 +31,7 @@ func Serve(t testing.TB, c *Cluster) string {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return livetest.KubeconfigOf(server.URL, ca, livetest.Token)
+	return clustertest.KubeconfigOf(server.URL, ca, clustertest.Token)
 }
 
 type handler struct{ c *Cluster }
@@ -41,22 +41,17 @@ type object = map[string]any
 // ServeHTTP implements http.Handler.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out, err := h.answer(r)
-	var refused *run.RefusedError
-	var conflict *run.ConflictError
+	var status *apierrors.StatusError
 	switch {
-	case errors.As(err, &conflict):
-		causes := []any{}
-		for _, f := range conflict.Fields {
-			causes = append(causes, object{"reason": "FieldManagerConflict", "message": `conflict with "` + f.Manager + `"`, "field": f.Path})
-		}
-		write(w, http.StatusConflict, object{"kind": "Status", "status": "Failure", "reason": "Conflict", "message": conflict.Message, "details": object{"causes": causes}})
-	case errors.As(err, &refused):
-		code := map[run.Why]int{run.NotFound: 404, run.Forbidden: 403, run.Invalid: 422, run.Busy: 429, run.Unsure: 503}[refused.Why]
-		write(w, code, object{"kind": "Status", "status": "Failure", "message": refused.Message})
+	case errors.As(err, &status):
+		write(w, int(status.ErrStatus.Code), object{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status.ErrStatus.Code,
+			"reason": status.ErrStatus.Reason, "message": status.ErrStatus.Message, "details": status.ErrStatus.Details,
+		})
 	case err != nil:
-		write(w, http.StatusBadRequest, object{"kind": "Status", "status": "Failure", "message": err.Error()})
+		clustertest.Refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 	case out == nil:
-		write(w, http.StatusNotFound, object{"kind": "Status", "status": "Failure", "message": "not found"})
+		clustertest.Refuse(w, http.StatusNotFound, "NotFound", "not found")
 	default:
 		write(w, http.StatusOK, out)
 	}
@@ -70,8 +65,8 @@ func write(w http.ResponseWriter, code int, v any) {
 
 // answer does what a request asks for; nil is what is not there.
 func (h handler) answer(r *http.Request) (any, error) {
-	if r.Header.Get("Authorization") != "Bearer "+livetest.Token {
-		return nil, &run.RefusedError{Why: run.Forbidden, Message: "who are you?"}
+	if r.Header.Get("Authorization") != "Bearer "+clustertest.Token {
+		return nil, apierrors.NewUnauthorized("Unauthorized")
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -90,7 +85,7 @@ func (h handler) answer(r *http.Request) (any, error) {
 	if len(rest) == 0 {
 		return h.discover(apiVersion), nil
 	}
-	at := plan.Ref{APIVersion: apiVersion}
+	at := kobj.Ref{APIVersion: apiVersion}
 	if len(rest) > 2 && rest[0] == "namespaces" {
 		at.Namespace, rest = rest[1], rest[2:]
 	}
@@ -104,7 +99,7 @@ func (h handler) answer(r *http.Request) (any, error) {
 }
 
 // request does what a request asks of objects of a kind.
-func (h handler) request(r *http.Request, at plan.Ref, body []byte) (any, error) {
+func (h handler) request(r *http.Request, at kobj.Ref, body []byte) (any, error) {
 	var sent object
 	if len(body) > 0 && body[0] == '{' {
 		if err := utiljson.Unmarshal(body, &sent); err != nil {
@@ -133,31 +128,22 @@ func (h handler) request(r *http.Request, at plan.Ref, body []byte) (any, error)
 		}
 		return h.c.Create(ctx, sent, dryRun)
 	case "DELETE application/json":
-		return object{"kind": "Status"}, h.c.Delete(ctx, at, run.Deletion{
+		return object{"kind": "Status", "apiVersion": "v1", "status": "Success"}, h.c.Delete(ctx, at, cluster.Deletion{
 			UID: kobj.Text(sent, "preconditions", "uid"), ResourceVersion: kobj.Text(sent, "preconditions", "resourceVersion"),
 			Orphan: kobj.Text(sent, "propagationPolicy") == "Orphan",
 		}, dryRun)
 	case "PATCH application/apply-patch+yaml":
 		return h.c.Apply(ctx, sent, query.Get("fieldManager"), query.Get("force") == "true", dryRun)
 	case "PATCH application/merge-patch+json":
-		return h.c.Patch(ctx, at, run.Patch{Merge: sent}, dryRun)
+		return h.c.Patch(ctx, at, cluster.Patch{Merge: sent}, dryRun)
 	case "PATCH application/json-patch+json":
-		var raw struct{ Ops []any }
-		if err := utiljson.Unmarshal([]byte(`{"Ops":`+string(body)+`}`), &raw); err != nil {
+		var ops []cluster.Operation
+		if err := utiljson.Unmarshal(body, &ops); err != nil {
 			return nil, err
 		}
-		return h.c.Patch(ctx, at, run.Patch{JSON: operations(raw.Ops)}, dryRun)
+		return h.c.Patch(ctx, at, cluster.Patch{JSON: ops}, dryRun)
 	}
 	return nil, errors.New("this is not served")
-}
-
-func operations(raw []any) []run.Operation {
-	var out []run.Operation
-	for _, v := range raw {
-		m, _ := v.(object)
-		out = append(out, run.Operation{Op: kobj.Text(m, "op"), Path: kobj.Text(m, "path"), Value: m["value"]})
-	}
-	return out
 }
 
 func (h handler) review(r *http.Request, sent object) (any, error) {
@@ -168,7 +154,7 @@ func (h handler) review(r *http.Request, sent object) (any, error) {
 		Group: kobj.Text(of, "group"), Resource: kobj.Text(of, "resource"), Subresource: kobj.Text(of, "subresource"), Name: kobj.Text(of, "name"),
 		Path: kobj.Text(spec, "nonResourceAttributes", "path"),
 	})
-	return object{"kind": "SubjectAccessReview", "status": object{"allowed": allowed}}, err
+	return object{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": object{"allowed": allowed}}, err
 }
 
 // kinds returns the kinds of one group and version by their plurals: those that

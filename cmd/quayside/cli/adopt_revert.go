@@ -12,11 +12,10 @@ import (
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/run"
-	"github.com/quayside/quayside/adopt/run/kube"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/report/live"
 )
 
 func newAdoptRevert(a *app) *cobra.Command {
@@ -71,12 +70,12 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 	if err := o.sameLock(p); err != nil {
 		return err
 	}
-	reader, err := live.Open(o.login.options(o.app))
+	client, err := cluster.Open(o.login.options(o.app))
 	if err != nil {
 		return err
 	}
-	cluster := kube.New(reader)
-	way, log, err := journal.Back(ctx, cluster, p)
+	live := run.Live(client)
+	way, log, err := journal.Back(ctx, live, p)
 	if err != nil {
 		return err
 	}
@@ -85,8 +84,8 @@ func (o *adoptRunOptions) revert(ctx context.Context, file string) error {
 			return err
 		}
 	}
-	res := &run.Result{Steps: []run.StepResult{}, Stopped: []plan.Ref{}}
-	if in := o.with(way.Plan, log, cluster); len(way.Plan.Steps) > 0 {
+	res := &run.Result{Steps: []run.StepResult{}, Stopped: []kobj.Ref{}}
+	if in := o.with(way.Plan, log, live); len(way.Plan.Steps) > 0 {
 		in.Rendered = slices.SortedFunc(maps.Values(way.Objects), func(x, y kobj.Object) int { return x.Key().Compare(y.Key()) })
 		res, err = run.Run(ctx, *in)
 	}

@@ -17,14 +17,13 @@ import (
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/run"
-	"github.com/quayside/quayside/adopt/run/kube"
 	"github.com/quayside/quayside/adopt/verify"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/internal/terminal"
-	"github.com/quayside/quayside/report/live"
 )
 
 type adoptRunOptions struct {
@@ -185,11 +184,11 @@ func (o *adoptRunOptions) input(ctx context.Context, file string) (*run.Input, e
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := live.Open(o.login.options(o.app))
+	client, err := cluster.Open(o.login.options(o.app))
 	if err != nil {
 		return nil, err
 	}
-	in := o.with(p, journal, kube.New(cluster))
+	in := o.with(p, journal, run.Live(client))
 	in.Rendered = rendered
 	return in, nil
 }

@@ -9,12 +9,11 @@ import (
 
 	"github.com/quayside/quayside/adopt/plan"
 	"github.com/quayside/quayside/adopt/run"
-	"github.com/quayside/quayside/adopt/run/kube"
 	"github.com/quayside/quayside/adopt/snapshot"
 	"github.com/quayside/quayside/adopt/verify"
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/project"
-	"github.com/quayside/quayside/report/live"
 )
 
 type adoptVerifyOptions struct {
@@ -125,10 +124,10 @@ func (o *adoptVerifyOptions) reader(ctx context.Context, args []string) (verify.
 		}
 		return verify.Dump(s), nil
 	}
-	cluster, err := live.Open(o.login.options(o.app))
+	client, err := cluster.Open(o.login.options(o.app))
 	if err != nil {
 		return nil, err
 	}
-	o.talk.Progress("reading cluster %s", cluster.Server)
-	return kube.New(cluster), nil
+	o.talk.Progress("reading cluster %s", client.Server)
+	return run.Live(client), nil
 }

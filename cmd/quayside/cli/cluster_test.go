@@ -13,8 +13,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/quayside/quayside/adopt/run/runtest"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
 	"github.com/quayside/quayside/internal/kobj"
-	"github.com/quayside/quayside/report/live/livetest"
 )
 
 // faultsFile says, line by line, what the API server of a script refuses:
@@ -30,10 +30,10 @@ const faultsFile = "faults"
 //	cluster put file...                 add or replace objects, as they stand there
 //	cluster stop
 func cluster(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
-	var servers sync.Map // *livetest.Server by address; scripts run in parallel
+	var servers sync.Map // *clustertest.Server by address; scripts run in parallel
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		running, _ := servers.Load(ts.Getenv("CLUSTER"))
-		s, _ := running.(*livetest.Server)
+		s, _ := running.(*clustertest.Server)
 		switch {
 		case args[0] == "delete":
 			s.Delete(args[1], strings.Trim(args[2], "-"), args[3])
@@ -42,13 +42,13 @@ func cluster(t *testing.T) func(ts *testscript.TestScript, neg bool, args []stri
 		case args[0] == "put":
 			s.Put(documents(ts, args[1:])...)
 		default:
-			s := livetest.New(t)
+			s := clustertest.New(t)
 			s.Put(documents(ts, args)...)
 			s.Settle()
 			faults := ts.MkAbs(faultsFile)
 			s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 				if code := faultAt(faults, r.URL.Path); code != 0 {
-					livetest.Refuse(w, code, http.StatusText(code), strings.ToLower(http.StatusText(code)))
+					clustertest.Refuse(w, code, http.StatusText(code), strings.ToLower(http.StatusText(code)))
 					return
 				}
 				next.ServeHTTP(w, r)
@@ -98,10 +98,10 @@ func faultAt(file, path string) int {
 }
 
 // documents returns the objects of files.
-func documents(ts *testscript.TestScript, names []string) []livetest.Object {
-	var out []livetest.Object
+func documents(ts *testscript.TestScript, names []string) []clustertest.Object {
+	var out []clustertest.Object
 	for _, name := range names {
-		objects, err := livetest.Objects([]byte(ts.ReadFile(name)))
+		objects, err := clustertest.Objects([]byte(ts.ReadFile(name)))
 		ts.Check(err)
 		out = append(out, objects...)
 	}

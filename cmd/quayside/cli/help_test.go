@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quayside/quayside/adopt/plan"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/internal/terminal"
 	"github.com/quayside/quayside/registry/registrytest"
 	"github.com/quayside/quayside/registry/trust/trusttest"
-	"github.com/quayside/quayside/report/live/livetest"
 )
 
 // TestHelpExamples runs every example that --help shows, in a copy of the
@@ -173,13 +173,13 @@ func applied(t *testing.T, dir string) string {
 	if code := Main([]string{"render", "--stdout", "-C", dir}, nil, &stdout, &stderr, []string{"XDG_CACHE_HOME=" + t.TempDir()}); code != exitOK {
 		t.Fatal(stderr.String())
 	}
-	objects, err := livetest.Objects(stdout.Bytes())
+	objects, err := clustertest.Objects(stdout.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := livetest.New(t)
+	server := clustertest.New(t)
 	server.Put(objects...)
-	server.Put(livetest.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": livetest.Object{"name": "kube-system", "uid": "u0"}})
+	server.Put(clustertest.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": clustertest.Object{"name": "kube-system", "uid": "u0"}})
 	server.Settle()
 	name := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(name, []byte(server.Kubeconfig("prod")), 0o600); err != nil {

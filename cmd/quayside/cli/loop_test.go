@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
 	"github.com/quayside/quayside/registry/registrytest"
 	"github.com/quayside/quayside/registry/trust/trusttest"
-	"github.com/quayside/quayside/report/live/livetest"
 )
 
 // TestLoop runs examples/loop/loop.sh: a release goes from the catalog through three
@@ -44,16 +44,16 @@ func TestLoop(t *testing.T) {
 	var flux sync.WaitGroup
 	var kubeconfigs []string
 	for _, env := range []string{"dev", "stage", "prod"} {
-		c := livetest.New(t)
+		c := clustertest.New(t)
 		name := env + "-1"
 		kubeconfigs = append(kubeconfigs, filepath.Join(dir, name))
 		put(t, dir, name, strings.ReplaceAll(c.Kubeconfig(), `"test"`, `"`+name+`"`))
-		want := func() []livetest.Object {
+		want := func() []clustertest.Object {
 			var stdout, stderr bytes.Buffer
 			if code := cli.Main([]string{"-C", filepath.Join(work, "envs", env), "render", "--stdout"}, nil, &stdout, &stderr, environ); code != 0 {
 				t.Errorf("%s: %s", env, &stderr)
 			}
-			objects, err := livetest.Objects(stdout.Bytes())
+			objects, err := clustertest.Objects(stdout.Bytes())
 			if err != nil {
 				t.Error(err)
 			}
@@ -90,7 +90,7 @@ func TestLoop(t *testing.T) {
 
 // apply has a cluster hold what comes of want each time that the tag main of a
 // repository is at another artifact, as soon as that is signed.
-func apply(ctx context.Context, c *livetest.Server, repository string, want func() []livetest.Object) {
+func apply(ctx context.Context, c *clustertest.Server, repository string, want func() []clustertest.Object) {
 	for at := ""; ; {
 		if digest := head(ctx, repository, "main"); digest != at && head(ctx, repository, strings.Replace(digest, ":", "-", 1)+".sig") != "" {
 			c.Put(want()...)

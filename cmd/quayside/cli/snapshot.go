@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/quayside/quayside/adopt/snapshot"
-	"github.com/quayside/quayside/report/live"
+	"github.com/quayside/quayside/internal/cluster"
 )
 
 // snapshot reads the cluster that a command's argument names, the live one
@@ -14,12 +14,12 @@ import (
 func (a *app) snapshot(ctx context.Context, args []string, login loginFlags, opt snapshot.Options) (*snapshot.Snapshot, error) {
 	defer a.talk.Done()
 	if len(args) == 0 {
-		cluster, err := live.Open(login.options(a))
+		client, err := cluster.Open(login.options(a))
 		if err != nil {
 			return nil, err
 		}
-		a.talk.Progress("reading cluster %s", cluster.Server)
-		return snapshot.Live(ctx, cluster, opt)
+		a.talk.Progress("reading cluster %s", client.Server)
+		return snapshot.Live(ctx, client, opt)
 	}
 	if args[0] == "-" {
 		return snapshot.Read("-", a.stdin, opt)

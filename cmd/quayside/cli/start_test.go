@@ -53,7 +53,7 @@ func heavyStarts() map[string]burden {
 func shunned() map[string]string {
 	return map[string]string{
 		"sigs.k8s.io/controller-runtime":                            "the reporter's, which is a program of its own",
-		"k8s.io/client-go/kubernetes":                               "registers every kind of every group; report/live reads objects as they are",
+		"k8s.io/client-go/kubernetes":                               "registers every kind of every group; internal/cluster reads objects as they are",
 		"k8s.io/client-go/discovery":                                "brings the schemas of every group with it",
 		"k8s.io/apiserver/pkg/registry":                             "a whole API server",
 		"k8s.io/apiextensions-apiserver/pkg/client":                 "registers kinds that nobody asks a server for",

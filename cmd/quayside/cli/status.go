@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quayside/quayside/internal/cluster"
 	"github.com/quayside/quayside/internal/diag"
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/project"
 	"github.com/quayside/quayside/report"
-	"github.com/quayside/quayside/report/live"
 	"github.com/quayside/quayside/report/look"
 )
 
@@ -38,7 +38,7 @@ func (l *loginFlags) flags(cmd *cobra.Command) {
 
 // contexts returns the contexts of the kubeconfig, as far as it can be read.
 func (l loginFlags) contexts(a *app) []string {
-	names, err := live.Contexts(l.options(a))
+	names, err := cluster.Contexts(l.options(a))
 	if err != nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := live.Open(o.login.options(o.app))
+	client, err := cluster.Open(o.login.options(o.app))
 	if err != nil {
 		return err
 	}
@@ -127,12 +127,12 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 	if o.wait {
 		opt.Wait = o.timeout
 	}
-	seen, err := look.At(ctx, cluster, want, opt)
+	seen, err := look.At(ctx, client, want, opt)
 	o.talk.Done()
 	if err != nil {
 		return err
 	}
-	status := seen.Status(p.Environment(), cluster, want)
+	status := seen.Status(p.Environment(), client, want)
 	if o.save != "" {
 		if _, err := filetree.WriteFile(o.argPath(o.save), report.FormatObserved(seen.Summary)); err != nil {
 			return err
@@ -153,8 +153,8 @@ func (o *statusOptions) run(ctx context.Context, args []string) error {
 }
 
 // options returns where to find the kubeconfig, as kubectl would.
-func (l loginFlags) options(a *app) live.Options {
-	opt := live.Options{Context: l.context, InCluster: a.env["KUBERNETES_SERVICE_HOST"] != "", UserAgent: "quayside/" + a.version}
+func (l loginFlags) options(a *app) cluster.Options {
+	opt := cluster.Options{Context: l.context, InCluster: a.env["KUBERNETES_SERVICE_HOST"] != "", UserAgent: "quayside/" + a.version}
 	switch list := a.env["KUBECONFIG"]; {
 	case l.kubeconfig != "":
 		opt.File = a.argPath(l.kubeconfig)

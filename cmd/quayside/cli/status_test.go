@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"github.com/quayside/quayside/cmd/quayside/cli"
-	"github.com/quayside/quayside/report/live/livetest"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
 )
 
 // statusCluster returns an API server that has all that the workspace at dir
 // renders, and the environment in which it is the current one.
-func statusCluster(t *testing.T, dir string) (*livetest.Server, []string) {
+func statusCluster(t *testing.T, dir string) (*clustertest.Server, []string) {
 	t.Helper()
-	objects, err := livetest.Objects([]byte(mustRun(t, dir, "render", "--offline", "--stdout").stdout))
+	objects, err := clustertest.Objects([]byte(mustRun(t, dir, "render", "--offline", "--stdout").stdout))
 	check(t, err)
-	s := livetest.New(t)
+	s := clustertest.New(t)
 	s.Put(objects...)
 	s.Settle()
 	home := t.TempDir()

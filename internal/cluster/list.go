@@ -1,54 +1,29 @@
-package live
+package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
-	"strconv"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
 	"github.com/quayside/quayside/report/v1alpha1"
 )
 
-// object is one object as it was read. Whole numbers are int64, as everything
-// that works on objects in this form expects.
-type object struct{ fields map[string]any }
-
-// UnmarshalJSON reads a mapping.
-func (o *object) UnmarshalJSON(data []byte) error {
-	return utiljson.Unmarshal(data, &o.fields)
-}
+// pageSize is how many objects one page of a list has at most.
+const pageSize = 250
 
 // secretive reports whether only the metadata of a kind is fetched.
 func (k *kind) secretive() bool {
 	return !k.whole && k.apiVersion == "v1" && (k.name == "Secret" || k.name == "ConfigMap")
 }
 
-// accept returns the form in which objects of the kind are asked for; suffix is
-// "List" for a list of them.
-func (k *kind) accept(suffix string) string {
-	if k.secretive() {
-		return plainJSON + ";as=PartialObjectMetadata" + suffix + ";g=meta.k8s.io;v=v1"
-	}
-	return plainJSON
-}
-
 // dressed returns the object without what nobody looks at, and with its kind,
 // which lists leave out.
 func (k *kind) dressed(o map[string]any) map[string]any {
-	if o == nil {
-		o = map[string]any{}
-	}
 	o["apiVersion"], o["kind"] = k.apiVersion, k.name
-	if k.secretive() {
-		delete(o, "data")
-		delete(o, "stringData")
-		delete(o, "binaryData")
-	}
 	if !k.managed {
 		delete(kobj.Map(o, "metadata"), "managedFields")
 	}
@@ -72,55 +47,77 @@ type page struct {
 // pages lists, in pages, and calls keep with each object. It returns how many
 // more there are than p permits to be read. A list that changes under its
 // reader is begun anew once; keep then gets the same objects again.
-func (c *Cluster) pages(ctx context.Context, r resource, p page, keep func(map[string]any)) (more int64, err error) {
+func (c *Client) pages(ctx context.Context, r resource, p page, keep func(map[string]any)) (more int64, err error) {
 	for try := 0; ; try++ {
 		more, err = c.allPages(ctx, r, p, keep)
-		if try > 0 || !refused(err, http.StatusGone) {
+		if try > 0 || !hasCode(err, http.StatusGone) {
 			return more, err
 		}
 	}
 }
 
-func (c *Cluster) allPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
-	query := url.Values{}
-	if p.labels != "" {
-		query.Set("labelSelector", p.labels)
-	}
+func (c *Client) allPages(ctx context.Context, r resource, p page, keep func(map[string]any)) (int64, error) {
+	opts := metav1.ListOptions{LabelSelector: p.labels}
 	for read := 0; ; {
-		limit := pageSize
+		opts.Limit = pageSize
 		if p.most > 0 {
-			limit = min(limit, p.most-read)
+			opts.Limit = int64(min(pageSize, p.most-read))
 		}
-		query.Set("limit", strconv.Itoa(limit))
-		var list struct {
-			Metadata struct {
-				Continue           string `json:"continue"`
-				RemainingItemCount int64  `json:"remainingItemCount"`
-			} `json:"metadata"`
-			Items []json.RawMessage `json:"items"`
-		}
-		if err := c.get(ctx, r.at(p.namespace), query, p.of.accept("List"), longPage, &list); err != nil {
+		list, err := c.page(ctx, r, p, opts)
+		if err != nil {
 			return 0, err
 		}
-		for _, item := range list.Items {
-			var o object
-			if err := o.UnmarshalJSON(item); err != nil {
-				return 0, &answer{message: "an item of the list is no object: " + inert.Clip(err.Error(), wordy)}
-			}
-			keep(p.of.dressed(o.fields))
+		for i := range list.Items {
+			keep(p.of.dressed(list.Items[i].Object))
 		}
 		read += len(list.Items)
-		switch next := list.Metadata.Continue; {
+		switch next := list.GetContinue(); {
 		case next == "":
 			return 0, nil
 		case p.most > 0 && read >= p.most:
-			return max(1, list.Metadata.RemainingItemCount), nil
-		case next == query.Get("continue"), len(list.Items) == 0:
-			return 0, &answer{message: "the list has no end"}
+			if more := list.GetRemainingItemCount(); more != nil {
+				return max(1, *more), nil
+			}
+			return 1, nil
+		case next == opts.Continue, len(list.Items) == 0:
+			return 0, fault(0, "the list has no end")
 		default:
-			query.Set("continue", next)
+			opts.Continue = next
 		}
 	}
+}
+
+// page lists the objects of one page.
+func (c *Client) page(ctx context.Context, r resource, p page, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if !p.of.secretive() {
+		list, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.within(p.namespace)).List(ctx, opts)
+		return list, c.failure(ctx, err)
+	}
+	heads, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.within(p.namespace)).List(ctx, opts)
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(heads)
+	list := &unstructured.UnstructuredList{}
+	list.SetUnstructuredContent(fields)
+	return list, c.failure(ctx, err)
+}
+
+// get fetches one object, of which nothing is left out but what is not fetched.
+func (c *Client) get(ctx context.Context, r resource, k *kind, namespace, name string) (map[string]any, error) {
+	if !k.secretive() {
+		o, err := c.objects.Resource(r.GroupVersionResource).Namespace(r.within(namespace)).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, c.failure(ctx, err)
+		}
+		return o.Object, nil
+	}
+	head, err := c.heads.Resource(r.GroupVersionResource).Namespace(r.within(namespace)).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(head)
+	return fields, c.failure(ctx, err)
 }
 
 // Found is what a list gave.
@@ -142,7 +139,7 @@ type ListOptions struct {
 }
 
 // List lists objects of one kind. The error is as that of Read.
-func (c *Cluster) List(ctx context.Context, opt ListOptions) (Found, error) {
+func (c *Client) List(ctx context.Context, opt ListOptions) (Found, error) {
 	k := &kind{apiVersion: opt.APIVersion, name: opt.Kind, whole: opt.Whole, managed: opt.ManagedFields}
 	var found Found
 	r, err := c.resource(ctx, opt.APIVersion, opt.Kind)
@@ -163,7 +160,7 @@ func (c *Cluster) List(ctx context.Context, opt ListOptions) (Found, error) {
 
 // Lists lists several kinds and returns what was found of each, in the order of
 // opts.
-func (c *Cluster) Lists(ctx context.Context, opts []ListOptions) ([]Found, error) {
+func (c *Client) Lists(ctx context.Context, opts []ListOptions) ([]Found, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	out := make([]Found, len(opts))

@@ -1,9 +1,9 @@
-// Package livetest is an API server on loopback for tests of what reads a
+// Package clustertest is an API server on loopback for tests of what reads a
 // cluster. It speaks as much of the API as reading needs: discovery, objects,
 // lists in pages by label, the metadata form, errors as Status objects, TLS with
 // a certificate of its own and a bearer token. It runs no controllers; Settle
 // does once what they would have done.
-package livetest
+package clustertest
 
 import (
 	"cmp"
@@ -28,7 +28,7 @@ import (
 )
 
 // Token is what the server's clients log in with.
-const Token = "livetest-token-8c1f"
+const Token = "clustertest-token-8c1f"
 
 // Object is an object of the API, as JSON has it.
 type Object = map[string]any
@@ -114,7 +114,7 @@ func (s *Server) Edit(kind, namespace, name string, edit func(Object)) {
 			return
 		}
 	}
-	panic(fmt.Sprintf("livetest: no %s %s/%s", kind, namespace, name))
+	panic(fmt.Sprintf("clustertest: no %s %s/%s", kind, namespace, name))
 }
 
 func key(o Object) string {

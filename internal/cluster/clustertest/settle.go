@@ -1,4 +1,4 @@
-package livetest
+package clustertest
 
 import (
 	"encoding/base64"

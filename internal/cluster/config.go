@@ -1,4 +1,4 @@
-package live
+package cluster
 
 import (
 	"cmp"
@@ -42,12 +42,14 @@ func Contexts(opt Options) ([]string, error) {
 
 // Open reads the kubeconfig and returns the cluster of its context. It sends
 // nothing.
-func Open(opt Options) (*Cluster, error) {
+func Open(opt Options) (*Client, error) {
 	config, name, err := opt.login()
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent = opt.UserAgent
+	config.QPS = -1 // the transport bounds how much is asked
+	config.WarningHandler = rest.NoWarnings{}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("context %q: the server's address: %w", name, hushed(err))
@@ -57,22 +59,21 @@ func Open(opt Options) (*Cluster, error) {
 		if password, has := u.Password(); has && config.Username == "" && config.BearerToken == "" {
 			config.Username, config.Password = u.Username(), password
 		}
+		config.Host = server.String()
 	}
-	client, err := rest.HTTPClientFor(config)
+	sender, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("context %q: %w", name, err)
 	}
-	own := *client // which may be http.DefaultClient
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Cluster{
-		Context: name,
-		Server:  strings.TrimSuffix(server.String(), "/"),
-		base:    server,
-		client:  &own,
-		timeout: cmp.Or(opt.Timeout, 30*time.Second),
-		slots:   make(chan struct{}, parallel),
-		groups:  map[string]*group{},
-	}, nil
+	c, err := newClient(config, &http.Client{
+		Transport:     &bounded{cmp.Or(sender.Transport, http.DefaultTransport), cmp.Or(opt.Timeout, 30*time.Second), make(chan struct{}, parallel)},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("context %q: %w", name, hushed(err))
+	}
+	c.Context, c.Server = name, strings.TrimSuffix(server.String(), "/")
+	return c, nil
 }
 
 // login returns how to reach the cluster, and the name of the context.

@@ -1,14 +1,12 @@
-package plan
+package kobj
 
 import (
 	"fmt"
 	"strings"
-
-	"github.com/quayside/quayside/internal/kobj"
 )
 
-// Ref names one object of a cluster. Its text is "apps/v1 Deployment ns/name",
-// "v1 Namespace name".
+// Ref names one object of a cluster, in one version of its API. Its text is
+// "apps/v1 Deployment ns/name", "v1 Namespace name".
 type Ref struct {
 	APIVersion string
 	Kind       string
@@ -17,24 +15,23 @@ type Ref struct {
 }
 
 // RefTo returns the reference to an object.
-func RefTo(o kobj.Object) Ref {
-	return Ref{APIVersion: kobj.Text(o, "apiVersion"), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
+func RefTo(o Object) Ref {
+	return Ref{APIVersion: Text(o, "apiVersion"), Kind: o.Kind(), Namespace: o.Namespace(), Name: o.Name()}
 }
 
 // Key returns what identifies the object, whatever the version of its API.
-func (r Ref) Key() kobj.Key {
-	return kobj.Key{Group: kobj.Group(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+func (r Ref) Key() Key {
+	return Key{Group: Group(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// HoldsOthers reports whether other objects go with an object: all in a Namespace,
-// every custom resource of a definition. The way back to OLM leaves such a one,
-// though the plan brought it.
+// HoldsOthers reports whether deleting the object deletes others: all in a
+// Namespace, every custom resource of a definition.
 func (r Ref) HoldsOthers() bool {
 	key := r.Key()
 	return key.Group == "" && key.Kind == "Namespace" || key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition"
 }
 
-// String returns the reference as it stands in a plan.
+// String returns the reference as text.
 func (r Ref) String() string {
 	name := r.Name
 	if r.Namespace != "" {
@@ -43,7 +40,7 @@ func (r Ref) String() string {
 	return r.APIVersion + " " + r.Kind + " " + name
 }
 
-// MarshalText returns the reference as it stands in a plan.
+// MarshalText returns the reference as text.
 func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads what MarshalText returns.

@@ -1,14 +1,14 @@
-package live
+package cluster
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quayside/quayside/internal/inert"
 	"github.com/quayside/quayside/internal/kobj"
@@ -32,7 +32,7 @@ func place(namespace, name string) string { return namespace + "/" + name }
 // Read reads the objects of refs and returns what was found of each, in the
 // order of refs. The error is an *UnreachableError or that of ctx; whatever concerns
 // single objects is in what was found.
-func (c *Cluster) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
+func (c *Client) Read(ctx context.Context, refs []v1alpha1.ObjectReference) ([]v1alpha1.Observed, error) {
 	kinds, of := sortedOut(refs)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -77,7 +77,7 @@ func sortedOut(refs []v1alpha1.ObjectReference) ([]*kind, []*kind) {
 }
 
 // each calls do with 0 to n-1, several at once, and returns when all is done.
-func (c *Cluster) each(n int, do func(i int)) {
+func (c *Client) each(n int, do func(i int)) {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, 2*parallel)
 	for i := range n {
@@ -91,7 +91,7 @@ func (c *Cluster) each(n int, do func(i int)) {
 }
 
 // readKind fills in what is found of the objects of one kind.
-func (c *Cluster) readKind(ctx context.Context, k *kind) error {
+func (c *Client) readKind(ctx context.Context, k *kind) error {
 	r, err := c.resource(ctx, k.apiVersion, k.name)
 	if err != nil {
 		return k.all(err)
@@ -100,7 +100,7 @@ func (c *Cluster) readKind(ctx context.Context, k *kind) error {
 	if len(k.refs) > few {
 		listed, err := c.listKind(ctx, r, k)
 		switch {
-		case errors.Is(err, errTooLong), refused(err, http.StatusForbidden), refused(err, http.StatusGone):
+		case hasCode(err, http.StatusRequestEntityTooLarge, http.StatusForbidden, http.StatusGone):
 			// One by one they may be had.
 		case err != nil:
 			return k.all(err)
@@ -130,32 +130,28 @@ func (k *kind) all(err error) error {
 	return nil
 }
 
-// observed puts an error that concerns single objects into words. Any other is
-// returned.
+// observed returns an error that concerns single objects as an observation of them.
+// Any other is returned.
 func observed(err error) (v1alpha1.Observed, error) {
-	var said *answer
+	var noKind *noKindError
+	var status *apierrors.StatusError
 	switch {
-	case errors.Is(err, ErrNoKind):
-		return v1alpha1.Observed{Reason: v1alpha1.ReasonNoKind, Message: strings.TrimPrefix(err.Error(), ErrNoKind.Error()+": ")}, nil
-	case refused(err, http.StatusNotFound):
+	case errors.As(err, &noKind):
+		return v1alpha1.Observed{Reason: v1alpha1.ReasonNoKind, Message: noKind.message}, nil
+	case hasCode(err, http.StatusNotFound):
 		return v1alpha1.Observed{}, nil
-	case refused(err, http.StatusForbidden):
+	case hasCode(err, http.StatusForbidden):
 		return v1alpha1.Observed{Reason: v1alpha1.ReasonForbidden, Message: err.Error()}, nil
-	case errors.As(err, &said), errors.Is(err, errTooLong):
+	case errors.As(err, &status):
 		return v1alpha1.Observed{Reason: v1alpha1.ReasonError, Message: err.Error()}, nil
 	default:
 		return v1alpha1.Observed{}, err
 	}
 }
 
-func refused(err error, code int) bool {
-	var said *answer
-	return errors.As(err, &said) && said.code == code
-}
-
 // listKind lists what is quayside's of a kind and returns the objects that are
 // asked for, by place.
-func (c *Cluster) listKind(ctx context.Context, r resource, k *kind) (map[string]map[string]any, error) {
+func (c *Client) listKind(ctx context.Context, r resource, k *kind) (map[string]map[string]any, error) {
 	namespace := k.refs[0].Namespace
 	if slices.ContainsFunc(k.refs, func(ref v1alpha1.ObjectReference) bool { return ref.Namespace != namespace }) {
 		namespace = ""
@@ -173,7 +169,7 @@ func (c *Cluster) listKind(ctx context.Context, r resource, k *kind) (map[string
 // readEach fetches objects one by one. A kind that was refused a few times is
 // refused for all: an API server that takes its time is not asked a thousand
 // times more.
-func (c *Cluster) readEach(ctx context.Context, r resource, k *kind, refs []v1alpha1.ObjectReference) error {
+func (c *Client) readEach(ctx context.Context, r resource, k *kind, refs []v1alpha1.ObjectReference) error {
 	var mu sync.Mutex
 	var failed error
 	late := 0
@@ -186,7 +182,7 @@ func (c *Cluster) readEach(ctx context.Context, r resource, k *kind, refs []v1al
 			return
 		}
 		var o map[string]any
-		err := error(&answer{message: "not asked for: the answers to requests before it failed"})
+		err := error(fault(0, "not asked for: the answers to requests before it failed"))
 		if !slow {
 			o, err = c.object(ctx, r, k, refs[i])
 		}
@@ -209,16 +205,16 @@ func (c *Cluster) readEach(ctx context.Context, r resource, k *kind, refs []v1al
 }
 
 // object fetches one object.
-func (c *Cluster) object(ctx context.Context, r resource, k *kind, ref v1alpha1.ObjectReference) (map[string]any, error) {
+func (c *Client) object(ctx context.Context, r resource, k *kind, ref v1alpha1.ObjectReference) (map[string]any, error) {
 	if r.namespaced != (ref.Namespace != "") {
-		return nil, &answer{message: fmt.Sprintf("the cluster serves %s with another scope", ref.Kind)}
+		return nil, fault(0, fmt.Sprintf("the cluster serves %s with another scope", ref.Kind))
 	}
-	var o object
-	if err := c.get(ctx, r.at(ref.Namespace)+"/"+url.PathEscape(ref.Name), nil, k.accept(""), longest, &o); err != nil {
+	o, err := c.get(ctx, r, k, ref.Namespace, ref.Name)
+	if err != nil {
 		return nil, err
 	}
-	if name := kobj.Text(o.fields, "metadata", "name"); name != ref.Name {
-		return nil, &answer{message: fmt.Sprintf("the answer is about %q", inert.Clip(name, wordy))}
+	if name := kobj.Text(o, "metadata", "name"); name != ref.Name {
+		return nil, fault(0, fmt.Sprintf("the answer is about %q", inert.Clip(name, wordy)))
 	}
-	return k.dressed(o.fields), nil
+	return k.dressed(o), nil
 }

@@ -1,0 +1,61 @@
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// installed returns a server with n operators of 66 objects each, and what to
+// ask it for.
+func installed(b *testing.B, n int) (*clustertest.Server, []v1alpha1.ObjectReference) {
+	b.Helper()
+	kinds := [][2]string{
+		{"v1", "ServiceAccount"},
+		{"v1", "Service"},
+		{"v1", "ConfigMap"},
+		{"apps/v1", "Deployment"},
+		{"rbac.authorization.k8s.io/v1", "Role"},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding"},
+	}
+	s := clustertest.New(b)
+	var refs []v1alpha1.ObjectReference
+	for i := range n {
+		for j := range 11 {
+			for _, k := range kinds {
+				o := ours(k[0], k[1], fmt.Sprintf("ns%d", i), fmt.Sprintf("object%d", j))
+				s.Put(o)
+				refs = append(refs, refTo(o))
+			}
+		}
+	}
+	return s, refs
+}
+
+// BenchmarkRead reads what 300 operators of 66 objects each have in a cluster.
+// The server's own work is in it.
+func BenchmarkRead(b *testing.B) {
+	s, refs := installed(b, 300)
+	c, err := cluster.Open(cluster.Options{File: written(b, s.Kubeconfig())})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Requests()
+		got, err := c.Read(b.Context(), refs)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, o := range got {
+			if o.Object == nil {
+				b.Fatal(o)
+			}
+		}
+		b.ReportMetric(float64(len(s.Requests())), "requests")
+	}
+	b.ReportMetric(float64(len(refs)), "objects")
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/quayside/quayside/internal/inert"
+)
+
+// Client reads from the API server of one context. It is for use by several
+// goroutines at once.
+type Client struct {
+	Context string // the context's name; "in-cluster" for a pod's own login
+	Server  string // the server's address, without credentials
+
+	rest    rest.Interface
+	objects dynamic.Interface
+	heads   metadata.Interface // of what has content that is not fetched
+
+	mu     sync.Mutex
+	groups map[string]func() (map[string]resource, error) // discovery, by "group/version"
+}
+
+// UnreachableError is a cluster that gave no answer, or none that can be used: the
+// connection failed, its certificate is not trusted, it does not accept the
+// login.
+type UnreachableError struct {
+	Context, Server string
+	Err             error
+}
+
+// Error names the context and the server.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("cluster of context %q at %s: %v", e.Context, e.Server, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Forget drops the results of discovery, for a cluster in which kinds come and go.
+func (c *Client) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.groups)
+}
+
+// failure returns the error of a request that client-go sent: an
+// *apierrors.StatusError where it concerns this request alone, an
+// *UnreachableError where it concerns the cluster, or that of ctx. It never holds
+// the address, which may have a password.
+func (c *Client) failure(ctx context.Context, err error) error {
+	var status *apierrors.StatusError
+	var sent *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case apierrors.IsUnauthorized(err):
+		return c.unreachable(errors.New("it does not accept the login (401 Unauthorized)"))
+	case errors.As(err, &status):
+		status.ErrStatus.Message = inert.Clip(status.ErrStatus.Message, wordy)
+		return status
+	case errors.As(err, &sent):
+		return c.unreachable(sent.Err)
+	default:
+		return fault(0, "the answer cannot be decoded: "+inert.Clip(err.Error(), wordy))
+	}
+}
+
+func (c *Client) unreachable(err error) error {
+	return &UnreachableError{Context: c.Context, Server: c.Server, Err: err}
+}
+
+// hasCode reports whether a request was answered with one of these codes of HTTP.
+func hasCode(err error, codes ...int32) bool {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		for _, code := range codes {
+			if status.ErrStatus.Code == code {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// newClient returns a client that logs in as config says and sends requests to the
+// server that it names.
+func newClient(config *rest.Config, client *http.Client) (*Client, error) {
+	objects, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := metadata.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{rest: objects, objects: dynamic.New(objects), heads: heads, groups: map[string]func() (map[string]resource, error){}}, nil
+}

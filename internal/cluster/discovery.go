@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// resource is how a kind is addressed.
+type resource struct {
+	schema.GroupVersionResource
+	namespaced bool
+}
+
+// within returns the namespace to ask for objects of the kind; empty is everywhere.
+func (r resource) within(namespace string) string {
+	if r.namespaced {
+		return namespace
+	}
+	return ""
+}
+
+// noKindError is a kind that the server does not serve.
+type noKindError struct{ message string }
+
+func (e *noKindError) Error() string { return e.message }
+
+// resource asks the server how it serves a kind, once for each group and
+// version. The error is a *noKindError where it does not, else as that of failure.
+func (c *Client) resource(ctx context.Context, apiVersion, kind string) (resource, error) {
+	c.mu.Lock()
+	discovered := c.groups[apiVersion]
+	if discovered == nil {
+		discovered = sync.OnceValues(func() (map[string]resource, error) { return c.discover(ctx, apiVersion) })
+		c.groups[apiVersion] = discovered
+	}
+	c.mu.Unlock()
+	kinds, err := discovered()
+	if err != nil {
+		return resource{}, err
+	}
+	r, ok := kinds[kind]
+	if !ok {
+		return resource{}, &noKindError{"the cluster serves no kind " + kind + " in " + apiVersion}
+	}
+	return r, nil
+}
+
+// discover reads the kinds of one group and version. client-go's discovery package
+// would add every type of the API to the program for it.
+func (c *Client) discover(ctx context.Context, apiVersion string) (map[string]resource, error) {
+	path := []string{"api", apiVersion}
+	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
+		path = []string{"apis", group, version}
+	}
+	none := &noKindError{"the cluster serves no " + apiVersion}
+	if slices.ContainsFunc(path, func(s string) bool { return s == "" || len(rest.IsValidPathSegmentName(s)) > 0 }) {
+		return nil, none
+	}
+	var list metav1.APIResourceList
+	err := c.failure(ctx, c.rest.Get().AbsPath(path...).Do(ctx).Into(&list))
+	if hasCode(err, http.StatusNotFound) {
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	version := schema.FromAPIVersionAndKind(apiVersion, "").GroupVersion()
+	kinds := map[string]resource{}
+	for _, r := range list.APIResources {
+		if !strings.Contains(r.Name, "/") { // status, scale and the like
+			kinds[r.Kind] = resource{version.WithResource(r.Name), r.Namespaced}
+		}
+	}
+	return kinds, nil
+}

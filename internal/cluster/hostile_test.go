@@ -1,0 +1,138 @@
+package cluster_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/quayside/quayside/internal/cluster"
+	"github.com/quayside/quayside/internal/cluster/clustertest"
+	"github.com/quayside/quayside/report/v1alpha1"
+)
+
+// TestDiscoveryFails has an API server that cannot serve one group: its objects
+// cannot be read, and the others are.
+func TestDiscoveryFails(t *testing.T) {
+	s := clustertest.New(t)
+	account := ours("v1", "ServiceAccount", "ns", "operator")
+	s.Put(account)
+	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasPrefix(r.URL.Path, "/apis/packages.example.com/") {
+			clustertest.Refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the server is currently unable to handle the request")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{
+		refTo(ours("packages.example.com/v1", "Package", "ns", "one")), refTo(account),
+	})
+	if got[0].Reason != v1alpha1.ReasonError || got[0].Message != "the server is currently unable to handle the request" || got[1].Object == nil {
+		t.Errorf("%q", summed(got))
+	}
+}
+
+// TestDiscoveryLeadsNowhere has versions and kinds that would change the address of
+// a request.
+func TestDiscoveryLeadsNowhere(t *testing.T) {
+	s := clustertest.New(t)
+	got := read(t, opened(t, s, 0), []v1alpha1.ObjectReference{
+		refTo(ours("../../version", "Secret", "ns", "x")), refTo(ours("..", "Secret", "ns", "x")), refTo(ours("a/b/c", "Secret", "ns", "x")),
+	})
+	for _, o := range got {
+		if o.Reason != v1alpha1.ReasonNoKind {
+			t.Errorf("%v", o)
+		}
+	}
+	for _, r := range s.Requests() {
+		if strings.Contains(strings.TrimPrefix(r, "GET /api"), "/../") || !strings.HasPrefix(r, "GET /api") {
+			t.Error(r)
+		}
+	}
+}
+
+// TestTruncated cuts an answer short once, and sends ones that grow when they are
+// unpacked.
+func TestTruncated(t *testing.T) {
+	s := clustertest.New(t)
+	o := ours("v1", "ServiceAccount", "ns", "operator")
+	s.Put(o)
+	cut, bomb := true, false
+	s.Intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		switch {
+		case !strings.HasSuffix(r.URL.Path, "/operator"):
+			next.ServeHTTP(w, r)
+		case bomb:
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = z.Write(make([]byte, 70<<20))
+			_ = z.Close()
+		case cut:
+			cut = false
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte(`{"metadata":`))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+	c, refs := opened(t, s, 0), []v1alpha1.ObjectReference{refTo(o)}
+	if got := read(t, c, refs); got[0].Object == nil || cut {
+		t.Errorf("%v", got)
+	}
+	bomb = true
+	if got := read(t, c, refs); got[0].Message != "the answer is too long" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestLogins logs in as kubeconfigs say it, and sees with what the server is asked.
+func TestLogins(t *testing.T) {
+	const program = `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"printed"}}`
+	exec := map[string]any{"exec": map[string]any{
+		"apiVersion": "client.authentication.k8s.io/v1", "command": "echo", "args": []string{program}, "interactiveMode": "Never",
+	}}
+	for _, c := range []struct {
+		name   string
+		user   map[string]any
+		header http.Header
+	}{
+		{"token", map[string]any{"token": "t"}, http.Header{"Authorization": {"Bearer t"}}},
+		{"password", map[string]any{"username": "u", "password": "p"}, http.Header{"Authorization": {"Basic dTpw"}}},
+		{"impersonation", map[string]any{"token": "t", "as": "jane", "as-groups": []string{"dev"}}, http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": {"dev"}}},
+		{"program", exec, http.Header{"Authorization": {"Bearer printed"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got http.Header
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				got = r.Header
+				clustertest.Refuse(w, http.StatusNotFound, "NotFound", "nothing is served")
+			}))
+			defer server.Close()
+			config := map[string]any{}
+			if err := json.Unmarshal([]byte(clustertest.KubeconfigOf(server.URL, nil, "")), &config); err != nil {
+				t.Fatal(err)
+			}
+			config["clusters"] = []any{object{"name": "test", "cluster": object{"server": server.URL, "insecure-skip-tls-verify": true}}}
+			config["users"] = []any{object{"name": "test", "user": c.user}}
+			text, err := json.Marshal(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := cluster.Open(cluster.Options{File: written(t, string(text)), UserAgent: "quayside/test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(t, client, []v1alpha1.ObjectReference{refTo(ours("v1", "Secret", "ns", "x"))})
+			for name, want := range c.header {
+				if got.Get(name) != want[0] {
+					t.Errorf("%s: %q, want %q", name, got.Get(name), want[0])
+				}
+			}
+			if got.Get("User-Agent") != "quayside/test" {
+				t.Errorf("User-Agent: %q", got.Get("User-Agent"))
+			}
+		})
+	}
+}
