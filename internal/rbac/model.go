@@ -30,7 +30,6 @@ type Model struct {
 // Gift is what one object gives to one subject: a binding, or a ClusterRole that
 // is aggregated into a role of the API server.
 type Gift struct {
-	From   int // which of the objects that [New] was given
 	To     Subject
 	Grants []Grant // not reduced; nobody may modify them
 }
@@ -42,7 +41,6 @@ type role struct {
 	rules  []rule
 	labels map[string]string
 	adds   []labels.Selector // aggregation
-	from   int               // which of the objects it is
 	ready  bool
 	open   bool // being resolved: cuts cycles
 }
@@ -55,8 +53,8 @@ type rule struct{ verbs, groups, resources, names, urls []string }
 func New(objects []map[string]any) (*Model, error) {
 	m := &Model{direct: map[Subject][]Grant{}}
 	roles := map[roleID]*role{}
-	var bindings []int
-	for i, o := range objects {
+	var bindings []map[string]any
+	for _, o := range objects {
 		group, _, _ := strings.Cut(kobj.Text(o, "apiVersion"), "/")
 		kind, ns, name := kobj.Text(o, "kind"), kobj.Text(o, "metadata", "namespace"), kobj.Text(o, "metadata", "name")
 		switch {
@@ -64,11 +62,11 @@ func New(objects []map[string]any) (*Model, error) {
 			m.known = append(m.known, Subject{"ServiceAccount", ns, name})
 		case group != "rbac.authorization.k8s.io":
 		case kind == "ClusterRole":
-			roles[roleID{"", name}] = newRole(o, i)
+			roles[roleID{"", name}] = newRole(o)
 		case kind == "Role":
-			roles[roleID{ns, name}] = newRole(o, i)
+			roles[roleID{ns, name}] = newRole(o)
 		case kind == "RoleBinding" || kind == "ClusterRoleBinding":
-			bindings = append(bindings, i)
+			bindings = append(bindings, o)
 		}
 	}
 	slices.SortFunc(m.known, Subject.Compare)
@@ -77,8 +75,8 @@ func New(objects []map[string]any) (*Model, error) {
 		resolve(roles, ids, roles[id])
 	}
 	total := 0
-	for _, i := range bindings {
-		if err := m.bind(roles, objects[i], i, &total); err != nil {
+	for _, o := range bindings {
+		if err := m.bind(roles, o, &total); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +125,7 @@ func resolve(roles map[roleID]*role, ids []roleID, r *role) {
 }
 
 // bind adds what a binding gives to its subjects.
-func (m *Model) bind(roles map[roleID]*role, b map[string]any, from int, total *int) error {
+func (m *Model) bind(roles map[roleID]*role, b map[string]any, total *int) error {
 	kind, scope := kobj.Text(b, "kind"), ""
 	if kind == "RoleBinding" {
 		scope = kobj.Text(b, "metadata", "namespace")
@@ -142,7 +140,7 @@ func (m *Model) bind(roles map[roleID]*role, b map[string]any, from int, total *
 		if *total += len(grants); *total > MaxGrants {
 			return fmt.Errorf("%s %q: %w", kind, kobj.Text(b, "metadata", "name"), ErrTooMany)
 		}
-		m.gifts = append(m.gifts, Gift{from, s, grants})
+		m.gifts = append(m.gifts, Gift{s, grants})
 	}
 	return nil
 }
@@ -200,7 +198,7 @@ func (m *Model) builtIn(roles map[roleID]*role, ids []roleID, total *int) error 
 			if *total += len(grants); *total > MaxGrants {
 				return fmt.Errorf("ClusterRole %q: %w", id.name, ErrTooMany)
 			}
-			m.gifts = append(m.gifts, Gift{r.from, Subject{Kind: "ClusterRole", Name: name}, grants})
+			m.gifts = append(m.gifts, Gift{Subject{Kind: "ClusterRole", Name: name}, grants})
 		}
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/quayside/quayside/internal/selector"
 )
 
-func newRole(o map[string]any, from int) *role {
-	r := &role{labels: kobj.TextMap(o, "metadata", "labels"), from: from}
+func newRole(o map[string]any) *role {
+	r := &role{labels: kobj.TextMap(o, "metadata", "labels")}
 	if kobj.Map(o, "aggregationRule") != nil {
 		// The API server overwrites the rules of an aggregated role.
 		for _, s := range kobj.Items(o, "aggregationRule", "clusterRoleSelectors") {
