@@ -10,8 +10,8 @@ import (
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
-// pushed is an image in a registry, by digest, and a client for it.
-func pushed(t *testing.T, server *registrytest.Server) (*registry.Client, string) {
+// signable is an image in a registry, by digest, and a client for it.
+func signable(t *testing.T, server *registrytest.Server) (*registry.Client, string) {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
 	if err != nil {
@@ -34,7 +34,7 @@ func pushed(t *testing.T, server *registrytest.Server) (*registry.Client, string
 func TestAttach(t *testing.T) {
 	for name, server := range map[string]*registrytest.Server{"tag": registrytest.New(t), "referrers": registrytest.NewReferring(t)} {
 		t.Run(name, func(t *testing.T) {
-			c, ref := pushed(t, server)
+			c, ref := signable(t, server)
 			seen := map[string]bool{}
 			for range 2 {
 				for _, data := range []string{`{"one":1}`, `{"two":2}`} {
@@ -66,7 +66,7 @@ func TestAttach(t *testing.T) {
 // TestAddSignature adds simple signatures to those that are there.
 func TestAddSignature(t *testing.T) {
 	server := registrytest.New(t)
-	c, ref := pushed(t, server)
+	c, ref := signable(t, server)
 	for i, s := range []struct {
 		payload, signature string
 		sent               bool
@@ -88,7 +88,7 @@ func TestAddSignature(t *testing.T) {
 // TestAttachFaults wants errors that say what to do, and nothing sent.
 func TestAttachFaults(t *testing.T) {
 	server := registrytest.New(t)
-	c, ref := pushed(t, server)
+	c, ref := signable(t, server)
 	repo, _, _ := strings.Cut(ref, "@")
 	offline := &registry.Client{Store: c.Store, Retry: c.Retry, Offline: true}
 	server.Requests()

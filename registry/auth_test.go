@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"encoding/base64"
@@ -19,6 +19,7 @@ import (
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/quayside/quayside/internal/servertest"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -81,17 +82,17 @@ func TestCredentials(t *testing.T) {
 			srv.Intercept(guard)
 			for _, key := range []string{srv.Host, srv.Host + "/org", srv.Host + "/org/catalog", "http://" + srv.Host + "/v1/"} {
 				c := newClient(t)
-				c.Credentials = &Credentials{Files: []string{filepath.Join(t.TempDir(), "missing"), loginFile(t, key)}}
+				c.Credentials = &registry.Credentials{Files: []string{filepath.Join(t.TempDir(), "missing"), loginFile(t, key)}}
 				if _, err := pull(t.Context(), c, ref); err != nil {
 					t.Errorf("login of %s: %v", key, err)
 				}
-				if err := c.Push(t.Context(), srv.Host+"/org/catalog:copy", p); err != nil {
+				if err := c.Push(t.Context(), srv.Host+"/org/catalog:copy", p.Packed); err != nil {
 					t.Errorf("push with a login of %s: %v", key, err)
 				}
 				grep(t, c.Store.Dir(), secret)
 			}
 			c := newClient(t)
-			c.Credentials = &Credentials{Files: []string{loginFile(t, "elsewhere.example")}}
+			c.Credentials = &registry.Credentials{Files: []string{loginFile(t, "elsewhere.example")}}
 			if _, err := c.Open(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "401 Unauthorized: log in with") {
 				t.Errorf("without a login: %v", err)
 			}
@@ -109,7 +110,7 @@ func TestRefusedCredentialsAreNotShown(t *testing.T) {
 	})
 	file := loginFile(t, srv.Host)
 	c := newClient(t)
-	c.Credentials = &Credentials{Files: []string{file}}
+	c.Credentials = &registry.Credentials{Files: []string{file}}
 	_, err := c.Open(t.Context(), ref)
 	if err == nil || !strings.Contains(err.Error(), "it refused the credentials of "+file) {
 		t.Fatalf("got %v", err)
@@ -132,7 +133,7 @@ func TestCredentialHelper(t *testing.T) {
 	dir := t.TempDir()
 	open := func(config string) error {
 		c := newClient(t)
-		c.Credentials = &Credentials{Files: []string{write(t, filepath.Join(dir, "config.json"), config, 0o600)}}
+		c.Credentials = &registry.Credentials{Files: []string{write(t, filepath.Join(dir, "config.json"), config, 0o600)}}
 		_, err := c.Open(t.Context(), ref)
 		return err
 	}
@@ -162,17 +163,17 @@ func TestCredentialHelper(t *testing.T) {
 
 func TestDefaultCredentials(t *testing.T) {
 	env := map[string]string{"HOME": "/home/a", "XDG_RUNTIME_DIR": "/run/user/1", "REGISTRY_AUTH_FILE": "/auth.json"}
-	got := DefaultCredentials(func(k string) string { return env[k] }).Files
+	got := registry.DefaultCredentials(func(k string) string { return env[k] }).Files
 	want := []string{"/auth.json", "/run/user/1/containers/auth.json", "/home/a/.config/containers/auth.json", "/home/a/.docker/config.json"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	env = map[string]string{"HOME": "/home/a", "XDG_CONFIG_HOME": "/c", "DOCKER_CONFIG": "/d"}
-	got = DefaultCredentials(func(k string) string { return env[k] }).Files
+	got = registry.DefaultCredentials(func(k string) string { return env[k] }).Files
 	if diff := cmp.Diff([]string{"/c/containers/auth.json", "/d/config.json"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := DefaultCredentials(func(string) string { return "" }).Files; got != nil {
+	if got := registry.DefaultCredentials(func(string) string { return "" }).Files; got != nil {
 		t.Errorf("empty environment: %q", got)
 	}
 }
@@ -189,7 +190,7 @@ func TestLoginKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, loginKeys(repo)); diff != "" {
+		if diff := cmp.Diff(want, registry.LoginKeys(repo)); diff != "" {
 			t.Errorf("%s: %s", in, diff)
 		}
 	}
@@ -232,7 +233,7 @@ func TestRedirect(t *testing.T) {
 				guard(w, r, next)
 			})
 			c := newClient(t)
-			c.Credentials = &Credentials{Files: []string{loginFile(t, srv.Host)}}
+			c.Credentials = &registry.Credentials{Files: []string{loginFile(t, srv.Host)}}
 			if _, err := pull(t.Context(), c, ref); err != nil {
 				t.Error(err)
 			}
@@ -241,7 +242,7 @@ func TestRedirect(t *testing.T) {
 			}
 			other.Close() // an error now holds the redirect's URL
 			c = newClient(t)
-			c.Credentials = &Credentials{Files: []string{loginFile(t, srv.Host)}}
+			c.Credentials = &registry.Credentials{Files: []string{loginFile(t, srv.Host)}}
 			if _, err := pull(t.Context(), c, ref); err == nil || strings.Contains(err.Error(), secret) {
 				t.Errorf("got %v, want an error without the signature", err)
 			}
@@ -289,15 +290,15 @@ func TestRedirectRules(t *testing.T) {
 		{"https://10.0.0.5/v2/", "https://10.0.0.6/x", true},
 	}
 	for _, tt := range tests {
-		if err := checkRedirect(request(tt.to), []*http.Request{request(tt.from)}); (err == nil) != tt.ok {
+		if err := registry.CheckRedirect(request(tt.to), []*http.Request{request(tt.from)}); (err == nil) != tt.ok {
 			t.Errorf("%s to %s: %v", tt.from, tt.to, err)
 		}
 	}
-	via := make([]*http.Request, maxRedirects+1)
+	via := make([]*http.Request, registry.MaxRedirects+1)
 	for i := range via {
 		via[i] = request("https://quay.io/")
 	}
-	if err := checkRedirect(request("https://quay.io/"), via); err == nil {
+	if err := registry.CheckRedirect(request("https://quay.io/"), via); err == nil {
 		t.Error("redirected for ever")
 	}
 }
@@ -313,13 +314,13 @@ func TestTLS(t *testing.T) {
 	write(t, filepath.Join(certs, host, "ca.crt"), string(ca), 0o644)
 
 	c := newClient(t)
-	if err := c.Push(t.Context(), ref, example(t)); err == nil {
+	if err := c.Push(t.Context(), ref, example(t).Packed); err == nil {
 		t.Error("a certificate that nobody vouches for was accepted")
 	} else if text := err.Error(); !strings.Contains(text, "x509: ") || !strings.Contains(text, "certs.d/"+host+"/ca.crt") || strings.Contains(text, "400") {
 		t.Errorf("a certificate that nobody vouches for: %s", text)
 	}
 	c.CertDirs = []string{filepath.Join(certs, "missing"), certs}
-	if err := c.Push(t.Context(), ref, example(t)); err != nil {
+	if err := c.Push(t.Context(), ref, example(t).Packed); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pull(t.Context(), c, ref); err != nil {

@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"archive/tar"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -100,10 +101,17 @@ func base(t *testing.T, images ...baseImage) string {
 	}
 	index := marshal(t, jsonMap{"schemaVersion": 2, "mediaType": types.OCIImageIndex, "manifests": entries})
 	dir := filepath.Join(t.TempDir(), "base")
-	if err := writeLayout(dir, "", blobs, layoutEntry{MediaType: types.OCIImageIndex, Digest: add(index), Size: len(index)}); err != nil {
-		t.Fatal(err)
+	add(index)
+	for digest, data := range blobs {
+		write(t, filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:")), string(data), 0o644)
 	}
+	write(t, filepath.Join(dir, "oci-layout"), `{"imageLayoutVersion":"1.0.0"}`, 0o644)
+	write(t, filepath.Join(dir, "index.json"), string(marshal(t, jsonMap{"schemaVersion": 2, "manifests": []any{descriptorOf(types.OCIImageIndex, index)}})), 0o644)
 	return "oci:" + dir
+}
+
+func descriptorOf(kind types.MediaType, data []byte) jsonMap {
+	return jsonMap{"mediaType": kind, "digest": store.DigestOf(data), "size": len(data)}
 }
 
 func marshal(t *testing.T, v any) []byte {
@@ -129,14 +137,14 @@ func gitBase(t *testing.T) string {
 	)
 }
 
-func onBase(t *testing.T, source string) (*PackedIndex, error) {
+func onBase(t *testing.T, source string) (*registry.PackedIndex, error) {
 	t.Helper()
-	return new(Client).PackProgramOn(t.Context(), Base{Source: source, Needs: []string{"usr/bin/git"}},
+	return new(registry.Client).PackProgramOn(t.Context(), registry.Base{Source: source, Needs: []string{"usr/bin/git"}},
 		map[string][]byte{"linux/amd64": []byte("\x7fELF amd64"), "linux/arm64": []byte("\x7fELF arm64")},
-		ProgramOptions{Path: "usr/local/bin/tool", User: "65532:65532", Dir: "/work", Env: []string{"HOME=/tmp"}, Labels: map[string]string{"title": "tool"}})
+		registry.ProgramOptions{Path: "usr/local/bin/tool", User: "65532:65532", Dir: "/work", Env: []string{"HOME=/tmp"}, Labels: map[string]string{"title": "tool"}})
 }
 
-func writtenOn(t *testing.T, source string) (dir string, p *PackedIndex) {
+func writtenOn(t *testing.T, source string) (dir string, p *registry.PackedIndex) {
 	t.Helper()
 	p, err := onBase(t, source)
 	if err != nil {
@@ -193,7 +201,7 @@ func TestPackProgramOn(t *testing.T) {
 		want := v1.Config{
 			User: "65532:65532", Entrypoint: []string{"/usr/local/bin/tool"}, WorkingDir: "/work",
 			Env:    []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/tmp"},
-			Labels: map[string]string{"title": "tool", labelBaseDigest: baseDigest.String()},
+			Labels: map[string]string{"title": "tool", "org.opencontainers.image.base.digest": baseDigest.String()},
 		}
 		if d := cmp.Diff(want, config.Config); d != "" || len(config.History) != len(layers) || config.Platform().String() != platform {
 			t.Errorf("%s: %d entries of history, configuration of %s (-want +got):\n%s", platform, len(config.History), config.Platform(), d)
@@ -268,21 +276,21 @@ func TestPackProgramOnIsReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Client{Store: blobs}
+	c := &registry.Client{Store: blobs}
 	done, err := c.Upload(t.Context(), source, server.Host+"/git:v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := ProgramOptions{Path: "tool"}
+	options := registry.ProgramOptions{Path: "tool"}
 	programs := map[string][]byte{"linux/arm64": []byte("program")}
-	_, err = c.PackProgramOn(t.Context(), Base{Source: server.Host + "/git:v1"}, programs, options)
+	_, err = c.PackProgramOn(t.Context(), registry.Base{Source: server.Host + "/git:v1"}, programs, options)
 	if err == nil || !strings.Contains(err.Error(), "today it is "+server.Host+"/git@"+done.Digest) {
 		t.Errorf("by a tag: %v", err)
 	}
-	if _, err = c.PackProgramOn(t.Context(), Base{Source: server.Host + "/nothing:v1"}, programs, options); err == nil || !strings.Contains(err.Error(), "name it by its digest") {
+	if _, err = c.PackProgramOn(t.Context(), registry.Base{Source: server.Host + "/nothing:v1"}, programs, options); err == nil || !strings.Contains(err.Error(), "name it by its digest") {
 		t.Errorf("by a tag that there is not: %v", err)
 	}
-	pulled, err := c.PackProgramOn(t.Context(), Base{Source: server.Host + "/git:v1@" + done.Digest, Needs: []string{"usr/bin/git"}}, programs, options)
+	pulled, err := c.PackProgramOn(t.Context(), registry.Base{Source: server.Host + "/git:v1@" + done.Digest, Needs: []string{"usr/bin/git"}}, programs, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +302,7 @@ func TestPackProgramOnIsReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]string{labelBaseName: server.Host + "/git", labelBaseDigest: done.Digest}; !maps.Equal(config.Config.Labels, want) {
+	if want := map[string]string{"org.opencontainers.image.base.name": server.Host + "/git", "org.opencontainers.image.base.digest": done.Digest}; !maps.Equal(config.Config.Labels, want) {
 		t.Errorf("labels %v, want %v", config.Config.Labels, want)
 	}
 	if p.Digest() == pulled.Digest() {

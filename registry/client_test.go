@@ -1,7 +1,8 @@
-package registry
+package registry_test
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,52 +18,85 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
 // newClient returns a client with an empty store and little patience.
-func newClient(t *testing.T) *Client {
+func newClient(t *testing.T) *registry.Client {
 	t.Helper()
 	s, err := store.Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Client{Store: s, Retry: Retry{Wait: time.Millisecond, MaxWait: 2 * time.Second, Stall: time.Minute}}
+	return &registry.Client{Store: s, Retry: registry.Retry{Wait: time.Millisecond, MaxWait: 2 * time.Second, Stall: time.Minute}}
 }
 
-func pack(t *testing.T, files map[string]string, opt PackOptions) *Packed {
+// imageParts is an image, and its parts as a layout has them.
+type imageParts struct {
+	*registry.Packed
+	manifest, config, layer       []byte
+	digest, configDigest, layerID string
+}
+
+// partsOf takes an image apart.
+func partsOf(t *testing.T, image *registry.Packed) *imageParts {
+	t.Helper()
+	dir := t.TempDir()
+	if err := image.WriteLayout(dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	blob := func(digest string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	p := &imageParts{Packed: image, digest: image.Digest(), manifest: blob(image.Digest())}
+	m, err := v1.ParseManifest(bytes.NewReader(p.manifest))
+	if err != nil || len(m.Layers) != 1 {
+		t.Fatalf("%s: %v", p.manifest, err)
+	}
+	p.configDigest, p.layerID = m.Config.Digest.String(), m.Layers[0].Digest.String()
+	p.config, p.layer = blob(p.configDigest), blob(p.layerID)
+	return p
+}
+
+func pack(t *testing.T, files map[string]string, opt registry.PackOptions) *imageParts {
 	t.Helper()
 	fsys := fstest.MapFS{}
 	for name, data := range files {
 		fsys[name] = &fstest.MapFile{Data: []byte(data)}
 	}
-	p, err := Pack(fsys, opt)
+	p, err := registry.Pack(fsys, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return partsOf(t, p)
 }
 
 // example is an image whose layer does not compress, so that it takes several
 // reads to transfer.
-func example(t *testing.T) *Packed {
+func example(t *testing.T) *imageParts {
 	t.Helper()
 	var noise strings.Builder
 	for i, x := 0, uint32(1); i < 1<<18; i++ {
 		x = x*1664525 + 1013904223
 		noise.WriteByte(byte(x >> 24))
 	}
-	return pack(t, map[string]string{"configs/a.json": "{}", "configs/noise": noise.String()}, PackOptions{Labels: map[string]string{"kind": "catalog"}})
+	return pack(t, map[string]string{"configs/a.json": "{}", "configs/noise": noise.String()}, registry.PackOptions{Labels: map[string]string{"kind": "catalog"}})
 }
 
-func pushed(t *testing.T, srv *registrytest.Server) (*Packed, string) {
+func pushed(t *testing.T, srv *registrytest.Server) (*imageParts, string) {
 	t.Helper()
 	p := example(t)
 	ref := srv.Host + "/org/catalog:v1"
-	if err := newClient(t).Push(t.Context(), ref, p); err != nil {
+	if err := newClient(t).Push(t.Context(), ref, p.Packed); err != nil {
 		t.Fatal(err)
 	}
 	srv.Requests()
@@ -70,7 +104,7 @@ func pushed(t *testing.T, srv *registrytest.Server) (*Packed, string) {
 }
 
 // contents returns the files of all layers.
-func contents(ctx context.Context, im *Image) (map[string]string, error) {
+func contents(ctx context.Context, im *registry.Image) (map[string]string, error) {
 	got := map[string]string{}
 	for _, l := range im.Layers() {
 		r, err := l.Open(ctx)
@@ -103,7 +137,7 @@ func contents(ctx context.Context, im *Image) (map[string]string, error) {
 }
 
 // pull opens an image and reads all of it.
-func pull(ctx context.Context, c *Client, ref string) (*Image, error) {
+func pull(ctx context.Context, c *registry.Client, ref string) (*registry.Image, error) {
 	im, err := c.Open(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -121,7 +155,7 @@ func TestRegistry(t *testing.T) {
 	p, ref := pushed(t, srv)
 	c := newClient(t)
 	var last sync.Map
-	c.Progress = func(p Progress) { last.Store(p.Digest, p) }
+	c.Progress = func(p registry.Progress) { last.Store(p.Digest, p) }
 
 	im, err := c.Open(t.Context(), "image:"+ref)
 	if err != nil {
@@ -140,13 +174,13 @@ func TestRegistry(t *testing.T) {
 	if err != nil || files["configs/a.json"] != "{}" {
 		t.Errorf("got %d files, %v", len(files), err)
 	}
-	if got, ok := last.Load(p.layerID); !ok || got.(Progress).Done != int64(len(p.layer)) || got.(Progress).Total != int64(len(p.layer)) {
+	if got, ok := last.Load(p.layerID); !ok || got.(registry.Progress).Done != int64(len(p.layer)) || got.(registry.Progress).Total != int64(len(p.layer)) {
 		t.Errorf("progress: %v", got)
 	}
 
 	srv.Requests()
 	byDigest := srv.Host + "/org/catalog@" + p.Digest()
-	again := &Client{Store: c.Store, Retry: c.Retry}
+	again := &registry.Client{Store: c.Store, Retry: c.Retry}
 	if _, err := pull(t.Context(), again, byDigest); err != nil {
 		t.Error(err)
 	}
@@ -169,7 +203,7 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 	byDigest := srv.Host + "/org/catalog@" + p.Digest()
 	for s, want := range map[string]string{ref: `what tag "v1" stands for`, byDigest: "manifest " + p.Digest()} {
 		_, err := c.Open(t.Context(), s)
-		var offline *OfflineError
+		var offline *registry.OfflineError
 		if !errors.As(err, &offline) || offline.Missing != want {
 			t.Errorf("%s: got %v, want %q missing", s, err, want)
 		}
@@ -184,7 +218,7 @@ func TestOfflineNamesWhatIsMissing(t *testing.T) {
 		t.Errorf("got %v, want the layer named", err)
 	}
 	srv.Requests()
-	if err := c.Push(t.Context(), ref, p); err == nil || len(srv.Requests()) != 0 {
+	if err := c.Push(t.Context(), ref, p.Packed); err == nil || len(srv.Requests()) != 0 {
 		t.Errorf("pushed offline: %v", err)
 	}
 }
@@ -274,7 +308,7 @@ func TestStalls(t *testing.T) {
 			srv.Intercept(tt.f)
 			patiently(t, func(stall time.Duration) error {
 				c := newClient(t)
-				c.Retry = Retry{Attempts: 2, Wait: time.Millisecond, Stall: stall}
+				c.Retry = registry.Retry{Attempts: 2, Wait: time.Millisecond, Stall: stall}
 				if _, err := pull(t.Context(), c, ref); err == nil || !strings.Contains(err.Error(), tt.want) {
 					return fmt.Errorf("got %w, want %q", err, tt.want)
 				}
@@ -305,7 +339,7 @@ func TestCancelled(t *testing.T) {
 	_, ref := pushed(t, srv)
 	srv.Intercept(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(503) })
 	c := newClient(t)
-	c.Retry = Retry{Wait: time.Hour, MaxWait: time.Hour}
+	c.Retry = registry.Retry{Wait: time.Hour, MaxWait: time.Hour}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Open(ctx, ref); !errors.Is(err, context.DeadlineExceeded) {
@@ -323,7 +357,7 @@ func TestPageInsteadOfManifest(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	c.Offline = true
-	var offline *OfflineError
+	var offline *registry.OfflineError
 	if _, err := c.Open(t.Context(), ref); !errors.As(err, &offline) {
 		t.Errorf("it is remembered: %v", err)
 	}
@@ -418,10 +452,10 @@ func TestConcurrentFetch(t *testing.T) {
 // TestSend sends nothing that the registry holds, whatever it is called there.
 func TestSend(t *testing.T) {
 	srv, p := registrytest.New(t), example(t)
-	send := func(tag string) (Uploaded, []string) {
+	send := func(tag string) (registry.Uploaded, []string) {
 		t.Helper()
 		srv.Requests()
-		got, err := newClient(t).Send(t.Context(), srv.Host+"/org/catalog"+tag, p)
+		got, err := newClient(t).Send(t.Context(), srv.Host+"/org/catalog"+tag, p.Packed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +468,7 @@ func TestSend(t *testing.T) {
 		})
 	}
 	first, _ := send(":v1")
-	if want := (Uploaded{Digest: p.digest, Sent: 2, Bytes: int64(len(p.config) + len(p.layer))}); first != want {
+	if want := (registry.Uploaded{Digest: p.digest, Sent: 2, Bytes: int64(len(p.config) + len(p.layer))}); first != want {
 		t.Errorf("got %+v, want %+v", first, want)
 	}
 	again, changed := send(":v1")

@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -23,17 +24,17 @@ import (
 // digests of the images.
 func twoPlatforms(t *testing.T, srv *registrytest.Server, repo string) (index, amd, arm string) {
 	t.Helper()
-	images := map[string]*Packed{
-		"linux/amd64": pack(t, map[string]string{"a": "amd"}, PackOptions{}),
-		"linux/arm64": pack(t, map[string]string{"a": "arm"}, PackOptions{Platform: "linux/arm64"}),
+	images := map[string]*imageParts{
+		"linux/amd64": pack(t, map[string]string{"a": "amd"}, registry.PackOptions{}),
+		"linux/arm64": pack(t, map[string]string{"a": "arm"}, registry.PackOptions{Platform: "linux/arm64"}),
 	}
 	var entries []any
 	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
 		p := images[platform]
-		if err := newClient(t).Push(t.Context(), srv.Host+"/"+repo+"@"+p.digest, p); err != nil {
+		if err := newClient(t).Push(t.Context(), srv.Host+"/"+repo+"@"+p.digest, p.Packed); err != nil {
 			t.Fatal(err)
 		}
-		d := descriptor("application/vnd.oci.image.manifest.v1+json", p.manifest, p.digest)
+		d := descriptorOf("application/vnd.oci.image.manifest.v1+json", p.manifest)
 		system, arch, _ := strings.Cut(platform, "/")
 		d["platform"] = map[string]string{"os": system, "architecture": arch}
 		entries = append(entries, d)
@@ -76,7 +77,7 @@ func TestUpload(t *testing.T) {
 }
 
 // storedBlobs returns what the store holds.
-func storedBlobs(t *testing.T, c *Client) []string {
+func storedBlobs(t *testing.T, c *registry.Client) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(c.Store.Dir(), "blobs", "sha256"))
 	if err != nil {
@@ -169,16 +170,16 @@ func TestVendor(t *testing.T) {
 	index, amd, arm := twoPlatforms(t, srv, "org/tool")
 	dir := filepath.Join(t.TempDir(), "vendor")
 	c := newClient(t)
-	images := []VendoredImage{{Name: srv.Host + "/org/tool:v1", Digest: index}, {Name: ref, Digest: p.Digest()}}
+	images := []registry.VendoredImage{{Name: srv.Host + "/org/tool:v1", Digest: index}, {Name: ref, Digest: p.Digest()}}
 
-	missing, err := c.Vendor(t.Context(), dir, images, VendorOptions{Check: true})
+	missing, err := c.Vendor(t.Context(), dir, images, registry.VendorOptions{Check: true})
 	if err != nil || len(missing.Added) != 9 || !missing.Changed() {
 		t.Errorf("check of nothing: %+v, %v", missing, err)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Fatal("a check writes")
 	}
-	got, err := c.Vendor(t.Context(), dir, images, VendorOptions{})
+	got, err := c.Vendor(t.Context(), dir, images, registry.VendorOptions{})
 	if err != nil || len(got.Added) != 9 || got.Kept != 0 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -190,7 +191,7 @@ func TestVendor(t *testing.T) {
 	// From another client, in another order: the same bytes.
 	other := filepath.Join(t.TempDir(), "vendor")
 	slices.Reverse(images)
-	if _, err := newClient(t).Vendor(t.Context(), other, images, VendorOptions{}); err != nil {
+	if _, err := newClient(t).Vendor(t.Context(), other, images, registry.VendorOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if d := filetree.Diff(first, tree(t, other)); len(d) > 0 {
@@ -207,14 +208,14 @@ func TestVendor(t *testing.T) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
-	if same, err := alone.Vendor(t.Context(), dir, images, VendorOptions{Check: true}); err != nil || same.Changed() || same.Kept != 9 {
+	if same, err := alone.Vendor(t.Context(), dir, images, registry.VendorOptions{Check: true}); err != nil || same.Changed() || same.Kept != 9 {
 		t.Errorf("check: %+v, %v", same, err)
 	}
 
 	// Fewer images, and what a killed process left.
-	write(t, filepath.Join(dir, "blobs", "sha256", tempBlob+"123"), "half", 0o600)
+	write(t, filepath.Join(dir, "blobs", "sha256", ".new-123"), "half", 0o600)
 	srv.Requests()
-	less, err := alone.Vendor(t.Context(), dir, images[:1], VendorOptions{})
+	less, err := alone.Vendor(t.Context(), dir, images[:1], registry.VendorOptions{})
 	if err != nil || len(less.Removed) != 5 || cmp.Diff(less.Added, []string{"index.json"}) != "" {
 		t.Errorf("got %+v, %v", less, err)
 	}
@@ -228,8 +229,8 @@ func TestVendorHeals(t *testing.T) {
 	srv := registrytest.New(t)
 	p, ref := pushed(t, srv)
 	dir := filepath.Join(t.TempDir(), "vendor")
-	images := []VendoredImage{{Name: ref, Digest: p.Digest()}}
-	if _, err := newClient(t).Vendor(t.Context(), dir, images, VendorOptions{}); err != nil {
+	images := []registry.VendoredImage{{Name: ref, Digest: p.Digest()}}
+	if _, err := newClient(t).Vendor(t.Context(), dir, images, registry.VendorOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	blob := filepath.Join(dir, "blobs", "sha256", p.layerID[7:])
@@ -245,7 +246,7 @@ func TestVendorHeals(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 	c.Offline = false
-	if got, err := c.Vendor(t.Context(), dir, images, VendorOptions{}); err != nil || len(got.Added) != 1 {
+	if got, err := c.Vendor(t.Context(), dir, images, registry.VendorOptions{}); err != nil || len(got.Added) != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := pull(t.Context(), c, ref); err != nil {
@@ -268,7 +269,7 @@ func TestVendorHeals(t *testing.T) {
 func TestVendorRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.go"), "package main", 0o644)
-	if _, err := newClient(t).Vendor(t.Context(), dir, nil, VendorOptions{}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
+	if _, err := newClient(t).Vendor(t.Context(), dir, nil, registry.VendorOptions{}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("got %v", err)
 	}
 	if entries, err := fs.ReadDir(os.DirFS(dir), "."); err != nil || len(entries) != 1 {

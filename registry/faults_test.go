@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -99,12 +100,91 @@ func TestFaults(t *testing.T) {
 			if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), fmt.Sprintf("image %q: ", ref)) {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
-			var e *Error
+			var e *registry.Error
 			if !errors.As(err, &e) || e.Status != tt.status {
 				t.Errorf("status: got %+v, want %d", e, tt.status)
 			}
 			if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("the registry's words came through: %v", err)
+			}
+		})
+	}
+}
+
+// TestHostile has a registry answer with something else than it was asked for,
+// and wants an error, at once, and nothing of it in the store.
+func TestHostile(t *testing.T) {
+	changed := func(data []byte) []byte { return bytes.Replace(data, []byte("catalog"), []byte("hostile"), 1) }
+	answer := func(kind string, f func(w http.ResponseWriter, data []byte)) func(*imageParts) servertest.Intercept {
+		return func(p *imageParts) servertest.Intercept {
+			digest := map[string]string{"manifest": p.digest, "config": p.configDigest, "layer": p.layerID}[kind]
+			return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if !strings.HasSuffix(r.URL.Path, digest) {
+					next.ServeHTTP(w, r)
+					return
+				}
+				if kind == "manifest" {
+					w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+				}
+				f(w, blobOf(r, next))
+			}
+		}
+	}
+	realm := func(challenge string) func(*imageParts) servertest.Intercept {
+		return func(*imageParts) servertest.Intercept {
+			return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+				w.Header().Set("WWW-Authenticate", challenge)
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		hostile func(*imageParts) servertest.Intercept
+		want    string
+	}{
+		{"another manifest", answer("manifest", func(w http.ResponseWriter, data []byte) { _, _ = w.Write(append(data, ' ')) }), "digest"},
+		{"another configuration", answer("config", func(w http.ResponseWriter, data []byte) { _, _ = w.Write(changed(data)) }), "digest"},
+		{"an empty manifest", answer("manifest", func(http.ResponseWriter, []byte) {}), "manifest"},
+		{"an empty layer", answer("layer", func(http.ResponseWriter, []byte) {}), "truncated: 0 of"},
+		{"a part that nobody asked for", answer("layer", func(w http.ResponseWriter, data []byte) {
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-999/%d", len(data)))
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = w.Write(data[:1000])
+		}), "layer"},
+		{"a length that is too long", answer("layer", func(w http.ResponseWriter, data []byte) {
+			w.Header().Set("Content-Length", strconv.FormatInt(1<<40, 10))
+			_, _ = w.Write(data)
+			panic(http.ErrAbortHandler)
+		}), "layer"},
+		{"a layer that never ends", answer("layer", func(w http.ResponseWriter, _ []byte) {
+			for {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					return
+				}
+			}
+		}), "longer than its"},
+		{"a login at a metadata service", realm(`Bearer realm="http://169.254.169.254/token"`), "169.254.169.254"},
+		{"a login in a private network", realm(`Bearer realm="https://10.0.0.1/token"`), "10.0.0.1"},
+		{"a login in a file", realm(`Bearer realm="file:///etc/passwd"`), "realm"},
+		{"a login nowhere", realm(`Bearer service="x"`), "realm"},
+		{"a challenge that is none", realm(`Bearer realm="`), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			srv := registrytest.New(t)
+			p, ref := pushed(t, srv)
+			srv.Intercept(tt.hostile(p))
+			c := newClient(t)
+			_, err := pull(t.Context(), c, registry.ByDigest(ref, p.digest))
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "image ") {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+			if c.Store.Has(p.layerID) {
+				t.Error("the layer is in the store")
+			}
+			if asked := srv.Requests(); len(asked) > 20 {
+				t.Errorf("asked %d times: %q", len(asked), asked)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"archive/tar"
@@ -18,11 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quayside/quayside/internal/filetree"
+	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
-func layoutOf(t *testing.T, images map[string]*Packed) string {
+func layoutOf(t *testing.T, images map[string]*imageParts) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "layout")
 	for tag, p := range images {
@@ -90,18 +92,18 @@ func gzipped(t *testing.T, data []byte) string {
 
 func TestLayout(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	one := pack(t, map[string]string{"a": "one"}, PackOptions{})
-	two := pack(t, map[string]string{"a": "two"}, PackOptions{})
-	dir := layoutOf(t, map[string]*Packed{"v1": one, "v2": two})
+	one := pack(t, map[string]string{"a": "one"}, registry.PackOptions{})
+	two := pack(t, map[string]string{"a": "two"}, registry.PackOptions{})
+	dir := layoutOf(t, map[string]*imageParts{"v1": one, "v2": two})
 	archive := tarOf(t, dir, nil)
 	packed, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	compressed := write(t, filepath.Join(t.TempDir(), "image.tar.gz"), gzipped(t, packed), 0o644)
-	c := &Client{Dir: filepath.Dir(dir)}
+	c := &registry.Client{Dir: filepath.Dir(dir)}
 	for _, base := range []string{"oci:layout", "oci:" + dir, "oci-archive:" + archive, "oci-archive:" + compressed} {
-		for ref, want := range map[string]*Packed{":v1": one, ":v2": two, "@" + two.Digest(): two} {
+		for ref, want := range map[string]*imageParts{":v1": one, ":v2": two, "@" + two.Digest(): two} {
 			im, err := c.Open(t.Context(), base+ref)
 			if err != nil {
 				t.Errorf("%s%s: %v", base, ref, err)
@@ -131,8 +133,8 @@ func TestLayout(t *testing.T) {
 
 // TestFiles opens layouts and archives of a file system, and nothing beside it.
 func TestFiles(t *testing.T) {
-	p := pack(t, map[string]string{"a": "one"}, PackOptions{})
-	dir := layoutOf(t, map[string]*Packed{"v1": p, "quay.io/org/a:v1": p})
+	p := pack(t, map[string]string{"a": "one"}, registry.PackOptions{})
+	dir := layoutOf(t, map[string]*imageParts{"v1": p, "quay.io/org/a:v1": p})
 	files := fstest.MapFS{}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -152,7 +154,7 @@ func TestFiles(t *testing.T) {
 	files["plain.tar"] = &fstest.MapFile{Data: archive}
 	files["packed.tar.gz"] = &fstest.MapFile{Data: []byte(gzipped(t, archive))}
 	t.Setenv("TMPDIR", t.TempDir())
-	c := &Client{Files: files, Vendored: "in/layout"}
+	c := &registry.Client{Files: files, Vendored: "in/layout"}
 	if got := c.VendoredDigest("quay.io/org/a:v1"); got != p.Digest() {
 		t.Errorf("vendored: %q", got)
 	}
@@ -226,15 +228,15 @@ func TestLayoutFaults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := layoutOf(t, map[string]*Packed{"": p})
+			dir := layoutOf(t, map[string]*imageParts{"": p})
 			tt.spoil(t, dir)
-			_, err := pull(t.Context(), new(Client), "oci:"+dir)
+			_, err := pull(t.Context(), new(registry.Client), "oci:"+dir)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), fmt.Sprintf("image %q: ", "oci:"+dir)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
 	}
-	if _, err := new(Client).Open(t.Context(), "oci:"+filepath.Join(t.TempDir(), "missing")); err == nil {
+	if _, err := new(registry.Client).Open(t.Context(), "oci:"+filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("a missing directory: no error")
 	}
 }
@@ -250,7 +252,7 @@ func dockerSave(layers map[string]string, order ...string) (files map[string]str
 	config, _ := json.Marshal(map[string]any{"config": map[string]any{"Labels": map[string]string{"a": "b"}}, "rootfs": map[string]any{"diff_ids": diffs}})
 	id = store.DigestOf(config)
 	files[id[7:]+".json"] = string(config)
-	manifest, _ := json.Marshal([]dockerManifest{{Config: id[7:] + ".json", RepoTags: []string{"quay.io/x/y:v1"}, Layers: order}})
+	manifest, _ := json.Marshal([]jsonMap{{"Config": id[7:] + ".json", "RepoTags": []string{"quay.io/x/y:v1"}, "Layers": order}})
 	files["manifest.json"] = string(manifest)
 	return files, id
 }
@@ -269,7 +271,7 @@ func TestDockerArchive(t *testing.T) {
 	want := map[string]string{"a": "1", "b": "2"}
 	check := func(name string, files map[string]string, ref string) {
 		t.Helper()
-		im, err := new(Client).Open(t.Context(), "docker-archive:"+tarOf(t, "", files)+ref)
+		im, err := new(registry.Client).Open(t.Context(), "docker-archive:"+tarOf(t, "", files)+ref)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			return
@@ -291,7 +293,7 @@ func TestDockerArchive(t *testing.T) {
 		t.Helper()
 		files, _ := dockerSave(map[string]string{"1/layer.tar": plainLayer(t, "a", "1")}, "1/layer.tar")
 		spoil(files)
-		if _, err := pull(t.Context(), new(Client), "docker-archive:"+tarOf(t, "", files)+ref); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := pull(t.Context(), new(registry.Client), "docker-archive:"+tarOf(t, "", files)+ref); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -311,11 +313,11 @@ func TestDockerArchive(t *testing.T) {
 // TestPlatforms pushes and stores an index and sees which image is taken.
 func TestPlatforms(t *testing.T) {
 	srv := registrytest.New(t)
-	arm := pack(t, map[string]string{"a": "arm"}, PackOptions{Platform: "linux/arm64"})
-	amd := pack(t, map[string]string{"a": "amd"}, PackOptions{})
-	win := pack(t, map[string]string{"a": "win"}, PackOptions{Platform: "windows/amd64"})
-	entry := func(p *Packed, platform string) map[string]any {
-		d := descriptor("application/vnd.oci.image.manifest.v1+json", p.manifest, p.digest)
+	arm := pack(t, map[string]string{"a": "arm"}, registry.PackOptions{Platform: "linux/arm64"})
+	amd := pack(t, map[string]string{"a": "amd"}, registry.PackOptions{})
+	win := pack(t, map[string]string{"a": "win"}, registry.PackOptions{Platform: "windows/amd64"})
+	entry := func(p *imageParts, platform string) map[string]any {
+		d := descriptorOf("application/vnd.oci.image.manifest.v1+json", p.manifest)
 		if system, arch, ok := strings.Cut(platform, "/"); ok {
 			d["platform"] = map[string]string{"os": system, "architecture": arch}
 		}
@@ -330,7 +332,7 @@ func TestPlatforms(t *testing.T) {
 	}
 	tests := []struct {
 		name, platform, index string
-		want                  *Packed
+		want                  *imageParts
 		err                   string
 	}{
 		{"default", "", index(entry(arm, "linux/arm64"), entry(amd, "linux/amd64")), amd, ""},
@@ -342,15 +344,15 @@ func TestPlatforms(t *testing.T) {
 		{"without a platform", "", index(entry(arm, "")), arm, ""},
 		{"empty", "", index(), nil, "lists no image"},
 	}
-	for _, p := range []*Packed{arm, amd, win} {
-		if err := newClient(t).Push(t.Context(), srv.Host+"/xy@"+p.digest, p); err != nil {
+	for _, p := range []*imageParts{arm, amd, win} {
+		if err := newClient(t).Push(t.Context(), srv.Host+"/xy@"+p.digest, p.Packed); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			digest := store.DigestOf([]byte(tt.index))
-			dir := layoutOf(t, map[string]*Packed{"arm": arm, "amd": amd, "win": win})
+			dir := layoutOf(t, map[string]*imageParts{"arm": arm, "amd": amd, "win": win})
 			write(t, filepath.Join(dir, "blobs", "sha256", digest[7:]), tt.index, 0o644)
 			srv.Intercept(nil)
 			putManifest(t, srv.Host, "xy", digest, tt.index)
@@ -374,17 +376,17 @@ func TestPlatforms(t *testing.T) {
 
 func TestPackIsReproducible(t *testing.T) {
 	files := map[string]string{"z": "1", "a/b": "2", "a/c/d": strings.Repeat("3", 100_000)}
-	one := pack(t, files, PackOptions{Prefix: "configs/x", Labels: map[string]string{"b": "2", "a": "1"}})
+	one := pack(t, files, registry.PackOptions{Prefix: "configs/x", Labels: map[string]string{"b": "2", "a": "1"}})
 	dir := t.TempDir()
 	for name, data := range files {
 		write(t, filepath.Join(dir, filepath.FromSlash(name)), data, 0o755)
 	}
-	two, err := Pack(os.DirFS(dir), PackOptions{Prefix: "configs/x", Labels: map[string]string{"a": "1", "b": "2"}})
+	two, err := registry.Pack(os.DirFS(dir), registry.PackOptions{Prefix: "configs/x", Labels: map[string]string{"a": "1", "b": "2"}})
 	if err != nil || one.Digest() != two.Digest() {
 		t.Errorf("%s and %s, %v", one.Digest(), two.Digest(), err)
 	}
-	a := layoutOf(t, map[string]*Packed{"v1": one})
-	for tag, p := range map[string]*Packed{"v1": pack(t, nil, PackOptions{}), "v2": one} {
+	a := layoutOf(t, map[string]*imageParts{"v1": one})
+	for tag, p := range map[string]*imageParts{"v1": pack(t, nil, registry.PackOptions{}), "v2": one} {
 		if err := p.WriteLayout(a, tag); err != nil {
 			t.Fatal(err)
 		}
@@ -392,8 +394,8 @@ func TestPackIsReproducible(t *testing.T) {
 	b := filepath.Join(t.TempDir(), "b")
 	for _, step := range []struct {
 		tag string
-		p   *Packed
-	}{{"v2", one}, {"v1", one}, {"v1", pack(t, nil, PackOptions{})}} {
+		p   *imageParts
+	}{{"v2", one}, {"v1", one}, {"v1", pack(t, nil, registry.PackOptions{})}} {
 		if err := step.p.WriteLayout(b, step.tag); err != nil {
 			t.Fatal(err)
 		}
@@ -414,10 +416,10 @@ func tree(t *testing.T, dir string) *filetree.Tree {
 
 func TestPackRefuses(t *testing.T) {
 	links := fstest.MapFS{"link": &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte("/etc/passwd")}}
-	if _, err := Pack(links, PackOptions{}); err == nil || !strings.Contains(err.Error(), "link") {
+	if _, err := registry.Pack(links, registry.PackOptions{}); err == nil || !strings.Contains(err.Error(), "link") {
 		t.Errorf("a symbolic link: %v", err)
 	}
-	if _, err := Pack(fstest.MapFS{}, PackOptions{Prefix: "../x"}); err == nil {
+	if _, err := registry.Pack(fstest.MapFS{}, registry.PackOptions{Prefix: "../x"}); err == nil {
 		t.Error("a prefix that points outside the image: no error")
 	}
 }
@@ -429,7 +431,7 @@ func TestPushRefuses(t *testing.T) {
 		"127.0.0.1:1/xy@" + zeroDigest: "the image to push is " + p.Digest(),
 		"127.0.0.1:1/X Y":              "image reference",
 	} {
-		if err := newClient(t).Push(t.Context(), ref, p); err == nil || !strings.Contains(err.Error(), want) {
+		if err := newClient(t).Push(t.Context(), ref, p.Packed); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", ref, err, want)
 		}
 	}
@@ -448,4 +450,36 @@ func putManifest(t *testing.T, host, repo, ref, text string) {
 		t.Fatalf("%v %v", res, err)
 	}
 	res.Body.Close()
+}
+
+// FuzzArchive opens any bytes as archives of both kinds.
+func FuzzArchive(f *testing.F) {
+	seed := func(files map[string]string) {
+		var buf bytes.Buffer
+		writeTar(f, &buf, files)
+		f.Add(buf.Bytes())
+	}
+	docker, _ := dockerSave(map[string]string{"1/layer.tar": ""}, "1/layer.tar")
+	seed(docker)
+	seed(map[string]string{"index.json": `{"schemaVersion":2,"manifests":[]}`, "blobs/sha256/x": "-> ../../../etc/passwd"})
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(dir, "image.tar")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := &registry.Client{Limits: registry.Limits{ImageBytes: 1 << 20}}
+		for _, kind := range []string{"oci-archive:", "docker-archive:"} {
+			im, err := c.Open(t.Context(), kind+path)
+			if err != nil {
+				continue
+			}
+			if !imageref.IsDigest(im.Digest()) {
+				t.Errorf("digest %q", im.Digest())
+			}
+			if err := im.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"net/http"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -79,13 +80,13 @@ kind: ConfigMap
 data: {whatever: it holds}
 `
 
-func mirrors(t *testing.T) Mirrors {
+func mirrors(t *testing.T) registry.Mirrors {
 	t.Helper()
-	a, err := ParseMirrors("registries.conf", []byte(conf))
+	a, err := registry.ParseMirrors("registries.conf", []byte(conf))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := ParseMirrors("mirrors.yaml", []byte(sets))
+	b, err := registry.ParseMirrors("mirrors.yaml", []byte(sets))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,25 +115,25 @@ func TestMirrors(t *testing.T) {
 		{"elsewhere.example/x", true, "elsewhere.example/x"},
 	}
 	for _, tt := range tests {
-		got, err := m.places(tt.repo, tt.digest)
+		got, err := m.Places(tt.repo, tt.digest)
 		if diff := cmp.Diff(strings.Fields(tt.want), got); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", tt.repo, err, diff)
 		}
 	}
 	for repo, want := range map[string]string{"blocked.example/x": "registries.conf", "closed.example/x": "mirrors.yaml"} {
-		if got, err := m.places(repo, false); err == nil || !strings.HasPrefix(err.Error(), want+" does not allow to ask "+repo) {
+		if got, err := m.Places(repo, false); err == nil || !strings.HasPrefix(err.Error(), want+" does not allow to ask "+repo) {
 			t.Errorf("%s: got %q, %v", repo, got, err)
 		}
 	}
-	if got, err := m.places("Closed.Example:443/x", true); err != nil || len(got) != 1 || got[0] != "one.corp/closed/x" {
+	if got, err := m.Places("Closed.Example:443/x", true); err != nil || len(got) != 1 || got[0] != "one.corp/closed/x" {
 		t.Errorf("a source in another spelling: got %q, %v", got, err)
 	}
 	for repo, want := range map[string]bool{"mirror.corp:5000/quay/x": true, "mirror.corp:5000/other": false, "quay.io/org/x": false} {
-		if m.insecure(repo) != want {
+		if m.IsInsecure(repo) != want {
 			t.Errorf("insecure %s: %v", repo, !want)
 		}
 	}
-	if got, err := (Mirrors{}).places("a.example/x", true); err != nil || len(got) != 1 {
+	if got, err := (registry.Mirrors{}).Places("a.example/x", true); err != nil || len(got) != 1 {
 		t.Errorf("no mirrors: %q, %v", got, err)
 	}
 }
@@ -148,7 +149,7 @@ func TestMirrorFaults(t *testing.T) {
 		{"m.yaml", "kind: ImageTagMirrorSet\nspec: {imageTagMirrors: [{source: 'a b', mirrors: ['x/*']}]}\n", `"x/*" is not a registry`},
 		{"m.yaml", "kind: [", "m.yaml:1"},
 	} {
-		if got, err := ParseMirrors(tt.file, []byte(tt.data)); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if got, err := registry.ParseMirrors(tt.file, []byte(tt.data)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s %q: got %v, %v, want %q", tt.file, tt.data, got, err, tt.want)
 		}
 	}
@@ -159,11 +160,11 @@ func TestMirrorFaults(t *testing.T) {
 func TestPullFromMirror(t *testing.T) {
 	source, near := registrytest.New(t), registrytest.New(t)
 	p, ref := pushed(t, source)
-	m, err := ParseMirrors("m.conf", []byte("[[registry]]\nlocation = \""+source.Host+"/org\"\n[[registry.mirror]]\nlocation = \""+near.Host+"/copy\"\n"))
+	m, err := registry.ParseMirrors("m.conf", []byte("[[registry]]\nlocation = \""+source.Host+"/org\"\n[[registry.mirror]]\nlocation = \""+near.Host+"/copy\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func() (*Image, error) {
+	open := func() (*registry.Image, error) {
 		c := newClient(t)
 		c.Mirrors = m
 		return pull(t.Context(), c, ref)
@@ -171,7 +172,7 @@ func TestPullFromMirror(t *testing.T) {
 	if _, err := open(); err != nil {
 		t.Errorf("an empty mirror: %v", err)
 	}
-	if err := newClient(t).Push(t.Context(), near.Host+"/copy/catalog:v1", p); err != nil {
+	if err := newClient(t).Push(t.Context(), near.Host+"/copy/catalog:v1", p.Packed); err != nil {
 		t.Fatal(err)
 	}
 	source.Requests()
@@ -210,12 +211,12 @@ func FuzzParseMirrors(f *testing.F) {
 	f.Add("a.conf", conf)
 	f.Add("a.yaml", sets)
 	f.Fuzz(func(t *testing.T, file, data string) {
-		m, err := ParseMirrors(file, []byte(data))
+		m, err := registry.ParseMirrors(file, []byte(data))
 		if err != nil {
 			return
 		}
 		for _, repo := range []string{"quay.io/org/x", "a.wild.example/x"} {
-			if got, err := m.places(repo, true); err == nil && len(got) == 0 {
+			if got, err := m.Places(repo, true); err == nil && len(got) == 0 {
 				t.Errorf("%s: nowhere to ask", repo)
 			}
 		}
@@ -223,16 +224,16 @@ func FuzzParseMirrors(f *testing.F) {
 }
 
 func TestRewrites(t *testing.T) {
-	m, err := ParseMirrors("registries.conf", []byte(conf))
+	m, err := registry.ParseMirrors("registries.conf", []byte(conf))
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := ParseMirrors("sets.yaml", []byte(sets))
+	more, err := registry.ParseMirrors("sets.yaml", []byte(sets))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := m.Join(more).Rewrites()
-	want := []Rewrite{
+	want := []registry.Rewrite{
 		{Prefix: "quay.io/org", Mirror: "mirror.corp:5000/quay", Tags: true, Digests: true},
 		{Prefix: "*.wild.example", Mirror: "mirror.corp/wild", Digests: true},
 		{Prefix: "docker.io", Mirror: "mirror.corp/hub", Tags: true, Digests: true},
@@ -308,7 +309,7 @@ prefix = "example.com/foo/own"
 		{"not Docker's library", "[[registry]]\nprefix = \"docker.io/nginx\"\nlocation = \"m.corp/nginx\"\n", "library/nginx", "docker.io/library/nginx", "same"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := ParseMirrors("registries.conf", []byte(tt.conf))
+			m, err := registry.ParseMirrors("registries.conf", []byte(tt.conf))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -316,11 +317,11 @@ prefix = "example.com/foo/own"
 				if want == "same" {
 					want = tt.byTag
 				}
-				src, err := ParseSource("image:" + ref)
+				src, err := registry.ParseSource("image:" + ref)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := m.places(src.Name, src.Digest != "")
+				got, err := m.Places(src.Name, src.Digest != "")
 				if (err == nil) != (want != "") || strings.Join(got, " ") != want {
 					t.Errorf("%s: got %q, %v, want %q", ref, got, err, want)
 				}
@@ -335,7 +336,7 @@ prefix = "example.com/foo/own"
 		"[[registry]]\nprefix = \"a.*.example\"\n":                         "registry[0].prefix",
 		"[[registry]]\nlocation = \"a.example\"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = \"b.example\"\npull-from-mirror = \"all\"\n": "want one of the two",
 	} {
-		if _, err := ParseMirrors("registries.conf", []byte(conf)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := registry.ParseMirrors("registries.conf", []byte(conf)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", conf, err, want)
 		}
 	}
@@ -352,7 +353,7 @@ func pulls(kinds ...string) string {
 
 // TestInsecureMirror speaks HTTP only to what is said to be insecure.
 func TestInsecureMirror(t *testing.T) {
-	m, err := ParseMirrors("registries.conf", []byte(`
+	m, err := registry.ParseMirrors("registries.conf", []byte(`
 [[registry]]
 prefix = "a.example"
 location = "moved.example/a"
@@ -371,12 +372,12 @@ insecure = true
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Client{Mirrors: m}
+	c := &registry.Client{Mirrors: m}
 	for repo, want := range map[string]string{
 		"moved.example/a/xx": "http", "moved.example/bb": "https", "a.example/xx": "http", "m.corp/a/xx": "https",
 		"b.example/xx": "https", "m.corp/bb/xx": "http", "m.corp/bbb/xx": "https", "x.c.example/yy": "http", "c.example/yy": "https",
 	} {
-		got, err := c.repository(repo)
+		got, err := c.Repository(repo)
 		if err != nil || got.Scheme() != want {
 			t.Errorf("%s: %s, %v, want %s", repo, got.Scheme(), err, want)
 		}

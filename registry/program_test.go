@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"archive/tar"
@@ -15,12 +15,13 @@ import (
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
-func packedProgram(t *testing.T, arm string) *PackedIndex {
+func packedProgram(t *testing.T, arm string) *registry.PackedIndex {
 	t.Helper()
-	p, err := PackProgram(map[string][]byte{"linux/amd64": []byte("\x7fELF amd64"), "linux/arm64": []byte(arm)}, ProgramOptions{
+	p, err := registry.PackProgram(map[string][]byte{"linux/amd64": []byte("\x7fELF amd64"), "linux/arm64": []byte(arm)}, registry.ProgramOptions{
 		Path: "reporter", User: "65532:65532", Labels: map[string]string{"title": "reporter"},
 	})
 	if err != nil {
@@ -88,7 +89,7 @@ func TestPackProgramHoldsTheProgramAlone(t *testing.T) {
 	if err := packedProgram(t, "\x7fELF arm64").WriteLayout(t.Context(), dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	client := &Client{Platform: "linux/arm64"}
+	client := &registry.Client{Platform: "linux/arm64"}
 	image, err := client.Open(t.Context(), "oci:"+dir)
 	if err != nil {
 		t.Fatal(err)
@@ -118,12 +119,12 @@ func TestPackProgramHoldsTheProgramAlone(t *testing.T) {
 
 func TestPackProgramRefuses(t *testing.T) {
 	for _, name := range []string{"", ".", "../up", "a//b", "/abs"} {
-		if _, err := PackProgram(map[string][]byte{"linux/amd64": nil}, ProgramOptions{Path: name}); err == nil {
+		if _, err := registry.PackProgram(map[string][]byte{"linux/amd64": nil}, registry.ProgramOptions{Path: name}); err == nil {
 			t.Errorf("path %q was taken", name)
 		}
 	}
 	for _, programs := range []map[string][]byte{nil, {"linux": nil}} {
-		if _, err := PackProgram(programs, ProgramOptions{Path: "reporter"}); err == nil {
+		if _, err := registry.PackProgram(programs, registry.ProgramOptions{Path: "reporter"}); err == nil {
 			t.Errorf("%v were taken", programs)
 		}
 	}
@@ -142,13 +143,13 @@ func TestPackProgramUploads(t *testing.T) {
 	}
 	server := registrytest.New(t)
 	to := server.Host + "/reporter:v1"
-	client := &Client{Store: blobs}
+	client := &registry.Client{Store: blobs}
 	done, err := client.Upload(t.Context(), "oci:"+dir, to)
 	if err != nil || done.Digest != p.Digest() {
 		t.Fatalf("got %+v, %v; want digest %s", done, err, p.Digest())
 	}
 	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
-		image, err := (&Client{Store: blobs, Platform: platform}).Open(t.Context(), to)
+		image, err := (&registry.Client{Store: blobs, Platform: platform}).Open(t.Context(), to)
 		if err != nil {
 			t.Fatal(err)
 		}

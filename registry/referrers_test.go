@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -55,19 +56,19 @@ func referring(pages [][]map[string]any, link func(r *http.Request, n int) strin
 }
 
 func TestReferrersPages(t *testing.T) {
-	const bundle = bundleType + ".v0.3+json"
+	const bundle = registry.BundleKind + ".v0.3+json"
 	var many [][]map[string]any
-	for i := range maxPages + 1 {
+	for i := range registry.MaxPages + 1 {
 		many = append(many, []map[string]any{referrer(t, "sbom", i)})
 	}
 	crowd := []map[string]any{}
-	for i := range maxSignatures + 1 {
+	for i := range registry.MaxSignatures + 1 {
 		crowd = append(crowd, referrer(t, bundle, i))
 	}
 	pages := [][]map[string]any{
 		{referrer(t, bundle, 1), referrer(t, "application/spdx+json", 2)},
 		{referrer(t, "application/spdx+json", 3)},
-		{referrer(t, notarySignatureType, 4), referrer(t, bundle, 5), referrer(t, bundle, 1)},
+		{referrer(t, registry.NotaryKind, 4), referrer(t, bundle, 5), referrer(t, bundle, 1)},
 	}
 	relative := func(r *http.Request, n int) string { return fmt.Sprintf(`<%s?page=%d&n=2>; rel="next"`, r.URL.Path, n) }
 	for _, tt := range []struct {
@@ -105,15 +106,15 @@ func TestReferrersPages(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tt.fault) || !strings.Contains(err.Error(), image) {
 					t.Errorf("got %v, %v, want %q", got, err, tt.fault)
 				}
-				if n := len(srv.Requests()); n > maxPages+10 {
+				if n := len(srv.Requests()); n > registry.MaxPages+10 {
 					t.Errorf("%d requests", n)
 				}
 				return
 			}
-			var want []VendoredImage
+			var want []registry.VendoredImage
 			for _, i := range tt.want {
 				digest := referrer(t, "", i)["digest"].(string)
-				want = append(want, VendoredImage{Name: srv.Host + "/org/catalog@" + digest, Digest: digest})
+				want = append(want, registry.VendoredImage{Name: srv.Host + "/org/catalog@" + digest, Digest: digest})
 			}
 			if d := cmp.Diff(want, got); err != nil || d != "" {
 				t.Errorf("%v (-want +got):\n%s", err, d)
@@ -128,7 +129,7 @@ func TestReferrersFallback(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented} {
 		srv := registrytest.New(t)
 		p, _ := pushed(t, srv)
-		one := referrer(t, bundleType+".v0.3+json", 1)
+		one := referrer(t, registry.BundleKind+".v0.3+json", 1)
 		putManifest(t, srv.Host, "org/catalog", one["digest"].(string), one["text"].(string))
 		delete(one, "text")
 		list, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []any{one}})

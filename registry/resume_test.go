@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quayside/quayside/internal/store"
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -187,7 +188,7 @@ func TestResumesAcrossRuns(t *testing.T) {
 func TestResumesFromElsewhere(t *testing.T) {
 	source, near := registrytest.New(t), registrytest.New(t)
 	p, ref := pushed(t, source)
-	if err := newClient(t).Push(t.Context(), near.Host+"/org/catalog:v1", p); err != nil {
+	if err := newClient(t).Push(t.Context(), near.Host+"/org/catalog:v1", p.Packed); err != nil {
 		t.Fatal(err)
 	}
 	front, behind := &halfway{answer: ranged(100_000)}, &halfway{answer: ranged(1 << 30)}
@@ -196,7 +197,7 @@ func TestResumesFromElsewhere(t *testing.T) {
 	c := newClient(t)
 	c.Retry.Attempts = 1
 	var err error
-	c.Mirrors, err = ParseMirrors("m.conf", []byte("[[registry]]\nlocation = \""+source.Host+"\"\n[[registry.mirror]]\nlocation = \""+near.Host+"\"\n"))
+	c.Mirrors, err = registry.ParseMirrors("m.conf", []byte("[[registry]]\nlocation = \""+source.Host+"\"\n[[registry.mirror]]\nlocation = \""+near.Host+"\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestKilledMidLayer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = pull(t.Context(), &Client{Store: s}, ref)
+		_, err = pull(t.Context(), &registry.Client{Store: s}, ref)
 		t.Fatal("not killed: ", err)
 	}
 	srv := registrytest.New(t)

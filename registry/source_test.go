@@ -1,38 +1,40 @@
-package registry
+package registry_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quayside/quayside/registry"
 )
 
 func TestParseSource(t *testing.T) {
 	d := "sha256:" + strings.Repeat("ab", 32)
 	tests := []struct {
 		in, text string // text: as String prints it, where it differs
-		want     Source
+		want     registry.Source
 	}{
-		{"quay.io/x/y:v1", "", Source{Remote, "quay.io/x/y", "v1", ""}},
-		{"image:quay.io/x/y", "quay.io/x/y:latest", Source{Remote, "quay.io/x/y", "latest", ""}},
-		{"image:quay.io/x/y@" + d, "quay.io/x/y@" + d, Source{Remote, "quay.io/x/y", "", d}},
-		{"quay.io/x/y:v1@" + d, "quay.io/x/y@" + d, Source{Remote, "quay.io/x/y", "", d}},
-		{"docker://quay.io/x/y:v1", "quay.io/x/y:v1", Source{Remote, "quay.io/x/y", "v1", ""}},
-		{"localhost:5000/xy", "localhost:5000/xy:latest", Source{Remote, "localhost:5000/xy", "latest", ""}},
-		{"busybox", "docker.io/library/busybox:latest", Source{Remote, "docker.io/library/busybox", "latest", ""}},
-		{"oci://quay.io/x/y:v1", "quay.io/x/y:v1", Source{Remote, "quay.io/x/y", "v1", ""}},
-		{"oci://localhost:5000/xy@" + d, "localhost:5000/xy@" + d, Source{Remote, "localhost:5000/xy", "", d}},
-		{"oci:///srv/x", "", Source{Layout, "///srv/x", "", ""}},
-		{"oci:catalogs/x", "", Source{Layout, "catalogs/x", "", ""}},
-		{"oci:catalogs/x:v1", "", Source{Layout, "catalogs/x", "v1", ""}},
-		{"oci:a:b/c", "", Source{Layout, "a:b/c", "", ""}},
-		{"oci:catalogs/x@" + d, "", Source{Layout, "catalogs/x", "", d}},
-		{"oci-archive:/tmp/x.tar:v1", "", Source{LayoutArchive, "/tmp/x.tar", "v1", ""}},
-		{"docker-archive:x.tar", "", Source{DockerArchive, "x.tar", "", ""}},
-		{"docker-archive:x.tar:quay.io/x/y:v1", "", Source{DockerArchive, "x.tar", "quay.io/x/y:v1", ""}},
+		{"quay.io/x/y:v1", "", registry.Source{registry.Remote, "quay.io/x/y", "v1", ""}},
+		{"image:quay.io/x/y", "quay.io/x/y:latest", registry.Source{registry.Remote, "quay.io/x/y", "latest", ""}},
+		{"image:quay.io/x/y@" + d, "quay.io/x/y@" + d, registry.Source{registry.Remote, "quay.io/x/y", "", d}},
+		{"quay.io/x/y:v1@" + d, "quay.io/x/y@" + d, registry.Source{registry.Remote, "quay.io/x/y", "", d}},
+		{"docker://quay.io/x/y:v1", "quay.io/x/y:v1", registry.Source{registry.Remote, "quay.io/x/y", "v1", ""}},
+		{"localhost:5000/xy", "localhost:5000/xy:latest", registry.Source{registry.Remote, "localhost:5000/xy", "latest", ""}},
+		{"busybox", "docker.io/library/busybox:latest", registry.Source{registry.Remote, "docker.io/library/busybox", "latest", ""}},
+		{"oci://quay.io/x/y:v1", "quay.io/x/y:v1", registry.Source{registry.Remote, "quay.io/x/y", "v1", ""}},
+		{"oci://localhost:5000/xy@" + d, "localhost:5000/xy@" + d, registry.Source{registry.Remote, "localhost:5000/xy", "", d}},
+		{"oci:///srv/x", "", registry.Source{registry.Layout, "///srv/x", "", ""}},
+		{"oci:catalogs/x", "", registry.Source{registry.Layout, "catalogs/x", "", ""}},
+		{"oci:catalogs/x:v1", "", registry.Source{registry.Layout, "catalogs/x", "v1", ""}},
+		{"oci:a:b/c", "", registry.Source{registry.Layout, "a:b/c", "", ""}},
+		{"oci:catalogs/x@" + d, "", registry.Source{registry.Layout, "catalogs/x", "", d}},
+		{"oci-archive:/tmp/x.tar:v1", "", registry.Source{registry.LayoutArchive, "/tmp/x.tar", "v1", ""}},
+		{"docker-archive:x.tar", "", registry.Source{registry.DockerArchive, "x.tar", "", ""}},
+		{"docker-archive:x.tar:quay.io/x/y:v1", "", registry.Source{registry.DockerArchive, "x.tar", "quay.io/x/y:v1", ""}},
 	}
 	for _, tt := range tests {
-		got, err := ParseSource(tt.in)
+		got, err := registry.ParseSource(tt.in)
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
@@ -51,7 +53,7 @@ func TestParseSource(t *testing.T) {
 		"", "image:", "oci:", "oci::v1", "docker-archive:", "oci:x@sha256:12", "quay.io/x@sha256:zz", "quay.io/X", "https://quay.io/x", "oci://", "oci://https://quay.io/x",
 		"quay.io/x y", "quay.io/x@sha512:" + strings.Repeat("ab", 64), strings.Repeat("x", 5000),
 	} {
-		if got, err := ParseSource(in); err == nil {
+		if got, err := registry.ParseSource(in); err == nil {
 			t.Errorf("%.40q: got %+v, want an error", in, got)
 		}
 	}
@@ -62,11 +64,11 @@ func FuzzParseSource(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		src, err := ParseSource(s)
+		src, err := registry.ParseSource(s)
 		if err != nil {
 			return
 		}
-		again, err := ParseSource(src.String())
+		again, err := registry.ParseSource(src.String())
 		if err != nil || again != src {
 			t.Errorf("%q reads as %+v, and its text %q as %+v, %v", s, src, src.String(), again, err)
 		}

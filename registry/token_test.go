@@ -1,4 +1,4 @@
-package registry
+package registry_test
 
 import (
 	"encoding/base64"
@@ -15,6 +15,7 @@ import (
 
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
 
+	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
@@ -106,7 +107,7 @@ func TestTokenServer(t *testing.T) {
 				next.ServeHTTP(w, r)
 			})
 			c := newClient(t)
-			c.Credentials = &Credentials{Files: []string{write(t, filepath.Join(t.TempDir(), "config.json"), strings.ReplaceAll(tt.config, "HOST", srv.Host), 0o600)}}
+			c.Credentials = &registry.Credentials{Files: []string{write(t, filepath.Join(t.TempDir(), "config.json"), strings.ReplaceAll(tt.config, "HOST", srv.Host), 0o600)}}
 			var err error
 			try := func(stall time.Duration) error {
 				c.Retry.Stall = stall
@@ -154,7 +155,7 @@ func TestTokenServerInTheOpen(t *testing.T) {
 	host := strings.TrimPrefix(srv.URL, "https://")
 	c := newClient(t)
 	c.Insecure = []string{host} // any certificate will do
-	c.Credentials = &Credentials{Files: []string{loginFile(t, host)}}
+	c.Credentials = &registry.Credentials{Files: []string{loginFile(t, host)}}
 	if _, err := c.Open(t.Context(), host+"/org/catalog:v1"); err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v", err)
 	}
@@ -172,13 +173,13 @@ func TestRetryAfter(t *testing.T) {
 		now.Add(-time.Hour).UTC().Format(http.TimeFormat):       0,
 		now.Add(90 * time.Second).UTC().Format(time.ANSIC):      90 * time.Second,
 	} {
-		got, ok := retryAfter(header(text))
+		got, ok := registry.RetryAfter(header(text))
 		if late := time.Since(now) + 2*time.Second; !ok || got > want || got < want-late {
 			t.Errorf("%q: got %v, %v, want %v", text, got, ok, want)
 		}
 	}
 	for _, text := range []string{"", "-1", "soon", "1.5"} {
-		if got, ok := retryAfter(header(text)); ok {
+		if got, ok := registry.RetryAfter(header(text)); ok {
 			t.Errorf("%q: got %v", text, got)
 		}
 	}

@@ -1,0 +1,32 @@
+package registry
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// Rules that tests look at one by one.
+
+const (
+	BundleKind    = bundleType
+	NotaryKind    = notarySignatureType
+	MaxPages      = maxPages
+	MaxRedirects  = maxRedirects
+	MaxSignatures = maxSignatures
+)
+
+func CheckRedirect(req *http.Request, via []*http.Request) error { return checkRedirect(req, via) }
+
+func LoginKeys(repo name.Repository) []string { return loginKeys(repo) }
+
+func RetryAfter(res *http.Response) (time.Duration, bool) { return retryAfter(res) }
+
+func (c *Client) Repository(s string) (name.Repository, error) { return c.repository(s) }
+
+func (m Mirrors) Places(repo string, byDigest bool) ([]string, error) {
+	return m.places(repo, byDigest)
+}
+
+func (m Mirrors) IsInsecure(repo string) bool { return m.insecure(repo) }
