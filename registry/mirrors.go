@@ -210,6 +210,8 @@ func normalPrefix(faults *diag.List, pos diag.Pos, where, s string) string {
 func checkLocation(faults *diag.List, pos diag.Pos, where, s string) {
 	if !imageref.IsPlace(s) {
 		faults.Addf(pos, "%s: %q is not a registry, or a registry and a path (without a scheme, a tag and a digest)", where, s)
+	} else if _, err := imageref.NormalPlace(s); err != nil {
+		faults.Addf(pos, "%s: %w", where, err)
 	}
 }
 

@@ -42,14 +42,14 @@ func TestNormal(t *testing.T) {
 		"docker.io/library/nginx:latest": {
 			"nginx", "nginx:latest", "library/nginx", "docker.io/nginx", "docker.io/library/nginx", "index.docker.io/nginx",
 			"index.docker.io/library/nginx:latest", "Docker.IO/nginx", "INDEX.docker.io/nginx", "docker.io:443/nginx", "index.docker.io:443/library/nginx",
-			"registry-1.docker.io/library/nginx", "registry.hub.docker.com/library/nginx:latest", "docker.io./nginx",
+			"registry-1.docker.io/library/nginx", "registry.hub.docker.com/library/nginx:latest",
 		},
 		"docker.io/org/tool:2":          {"org/tool:2", "index.docker.io/org/tool:2"},
-		"quay.io/org/x:latest":          {"quay.io/org/x", "QUAY.io/org/x:latest", "quay.io:443/org/x", "quay.io./org/x", "quay.io:/org/x", "QUAY.IO.:0443/org/x"},
-		"127.0.0.1/x:latest":            {"127.0.0.1:443/x", "127.0.0.1:80/x", "[::ffff:127.0.0.1]/x", "127.0.0.1./x"},
-		"[2001:db8::1]:5000/x:latest":   {"[2001:DB8:0:0::1]:5000/x", "[2001:db8::1]:05000/x"},
+		"quay.io/org/x:latest":          {"quay.io/org/x", "QUAY.io/org/x:latest", "quay.io:443/org/x"},
+		"127.0.0.1/x:latest":            {"127.0.0.1:443/x", "127.0.0.1:80/x"},
+		"[2001:db8::1]:5000/x:latest":   {"[2001:DB8::1]:5000/x", "[2001:db8::1]:5000/x"},
 		"quay.io:80/x:latest":           {"quay.io:80/x"},
-		"registry:443/x:latest":         {"registry./x", "registry:/x", "Registry:0443/x"},
+		"registry:443/x:latest":         {"Registry:443/x"},
 		"quay.io/org/x@" + zeros:        {"quay.io/org/x@" + zeros, "quay.io/org/x:v1@" + zeros, "Quay.io:443/org/x:v2@" + zeros},
 		"quay.io:8443/org/x:V1":         {"quay.io:8443/org/x:V1", "QUAY.IO:8443/org/x:V1"},
 		"quay.io/org/x:v1":              {"quay.io/org/x:v1"},
@@ -100,12 +100,12 @@ func TestBelow(t *testing.T) {
 		{"a.example.com:5000/x", "*.example.com", "", false},
 		{"quay.io/x", "", "", false},
 		{"quay.io/x", "*", "/x", true},
-		{"QUAY.IO./org/x:1", "quay.io:443/org", "/x:1", true},
-		{"quay.io:0443/org/x", "Quay.io", "/org/x", true},
+		{"QUAY.IO/org/x:1", "quay.io:443/org", "/x:1", true},
+		{"quay.io:443/org/x", "Quay.io", "/org/x", true},
 		{"quay.io/ORG/x", "quay.io/org", "", false}, // paths keep their case
-		{"[2001:DB8:0::1]:5000/x", "[2001:db8::1]:05000", "/x", true},
-		{"A.Example.com:443/x", "*.EXAMPLE.com.", "/x", true},
-		{"a.example.com:5000/x", "*.example.com:05000", "/x", true},
+		{"[2001:DB8::1]:5000/x", "[2001:db8::1]:5000", "/x", true},
+		{"A.Example.com:443/x", "*.EXAMPLE.com", "/x", true},
+		{"a.example.com:5000/x", "*.example.com:5000", "/x", true},
 		{"badexample.com/x", "*.example.com", "", false},
 		{"docker.io/nginx:1", "docker.io/library", "/nginx:1", true},
 		{"index.docker.io/nginx@d", "docker.io/library/nginx", "@d", true},
@@ -177,6 +177,7 @@ func TestNormalRefuses(t *testing.T) {
 	for _, in := range []string{
 		"", "quay.io/", "quay.io..com/x", ".quay.io/x", "quay..io/x", "quay.io../x", "-quay.io/x", "quay.io:0/x", "quay.io:65979/x", "quay.io:+443/x",
 		"quay.io:4:43/x", "quay\u3002io/x", "\uff51uay.io/x", "qu\u00aday.io/x", "quay%2eio/x", "quay.io%00.com/x", "quay.io\\@evil.com/x", "us er.io/x",
+		"quay.io./x", "quay.io:/x", "quay.io:0443/x", "quay.io:443:443/x", "registry./x", "[::ffff:127.0.0.1]/x", "127.0.0.1./x", "[2001:db8:0::1]/x", "[2001:db8::1]:05000/x",
 		"127.1/x", "2130706433.0x7f/x", "0177.0.0.1/x", "0x7f.1:443/x", "[fe80::1%eth0]/x", "[127.0.0.1]/x", "[quay.io]/x", "[::1/x", "[::1]x/x",
 		"quay.io//x/y", "quay.io/x//y", "quay.io/./x", "quay.io/x/../y", "quay.io/x/", "quay.io/X", "quay.io/x/.y", "quay.io/x%2fy", "LOCALHOST/x",
 		strings.Repeat("a", 64) + ".io/x", strings.Repeat("a.", 130) + "io/x",
@@ -190,7 +191,7 @@ func TestNormalRefuses(t *testing.T) {
 func TestNormalPrefix(t *testing.T) {
 	for in, want := range map[string]string{
 		"quay.io/": "quay.io/", "QUAY.io:443/org/": "quay.io/org/", "registry-1.docker.io/library/my-": "docker.io/library/my-",
-		"quay.io": "", "quay": "", "quay/": "", "Registry:/": "registry:443/", "": "", "quay..io/": "",
+		"quay.io": "", "quay": "", "quay/": "", "Registry:443/": "registry:443/", "Registry:/": "", "quay.io./": "", "quay.io:0443/": "", "": "", "quay..io/": "",
 	} {
 		if got, err := NormalPrefix(in); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: got %q, %v, want %q", in, got, err, want)

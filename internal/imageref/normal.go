@@ -13,17 +13,15 @@ import (
 )
 
 // Normal returns the one form of all references that a client would take for
-// the same image: the registry in lower case, by its usual name, without the
-// dot that ends a domain's name in full and without the port that is asked
-// anyway; an IP address in its shortest form; library/ before Docker's own
-// images; the digest alone where there is one, else the tag, which is latest
-// where none is given. Repositories and tags keep their case: in another one
-// they are others, or none.
+// the same image: the registry in lower case, by its usual name and without the
+// port that is asked anyway; library/ before Docker's own images; the digest
+// alone where there is one, else the tag, which is latest where none is given.
+// Repositories and tags keep their case: in another one they are others, or none.
 //
-// A reference whose registry or path can be read in more than one way has no
-// normal form: a name with a % or beyond ASCII, which clients translate; a
-// number that some take for an IP address; a path with dots or slashes that
-// servers may drop.
+// A reference whose registry or path can be written or read in another way has no
+// normal form: a name with a dot at its end, a % or beyond ASCII; an IP address
+// that is not in its shortest form; a path with dots or slashes that servers may
+// drop.
 func Normal(s string) (Ref, error) {
 	r := Split(s)
 	host, err := normalHost(r.Registry)
@@ -92,67 +90,42 @@ func hostOrText(s string) string {
 	return s
 }
 
-// normalHost returns the one name of a registry, with its port where that has
-// to be said.
+// normalHost returns a registry in lower case, by its usual name, and without
+// the port that is asked anyway. Every other spelling of a place is a fault, as
+// a dot at the end, zeros before a port, or an IP address that is not written
+// in its shortest form.
 func normalHost(s string) (string, error) {
-	fault := func() (string, error) {
-		return "", fmt.Errorf("the registry %q is not a domain name in ASCII or an IP address, with a port or without one", s)
-	}
-	host, port, bracket := strings.ToLower(s), "", strings.HasPrefix(s, "[")
-	if bracket {
-		inside, after, ok := strings.Cut(host[1:], "]")
-		if !ok || after != "" && after[0] != ':' {
-			return fault()
-		}
-		host, port = inside, strings.TrimPrefix(after, ":")
-	} else {
-		host, port, _ = strings.Cut(host, ":")
-		host = strings.TrimSuffix(host, ".")
-	}
-	port, ok := normalPort(port)
-	if !ok {
-		return fault()
-	}
-	plain := host == "localhost" || strings.HasSuffix(host, ".localhost")
-	addr, err := netip.ParseAddr(host)
-	switch {
-	case err == nil && (addr.Zone() != "" || bracket != addr.Is6()):
-		return fault()
-	case err == nil:
-		addr = addr.Unmap()
-		plain = addr.IsLoopback() || addr.IsPrivate()
-		if host = addr.String(); addr.Is6() {
-			host = "[" + host + "]"
-		}
-	case bracket || !isDomain(host):
-		return fault()
-	}
-	// Clients ask these for plain HTTP too, whose port is another one.
-	if port == "443" || plain && port == "80" {
-		port = ""
+	host := strings.ToLower(s)
+	if plain, ok := strings.CutSuffix(host, ":443"); ok && isHost(plain) {
+		host = plain
 	}
 	if slices.Contains(dockerNames(), host) {
 		host = dockerHub
 	}
-	switch {
-	case port != "":
-		host += ":" + port
-	case !isHost(host):
-		host += ":443" // for it would be read as the beginning of a path
+	plain, port := host, "1"
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		plain, port = host[:i], host[i+1:]
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	valid := err == nil && n > 0 && strconv.FormatUint(n, 10) == port && (n != 443 || !isHost(plain))
+	local := plain == "localhost" || strings.HasSuffix(plain, ".localhost")
+	if addr, err := netip.ParseAddr(strings.Trim(plain, "[]")); err == nil {
+		text := addr.String()
+		if addr.Is6() {
+			text = "[" + text + "]"
+		}
+		valid = valid && text == plain && !addr.Is4In6() && addr.Zone() == ""
+		local = addr.IsLoopback() || addr.IsPrivate()
+	} else {
+		valid = valid && isDomain(plain)
+	}
+	if !valid {
+		return "", fmt.Errorf("the registry %q is not a domain name in ASCII or an IP address in its shortest form, without a dot at the end, with a port without zeros before it or without one", s)
+	}
+	if local && n == 80 { // clients ask these for plain HTTP too
+		return plain, nil
 	}
 	return host, nil
-}
-
-// normalPort returns a port without the zeros before it; none is one too.
-func normalPort(s string) (string, bool) {
-	if s == "" {
-		return "", true
-	}
-	if strings.Trim(s, "0123456789") != "" {
-		return "", false
-	}
-	n, err := strconv.ParseUint(s, 10, 16)
-	return strconv.FormatUint(n, 10), err == nil && n > 0
 }
 
 // isDomain reports whether a lower-case name is a domain's. One that ends in
