@@ -20,6 +20,11 @@ import (
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
+// descriptorOf returns what an index says of a blob.
+func descriptorOf(kind string, data []byte) map[string]any {
+	return map[string]any{"mediaType": kind, "digest": store.DigestOf(data), "size": len(data)}
+}
+
 // twoPlatforms pushes an index of two images and returns its digest and the
 // digests of the images.
 func twoPlatforms(t *testing.T, srv *registrytest.Server, repo string) (index, amd, arm string) {

@@ -252,7 +252,7 @@ func dockerSave(layers map[string]string, order ...string) (files map[string]str
 	config, _ := json.Marshal(map[string]any{"config": map[string]any{"Labels": map[string]string{"a": "b"}}, "rootfs": map[string]any{"diff_ids": diffs}})
 	id = store.DigestOf(config)
 	files[id[7:]+".json"] = string(config)
-	manifest, _ := json.Marshal([]jsonMap{{"Config": id[7:] + ".json", "RepoTags": []string{"quay.io/x/y:v1"}, "Layers": order}})
+	manifest, _ := json.Marshal([]map[string]any{{"Config": id[7:] + ".json", "RepoTags": []string{"quay.io/x/y:v1"}, "Layers": order}})
 	files["manifest.json"] = string(manifest)
 	return files, id
 }

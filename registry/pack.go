@@ -3,6 +3,7 @@ package registry
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -42,7 +44,20 @@ func Pack(fsys fs.FS, opt PackOptions) (*Packed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return new(ground).assemble(layer, diff, opt.Platform, map[string]any{"Labels": opt.Labels}, opt.Annotations)
+	system, arch, _ := strings.Cut(cmp.Or(opt.Platform, "linux/amd64"), "/")
+	config, err := json.Marshal(map[string]any{
+		"architecture": arch, "os": system,
+		"config":  map[string]any{"Labels": opt.Labels},
+		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{diff}},
+		"history": []any{map[string]any{"created_by": "quayside"}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("packing the image: %w", err)
+	}
+	return Artifact{
+		ConfigType: string(types.OCIConfigJSON), Config: config,
+		LayerType: string(types.OCILayer), Layer: layer, Annotations: opt.Annotations,
+	}.Pack()
 }
 
 // Artifact says what an artifact is made of that holds one blob and is no image.
@@ -55,23 +70,16 @@ type Artifact struct {
 }
 
 // Pack makes the artifact: the same bytes of the same parts.
-func (a Artifact) Pack() (*Packed, error) { return a.packOn(nil) }
-
-// packOn is Pack for one whose manifest lists other layers before its own.
-func (a Artifact) packOn(below []part) (*Packed, error) {
+func (a Artifact) Pack() (*Packed, error) {
 	p := &Packed{
 		config: a.Config, configDigest: store.DigestOf(a.Config),
 		layer: a.Layer, layerID: store.DigestOf(a.Layer),
-	}
-	var layers []any
-	for _, b := range below {
-		layers = append(layers, map[string]any{"mediaType": b.mediaType, "digest": b.digest, "size": b.size})
 	}
 	manifest := map[string]any{
 		"schemaVersion": 2,
 		"mediaType":     types.OCIManifestSchema1,
 		"config":        descriptor(a.ConfigType, p.config, p.configDigest),
-		"layers":        append(layers, descriptor(a.LayerType, p.layer, p.layerID)),
+		"layers":        []any{descriptor(a.LayerType, p.layer, p.layerID)},
 	}
 	if len(a.Annotations) > 0 {
 		manifest["annotations"] = a.Annotations

@@ -62,12 +62,7 @@ func (p *Packed) blobs() map[string][]byte {
 }
 
 // writeLayout adds blobs and then the entry that names one of them.
-func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) error {
-	return addToLayout(dir, tag, mine, func() error { return writeBlobs(dir, blobs) })
-}
-
-// addToLayout has blobs written and then adds the entry that names one of them.
-func addToLayout(dir, tag string, mine layoutEntry, write func() error) (err error) {
+func writeLayout(dir, tag string, blobs map[string][]byte, mine layoutEntry) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing the layout %q: %w", dir, err)
@@ -97,7 +92,7 @@ func addToLayout(dir, tag string, mine layoutEntry, write func() error) (err err
 	if err != nil {
 		return err
 	}
-	if err := write(); err != nil {
+	if err := writeBlobs(dir, blobs); err != nil {
 		return err
 	}
 	if err := replaceFile(filepath.Join(dir, layoutFile), []byte(layoutVersion)); err != nil {

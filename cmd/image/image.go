@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
 	"github.com/quayside/quayside/internal/store"
@@ -23,7 +26,7 @@ func platforms() []string { return []string{"linux/amd64", "linux/arm64"} }
 type recipe struct {
 	name    string // of the image
 	compile func(platform, to string, stderr io.Writer) gobuild.Options
-	image   registry.ProgramOptions
+	image   program
 	needs   []string // programs of the base; nil: it stands on none
 	target  string   // of the Makefile
 	next    string   // what to do with the image's reference
@@ -36,12 +39,12 @@ func recipes() map[string]recipe {
 			compile: func(platform, to string, stderr io.Writer) gobuild.Options {
 				return gobuild.Options{Source: "./cmd/quayside-report", Platform: platform, To: to, Stderr: stderr}
 			},
-			image:  registry.ProgramOptions{Path: "quayside-report", User: user, Labels: map[string]string{"org.opencontainers.image.title": "quayside-report"}},
+			image:  program{path: "quayside-report", user: user, labels: map[string]string{"org.opencontainers.image.title": "quayside-report"}},
 			target: "image", next: "name it by its digest in spec.reporter.image of quayside.yaml",
 		},
 		"ci": {
 			name: "quayside-ci", compile: gobuild.Quayside,
-			image:  registry.ProgramOptions{Path: "usr/local/bin/quayside", User: user, Dir: "/work", Env: []string{"HOME=/tmp"}},
+			image:  program{path: "usr/local/bin/quayside", user: user, dir: "work", env: []string{"HOME=/tmp"}},
 			needs:  []string{"usr/bin/git"},
 			target: "image-ci", next: "name it by its digest in your pipelines",
 		},
@@ -85,13 +88,13 @@ func (o options) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		r.image.Labels = labels(commit)
+		r.image.labels = labels(commit)
 	}
 	client, err := o.client(tmp)
 	if err != nil {
 		return err
 	}
-	digest, err := o.write(ctx, client, r, programs)
+	digest, err := o.write(ctx, client, tmp, r, programs)
 	if err != nil {
 		return err
 	}
@@ -142,17 +145,18 @@ func (o options) free() error {
 
 // write makes the layout anew, with nothing in it but the image, and returns the
 // image's digest. Until all of it is written, the old one stays.
-func (o options) write(ctx context.Context, client *registry.Client, r recipe, programs map[string][]byte) (digest string, err error) {
-	var image *registry.PackedIndex
-	if r.needs == nil {
-		image, err = registry.PackProgram(programs, r.image)
-	} else {
-		image, err = client.PackProgramOn(ctx, registry.Base{Source: o.base, Needs: r.needs}, programs, r.image)
+func (o options) write(ctx context.Context, client *registry.Client, tmp string, r recipe, programs map[string][]byte) (string, error) {
+	var on *base
+	var err error
+	if r.needs != nil {
+		if on, err = openBase(ctx, client, o.base, tmp, r.needs); err != nil {
+			return "", err
+		}
 	}
+	index, err := r.image.pack(programs, on)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, image.Close()) }()
 	if err := os.MkdirAll(filepath.Dir(o.layout), 0o755); err != nil {
 		return "", err
 	}
@@ -164,7 +168,11 @@ func (o options) write(ctx context.Context, client *registry.Client, r recipe, p
 	if err := os.Chmod(made, 0o755); err != nil {
 		return "", err
 	}
-	if err := image.WriteLayout(ctx, made, ""); err != nil {
+	root, err := layout.Write(made, empty.Index)
+	if err == nil {
+		err = root.AppendIndex(index)
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := o.free(); err != nil {
@@ -173,7 +181,11 @@ func (o options) write(ctx context.Context, client *registry.Client, r recipe, p
 	if err := os.RemoveAll(o.layout); err != nil {
 		return "", err
 	}
-	return image.Digest(), os.Rename(made, o.layout)
+	digest, err := index.Digest()
+	if err != nil {
+		return "", err
+	}
+	return digest.String(), os.Rename(made, o.layout)
 }
 
 func (o options) client(tmp string) (*registry.Client, error) {

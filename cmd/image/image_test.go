@@ -1,13 +1,21 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/quayside/quayside/internal/filetree"
 	"github.com/quayside/quayside/internal/gobuild"
@@ -15,22 +23,56 @@ import (
 	"github.com/quayside/quayside/registry/registrytest"
 )
 
-// layout writes an image with one program as a layout.
-func layout(t *testing.T, path string) string {
+// writeBase writes an image with one program as a layout.
+func writeBase(t *testing.T, path string) string {
 	t.Helper()
 	programs := map[string][]byte{}
 	for _, p := range platforms() {
 		programs[p] = []byte("program for " + p)
 	}
-	image, err := registry.PackProgram(programs, registry.ProgramOptions{Path: path, Env: []string{"PATH=/usr/bin"}})
+	index, err := program{path: path, env: []string{"PATH=/usr/bin", "HOME=/root"}}.pack(programs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "base")
-	if err := image.WriteLayout(t.Context(), dir, ""); err != nil {
+	root, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := root.AppendIndex(index); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// images returns the images of a layout with one index, for each platform.
+func images(t *testing.T, dir string) map[string]v1.Image {
+	t.Helper()
+	root, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := root.IndexManifest()
+	if err != nil || len(list.Manifests) != 1 {
+		t.Fatal(list, err)
+	}
+	index, err := root.ImageIndex(list.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	if list, err = index.IndexManifest(); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]v1.Image{}
+	for _, m := range list.Manifests {
+		if out[m.Platform.String()], err = index.Image(m.Digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
 }
 
 // newOptions returns options that write into a directory of the test.
@@ -46,18 +88,18 @@ func written(t *testing.T, o options) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.image.Labels = labels(gobuild.Commit{Version: "1.2.3", Revision: "c0ffee"})
+	r.image.labels = labels(gobuild.Commit{Version: "1.2.3", Revision: "c0ffee"})
 	client, err := o.client(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o.write(t.Context(), client, r, map[string][]byte{"linux/amd64": []byte("amd64"), "linux/arm64": []byte("arm64")})
+	return o.write(t.Context(), client, t.TempDir(), r, map[string][]byte{"linux/amd64": []byte("amd64"), "linux/arm64": []byte("arm64")})
 }
 
 // TestImageForCI writes the image for CI twice, in the place of an older one, and pushes it.
 func TestImageForCI(t *testing.T) {
 	o := newOptions(t)
-	o.base = "oci:" + layout(t, "usr/bin/git")
+	o.base = "oci:" + writeBase(t, "usr/bin/git")
 	first, err := written(t, o)
 	if err != nil {
 		t.Fatal(err)
@@ -102,17 +144,132 @@ func TestImageForCI(t *testing.T) {
 	}
 }
 
+// TestOnBase has the layers of the base below the program, byte for byte, and of
+// its configuration the variables alone.
+func TestOnBase(t *testing.T) {
+	o := newOptions(t)
+	dir := writeBase(t, "usr/bin/git")
+	o.base = "oci:" + dir
+	if _, err := written(t, o); err != nil {
+		t.Fatal(err)
+	}
+	below := images(t, dir)
+	for platform, image := range images(t, o.layout) {
+		old, err := below[platform].Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, err := image.Layers()
+		if err != nil || len(layers) != len(old)+1 {
+			t.Fatalf("%s: %d layers, %v", platform, len(layers), err)
+		}
+		for i, l := range old {
+			was, errWas := l.Digest()
+			is, errIs := layers[i].Digest()
+			if was != is || errWas != nil || errIs != nil {
+				t.Errorf("%s: layer %d is %s, want %s", platform, i, is, was)
+			}
+		}
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Config.Labels = nil
+		want := v1.Config{
+			User: user, Entrypoint: []string{"/usr/local/bin/quayside"}, WorkingDir: "/work",
+			Env: []string{"PATH=/usr/local/bin:/usr/bin", "HOME=/tmp"},
+		}
+		if d := cmp.Diff(want, config.Config); d != "" || config.Platform().String() != platform || len(config.History) != len(layers) {
+			t.Errorf("%s: for %s, %d entries of history (-want +got):\n%s", platform, config.Platform(), len(config.History), d)
+		}
+		r, err := layers[len(old)].Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for tr := tar.NewReader(r); ; {
+			h, err := tr.Next()
+			if err == io.EOF {
+				break
+			}
+			text, _ := io.ReadAll(tr)
+			if err != nil || h.Mode != 0o755 || h.Uid != 0 || h.Gid != 0 || h.ModTime.Unix() != 0 {
+				t.Fatalf("%+v, %v", h, err)
+			}
+			got = append(got, h.Name+" "+string(text))
+		}
+		if want := []string{"work/ ", "usr/local/bin/quayside " + strings.TrimPrefix(platform, "linux/")}; !slices.Equal(got, want) {
+			t.Errorf("the layer has %q, want %q", got, want)
+		}
+	}
+}
+
+// TestBaseOfRegistry takes a base from a registry, by its digest.
+func TestBaseOfRegistry(t *testing.T) {
+	o := newOptions(t)
+	client, err := o.client(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := registrytest.New(t).Host
+	done, err := client.Upload(t.Context(), "oci:"+writeBase(t, "usr/bin/git"), host+"/git:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.base = host + "/git@" + done.Digest
+	if _, err := written(t, o); err != nil {
+		t.Fatal(err)
+	}
+	for platform, image := range images(t, o.layout) {
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := config.Config.Labels
+		if l["org.opencontainers.image.base.name"] != host+"/git" || l["org.opencontainers.image.base.digest"] != done.Digest {
+			t.Errorf("%s: labels %v", platform, l)
+		}
+	}
+}
+
+// TestSpoiledBase refuses a base whose files are not those that its digests name.
+func TestSpoiledBase(t *testing.T) {
+	dir := writeBase(t, "usr/bin/git")
+	layers, err := images(t, dir)["linux/arm64"].Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := layers[0].Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "blobs", "sha256", digest.Hex)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-1] ^= 1
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := newOptions(t)
+	o.base = "oci:" + dir
+	if _, err := written(t, o); err == nil || !strings.Contains(err.Error(), "for linux/arm64: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestRefused wants nothing to be written, and what is there to stay, where the image
 // cannot be built.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ base, want string }{
-		"without git": {"oci:" + layout(t, "usr/bin/other"), "/usr/bin/git is missing"},
+		"without git": {"oci:" + writeBase(t, "usr/bin/other"), "the base has no /usr/bin/git"},
 		"by a tag":    {"127.0.0.1:1/git:latest", "name it by its digest"},
 		"not there":   {"oci:" + t.TempDir() + "/no", "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOptions(t)
-			o.base = "oci:" + layout(t, "usr/bin/git")
+			o.base = "oci:" + writeBase(t, "usr/bin/git")
 			if _, err := written(t, o); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +284,7 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	o := newOptions(t)
-	o.base = "oci:" + layout(t, "usr/bin/git")
+	o.base = "oci:" + writeBase(t, "usr/bin/git")
 	put(t, filepath.Join(o.layout, "thesis"))
 	if err := o.run(context.Background(), []string{"ci"}); err == nil || !strings.Contains(err.Error(), "not an OCI layout") {
 		t.Errorf("in somebody's directory: %v", err)

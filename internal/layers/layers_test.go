@@ -173,7 +173,7 @@ func owned() map[string][]string {
 	return map[string][]string{
 		"github.com/go-git/go-git/v5/plumbing/format/gitignore": {"internal/gitrepo", "catalog/fbc"},
 
-		"github.com/google/go-containerregistry": {"internal/imageref", "registry", "registry/registrytest", "registry/trust/trusttest"},
+		"github.com/google/go-containerregistry": {"cmd/image", "internal/imageref", "registry", "registry/registrytest", "registry/trust/trusttest"},
 		"github.com/go-git/go-git":               {"internal/gitrepo"},
 		"github.com/sigstore":                    {"registry/trust", "registry/trust/trusttest", "registry/sign"},
 		"sigs.k8s.io/controller-runtime":         {"report/kube", "cmd/quayside-report"},
@@ -223,7 +223,7 @@ func TestImportsFindsFaults(t *testing.T) {
 	})
 	want := []string{
 		"fresh: not in the table of internal/layers",
-		"high/a.go: imports github.com/google/go-containerregistry/pkg/name, which is for internal/imageref and registry and registry/registrytest and registry/trust/trusttest alone",
+		"high/a.go: imports github.com/google/go-containerregistry/pkg/name, which is for cmd/image and internal/imageref and registry and registry/registrytest and registry/trust/trusttest alone",
 		"high/a.go: imports net/http, which reaches outside the program",
 		"high/a.go: imports twin, of which high must not know",
 		"low/a.go: imports high (level 1) from level 0",
