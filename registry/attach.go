@@ -80,7 +80,7 @@ func (c *Client) AddSignature(ctx context.Context, ref string, payload []byte, a
 	}
 	tag := strings.Replace(to.src.Digest, ":", "-", 1) + ".sig"
 	m := &v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1}
-	data, _, err := up.ask(ctx, to.repo, "manifests", tag)
+	data, err := up.ask(ctx, to.repo, tag)
 	if err == nil && data != nil {
 		m, err = v1.ParseManifest(bytes.NewReader(data))
 	}

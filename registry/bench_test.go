@@ -1,16 +1,13 @@
 package registry_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +20,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/quayside/quayside/internal/servertest"
 	"github.com/quayside/quayside/internal/store"
 	"github.com/quayside/quayside/registry"
 	"github.com/quayside/quayside/registry/registrytest"
@@ -145,68 +141,4 @@ func BenchmarkPull(b *testing.B) {
 	compared(b,
 		func(dir string) error { return pullInto(b.Context(), dir, ref) },
 		func(dir string) error { return pullByLibrary(b.Context(), dir, ref) })
-}
-
-// BenchmarkPullAgain is a pull of one layer over a link of 32 MiB a second that
-// was broken off after nine tenths, by an earlier process: what a person waits
-// for the second time.
-func BenchmarkPullAgain(b *testing.B) {
-	server, ref := benchImage(b, 1)
-	server.Intercept(slowly(32 << 20))
-	before := b.TempDir()
-	ctx, cancel := context.WithCancel(b.Context())
-	s, err := store.Open(before)
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := &registry.Client{Store: s, Progress: func(p registry.Progress) {
-		if p.Total == benchLayer && p.Done > benchLayer*9/10 {
-			cancel()
-		}
-	}}
-	im, err := c.Open(ctx, ref)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := im.Fetch(ctx); err == nil {
-		b.Fatal("it was not broken off")
-	}
-	left := os.DirFS(before)
-	compared(b,
-		func(dir string) error {
-			if err := os.CopyFS(dir, left); err != nil {
-				return err
-			}
-			return pullInto(b.Context(), dir, ref)
-		},
-		func(dir string) error { return pullByLibrary(b.Context(), dir, ref) })
-}
-
-// slowly answers with blobs at a number of bytes a second.
-func slowly(rate int) servertest.Intercept {
-	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if !strings.Contains(r.URL.Path, "/blobs/") {
-			next.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(&slowWriter{ResponseWriter: w, rate: rate, start: time.Now()}, r)
-	}
-}
-
-type slowWriter struct {
-	http.ResponseWriter
-	rate, sent int
-	start      time.Time
-}
-
-// Write implements io.Writer.
-func (s *slowWriter) Write(p []byte) (int, error) {
-	for rest := bytes.NewBuffer(p); rest.Len() > 0; {
-		n, err := s.ResponseWriter.Write(rest.Next(64 << 10))
-		if s.sent += n; err != nil {
-			return len(p) - rest.Len(), err
-		}
-		time.Sleep(time.Until(s.start.Add(time.Duration(s.sent) * time.Second / time.Duration(s.rate))))
-	}
-	return len(p), nil
 }

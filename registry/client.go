@@ -9,8 +9,8 @@
 //
 // The package refuses what is not an image, what is larger than [Limits], and
 // to send credentials anywhere but to the registry they belong to. It prints
-// nothing and reads no environment. It is the only importer of
-// go-containerregistry.
+// nothing and reads no environment. Requests are those of go-containerregistry,
+// carried by a transport of its own.
 //
 // Start from [Client], [Client.Open] and [Image].
 package registry

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
@@ -129,13 +130,17 @@ func clean(err error, host string, login credential) error {
 		if len(terr.Errors) > 0 {
 			code = plainCode(string(terr.Errors[0].Code))
 		}
-		return &statusError{host: host, status: terr.StatusCode, code: code, hint: hintFor(terr.StatusCode, host, login)}
+		status := &statusError{host: host, status: terr.StatusCode, code: code, hint: hintFor(terr.StatusCode, host, login)}
+		if later := (*retryLaterError)(nil); errors.As(err, &later) {
+			status.hint += fmt.Sprintf(" (it asks to be left alone for %s)", later.wait.Round(time.Second))
+		}
+		return status
 	}
 	if asked, ok := err.(*url.Error); ok { //nolint:errorlint // where several were tried, each is told
 		err = asked.Err
 	}
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errStalled):
 		return err
 	case strings.Contains(err.Error(), "bearer response"):
 		return fmt.Errorf("asking %s for a token: its token server gave none", host)

@@ -17,7 +17,7 @@ const (
 	MaxSignatures = maxSignatures
 )
 
-func CheckRedirect(req *http.Request, via []*http.Request) error { return checkRedirect(req, via) }
+func CheckRedirect(req *http.Request) error { return checkRedirect(req) }
 
 func LoginKeys(repo name.Repository) []string { return loginKeys(repo) }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/quayside/quayside/internal/imageref"
 )
@@ -51,7 +54,7 @@ func (r *upstream) referrers(ctx context.Context, repo name.Repository, digest s
 // A registry without the API for it has the list as an index below a tag; nil
 // where it has none.
 func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, digest, ref string) (list *v1.IndexManifest, next string, err error) {
-	data, header, err := r.ask(ctx, repo, "referrers", ref)
+	data, header, err := r.client.fetchReferrers(ctx, repo, ref)
 	if err != nil {
 		return nil, "", err
 	}
@@ -60,7 +63,7 @@ func (r *upstream) referrersPage(ctx context.Context, repo name.Repository, dige
 	} else if ref != digest {
 		err = errors.New("a page that the registry named is not there")
 	} else {
-		data, _, err = r.ask(ctx, repo, "manifests", strings.Replace(digest, ":", "-", 1))
+		data, err = r.ask(ctx, repo, strings.Replace(digest, ":", "-", 1))
 	}
 	if err == nil && data != nil {
 		list, err = v1.ParseIndexManifest(bytes.NewReader(data))
@@ -100,21 +103,42 @@ func nextPage(header http.Header, list, digest string) (string, error) {
 	return "", nil
 }
 
-// ask gets a manifest or list, and the header of the answer; nil where the registry says that there is none,
-// or does not know the question.
-func (r *upstream) ask(ctx context.Context, repo name.Repository, what, ref string) ([]byte, http.Header, error) {
-	data, header, err := r.client.fetchText(ctx, repo, what, ref)
+// ask gets a manifest, nil where the registry has none.
+func (r *upstream) ask(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
+	data, err := r.client.fetchManifest(ctx, repo, ref)
 	var status *statusError
-	if !errors.As(err, &status) {
-		return data, header, err
+	if errors.As(err, &status) && status.status == http.StatusNotFound {
+		return nil, nil
 	}
-	switch status.status {
-	case http.StatusNotFound:
+	return data, err
+}
+
+// fetchReferrers gets a page of the list of what refers to an image, and the
+// header of the answer; nil where the registry has no such lists. The library
+// reads the first page alone.
+func (c *Client) fetchReferrers(ctx context.Context, repo name.Repository, ref string) ([]byte, http.Header, error) {
+	way, err := c.connect(ctx, repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	url := fmt.Sprintf("%s://%s/v2/%s/referrers/%s", repo.Scheme(), repo.RegistryStr(), repo.RepositoryStr(), ref)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Accept", string(types.OCIImageIndex))
+	res, err := way.http.Do(req)
+	if err != nil {
+		return nil, nil, clean(err, repo.RegistryStr(), way.login)
+	}
+	defer res.Body.Close()
+	switch res.StatusCode {
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return nil, nil, nil
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		if what == "referrers" {
-			return nil, nil, nil
-		}
 	}
-	return nil, nil, err
+	if err := transport.CheckError(res, http.StatusOK); err != nil {
+		return nil, nil, clean(err, repo.RegistryStr(), way.login)
+	}
+	data, err := io.ReadAll(res.Body)
+	return data, res.Header, clean(err, repo.RegistryStr(), way.login)
 }

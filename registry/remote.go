@@ -7,16 +7,59 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"sync"
+	"net/http"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
-// tagRecords is the kind of record that remembers what a tag last meant.
-const tagRecords = "tag"
+const (
+	tagRecords   = "tag" // the kind of record that remembers what a tag last meant
+	maxTransfers = 64    // of one repository at once
+)
+
+// conn is an authenticated way to one repository.
+type conn struct {
+	puller *remote.Puller
+	http   *http.Client // for what go-containerregistry has no request for
+	login  credential
+}
+
+// connect returns the way to a repository: the registry is asked how it wants
+// to be spoken to, and for a token.
+func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, error) {
+	if c.Offline {
+		return nil, &OfflineError{Missing: "repository " + repo.Name()}
+	}
+	lock := c.lockFor("connection to " + repo.Name())
+	lock.Lock()
+	defer lock.Unlock()
+	if known, ok := c.conns.Load(repo.Name()); ok {
+		return known.(*conn), nil
+	}
+	login := c.Credentials.find(repo)
+	base, err := c.transport(repo)
+	if err != nil {
+		return nil, err
+	}
+	auth, err := transport.NewWithContext(ctx, repo.Registry, authn.FromConfig(login.config), base, []string{repo.Scope(transport.PullScope)})
+	if err != nil {
+		return nil, clean(err, repo.RegistryStr(), login)
+	}
+	puller, err := remote.NewPuller(remote.WithTransport(auth), remote.WithJobs(maxTransfers))
+	if err != nil {
+		return nil, err
+	}
+	made := &conn{puller: puller, login: login, http: &http.Client{Transport: auth, CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}}
+	c.conns.Store(repo.Name(), made)
+	return made, nil
+}
 
 // upstream is an image's origin in a registry, with the store in front of it.
 type upstream struct {
@@ -153,7 +196,7 @@ func (r *upstream) keep(ctx context.Context, digest string, data []byte) error {
 func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte, error) {
 	var errs []error
 	for _, repo := range r.repos {
-		data, _, err := r.client.fetchText(ctx, repo, "manifests", ref)
+		data, err := r.client.fetchManifest(ctx, repo, ref)
 		if err == nil {
 			err = checkManifestText(data, ref, digest)
 		}
@@ -166,6 +209,23 @@ func (r *upstream) getManifest(ctx context.Context, ref, digest string) ([]byte,
 		errs = append(errs, err)
 	}
 	return nil, joinTries(errs)
+}
+
+// fetchManifest gets the manifest that a tag or digest names.
+func (c *Client) fetchManifest(ctx context.Context, repo name.Repository, ref string) ([]byte, error) {
+	way, err := c.connect(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	var from name.Reference = repo.Tag(ref)
+	if imageref.IsDigest(ref) {
+		from = repo.Digest(ref)
+	}
+	found, err := way.puller.Get(ctx, from)
+	if err != nil {
+		return nil, clean(err, repo.RegistryStr(), way.login)
+	}
+	return found.Manifest, nil
 }
 
 // checkManifestText sees that what a registry sent for ref has the digest,
@@ -214,27 +274,84 @@ func (r *upstream) ensure(ctx context.Context, digest string, size int64) error 
 	return joinTries(errs)
 }
 
-// download brings one blob into the store, going on where an earlier fetch
-// broke off. Where what was put together of several answers is not the blob,
-// it is fetched once more, in one piece.
+// download brings one blob into the store. One that breaks off is fetched anew.
 func (r *upstream) download(ctx context.Context, repo name.Repository, digest string, size int64) error {
-	for again := false; ; again = true {
-		body := &resumingReader{
-			ctx: ctx, client: r.client, repo: repo, digest: digest, size: size,
-			progress: func(n int64) {
-				r.client.report(Progress{Image: r.image, Digest: digest, Done: n, Total: size})
-			},
-		}
-		err := r.client.Store.Fetch(ctx, digest, size, func(have int64) (io.Reader, int64, error) {
-			from, err := body.begin(have)
-			return body, from, err
-		})
-		_ = body.Close() // only read from
-		var mismatch *store.MismatchError
-		if again || !body.resumed || !errors.As(err, &mismatch) || mismatch.GotSize < size {
+	retry := r.client.Retry.withDefaults()
+	for attempt := 1; ; attempt++ {
+		t := &transfer{size: size, progress: func(done int64) {
+			r.client.report(Progress{Image: r.image, Digest: digest, Done: done, Total: size})
+		}}
+		err := r.fetchBlob(ctx, repo, digest, t)
+		var status *statusError
+		switch {
+		case err == nil || ctx.Err() != nil || errors.As(err, &status) || !t.broken && attempt == 1:
+			return err
+		case attempt < retry.Attempts:
+			if err := sleep(ctx, retry.backoff(attempt)); err != nil {
+				return err
+			}
+		case errors.Is(err, errBroken):
+			return fmt.Errorf("the transfer broke off %d times, last after %d of %d bytes: %w", attempt, t.done, size, clean(err, repo.RegistryStr(), credential{}))
+		default:
 			return err
 		}
 	}
+}
+
+// fetchBlob reads a blob into the store by way of t.
+func (r *upstream) fetchBlob(ctx context.Context, repo name.Repository, digest string, t *transfer) error {
+	way, err := r.client.connect(ctx, repo)
+	if err != nil {
+		return err
+	}
+	layer, err := way.puller.Layer(context.WithValue(ctx, unboundedKey{}, true), repo.Digest(digest))
+	if err == nil {
+		t.body, err = layer.Compressed()
+	}
+	if err != nil {
+		return clean(err, repo.RegistryStr(), way.login)
+	}
+	defer t.body.Close()
+	err = r.client.Store.Put(ctx, digest, t, t.size)
+	var mismatch *store.MismatchError
+	if errors.As(err, &mismatch) {
+		return fmt.Errorf("%s sent it %w", repo.RegistryStr(), err)
+	}
+	return err
+}
+
+// errBroken is a connection that was lost in the middle of a blob.
+var errBroken = errors.New("connection lost")
+
+// transfer reads the body of an answer that should have so many bytes.
+type transfer struct {
+	body       io.ReadCloser
+	size, done int64
+	broken     bool // it ended too early
+	progress   func(done int64)
+}
+
+// Read implements io.Reader. A reader of go-containerregistry ends in an error
+// unless all bytes are there; which one, the number of bytes says.
+func (t *transfer) Read(p []byte) (int, error) {
+	n, err := t.body.Read(p)
+	t.done += int64(n)
+	if n > 0 {
+		t.progress(min(t.done, t.size))
+	}
+	switch {
+	case t.done > t.size:
+		return 0, &store.MismatchError{WantSize: t.size, GotSize: t.done}
+	case err == nil:
+		return n, nil
+	case t.done == t.size:
+		return n, io.EOF // the store verifies
+	}
+	t.broken = true
+	if isTemporaryError(err) && !errors.Is(err, io.EOF) || errors.Is(err, errStalled) {
+		return n, fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return n, &store.MismatchError{WantSize: t.size, GotSize: t.done}
 }
 
 // joinTries reports on several candidates; the last one is the registry that
@@ -253,47 +370,22 @@ func joinTries(errs []error) error {
 	return fmt.Errorf("%w (and %d mirrors before it failed, the first: %w)", last, len(errs)-1, errs[0])
 }
 
-// fetchAll brings the layers into the store, a few at once. The error is that
-// of the lowest layer that failed.
+// fetchAll brings the layers into the store, a few at once.
 func (r *upstream) fetchAll(ctx context.Context, layers []Layer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	slots := make(chan struct{}, r.client.Retry.withDefaults().Parallel)
 	for _, l := range layers {
 		if !r.client.Store.Has(l.Digest) {
 			r.client.report(Progress{Image: r.image, Digest: l.Digest, Total: l.Size})
 		}
 	}
-	errs := make([]error, len(layers))
-	var wg sync.WaitGroup
-	for i, l := range layers {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(r.client.Retry.withDefaults().Parallel)
+	for _, l := range layers {
+		work.Go(func() error {
 			if err := r.ensure(ctx, l.Digest, l.Size); err != nil {
-				errs[i] = fmt.Errorf("layer %s: %w", l.Digest, err)
-				cancel()
+				return fmt.Errorf("layer %s: %w", l.Digest, err)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	return firstReal(errs)
-}
-
-// firstReal returns the first error that is not the echo of another's
-// cancellation, else the first.
-func firstReal(errs []error) error {
-	var first error
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		if !errors.Is(err, context.Canceled) {
-			return err
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	return first
+	return work.Wait()
 }

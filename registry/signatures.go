@@ -170,7 +170,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 		return r.keep(ctx, digest, data)
 	}
 	tag := strings.Replace(src.Digest, ":", "-", 1)
-	switch data, _, err := r.ask(ctx, repo, "manifests", tag+".sig"); {
+	switch data, err := r.ask(ctx, repo, tag+".sig"); {
 	case err != nil:
 		return nil, err
 	case data != nil:
@@ -183,7 +183,7 @@ func (r *upstream) signaturesIn(ctx context.Context, repo name.Repository, src S
 		return nil, err
 	}
 	for _, digest := range referrers {
-		data, _, err := r.ask(ctx, repo, "manifests", digest)
+		data, err := r.ask(ctx, repo, digest)
 		if err == nil && data == nil {
 			err = fmt.Errorf("manifest %s: listed as a signature, but not there", digest)
 		}

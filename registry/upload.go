@@ -112,6 +112,7 @@ func (c *Client) pushTarget(ref string) (*target, error) {
 	t.opts = []remote.Option{
 		remote.WithTransport(base), remote.WithAuth(authn.FromConfig(t.login.config)),
 		remote.WithRetryBackoff(remote.Backoff{Duration: retry.Wait, Factor: 2, Steps: retry.Attempts}),
+		remote.WithRetryStatusCodes(), // the transport has repeated it
 	}
 	t.pusher, err = remote.NewPusher(t.opts...)
 	return t, err

@@ -8,8 +8,6 @@ import (
 	"syscall"
 )
 
-const noFollow = syscall.O_NOFOLLOW
-
 // tryLock locks an open file until it is unlocked, or its process dies.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -3,9 +3,7 @@
 // A blob lies at blobs/sha256/<hex> below the store's directory. It is
 // verified while it is written, appears there by one rename, and is verified
 // again whenever it is read: a blob that no longer has its digest is removed
-// and reported as a [*CorruptError], so that the caller can fetch it anew. Of
-// a blob whose fetch broke off, what came is at partial/<hex>, where [Store.Fetch]
-// goes on the next time.
+// and reported as a [*CorruptError], so that the caller can fetch it anew.
 // Several processes may use one store at once. The store never follows a
 // symbolic link, never keeps credentials and never opens a socket.
 //
@@ -41,9 +39,8 @@ const (
 
 // Open returns the store in dir, which need not exist: it is made by the first
 // write, so that a store can be read from a read-only disk. Temporary files
-// that a killed process left there a day ago are removed, and what is left of
-// fetches that nobody went on with for a week. Where there cannot be a store in
-// dir, it is as with [Absent].
+// that a killed process left there a day ago are removed. Where there cannot be
+// a store in dir, it is as with [Absent].
 func Open(dir string) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("opening the store: no directory given")
@@ -57,7 +54,6 @@ func Open(dir string) (*Store, error) {
 	}
 	s := &Store{dir: abs}
 	s.sweep()
-	s.prunePartials(maxPartials, partialBytes)
 	return s, nil
 }
 
@@ -214,8 +210,8 @@ func writing(err error) error {
 	return fmt.Errorf("writing to the store: %w", err)
 }
 
-// settle makes the file durable, and the directory that path is in.
-func (s *Store) settle(f *os.File, path string) error {
+// commit makes the temporary file durable and moves it to path.
+func (s *Store) commit(f *os.File, path string) error {
 	rel, err := filepath.Rel(s.dir, filepath.Dir(path))
 	if err != nil {
 		return writing(err)
@@ -223,22 +219,9 @@ func (s *Store) settle(f *os.File, path string) error {
 	if _, err := s.mkdir(rel); err != nil {
 		return err
 	}
-	return writing(f.Sync())
-}
-
-// commit makes the temporary file durable and moves it to path.
-func (s *Store) commit(f *os.File, path string) error {
-	if err := s.settle(f, path); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return writing(err)
 	}
-	return rename(f, path)
-}
-
-// rename moves a file that is on disk.
-func rename(f *os.File, path string) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return writing(err)
 	}

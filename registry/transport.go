@@ -1,0 +1,249 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+const (
+	maxRedirects = 5
+	minRate      = 1 << 10 // bytes a second, over Retry.Stall
+)
+
+// roundTripper carries the requests of go-containerregistry: it repeats them
+// where a fault may pass, honours Retry-After, refuses redirects that would
+// leak something, and bounds the length and the duration of every answer.
+type roundTripper struct {
+	inner http.RoundTripper
+	retry Retry
+	limit int64 // bytes of an answer that is no blob
+}
+
+// transport returns what carries requests to a repository, without
+// authentication. Proxies are taken from the environment, as net/http does.
+func (c *Client) transport(repo name.Repository) (http.RoundTripper, error) {
+	retry := c.Retry.withDefaults()
+	config, err := c.tlsConfig(repo)
+	if err != nil {
+		return nil, err
+	}
+	base := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: retry.Stall, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   retry.Parallel,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: retry.Stall,
+		TLSClientConfig:       config,
+	}
+	own := &roundTripper{inner: base, retry: retry, limit: c.Limits.withDefaults().Manifest}
+	return transport.NewUserAgent(own, cmp.Or(c.UserAgent, "quayside")), nil
+}
+
+// RoundTrip implements http.RoundTripper. Only requests without a body are
+// repeated.
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := checkRedirect(req); err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		res, err := t.send(req)
+		if req.Body != nil || attempt >= t.retry.Attempts || !isTemporary(res, err) {
+			return res, err
+		}
+		wait := t.retry.backoff(attempt)
+		if res != nil {
+			asked, ok := retryAfter(res)
+			if asked > t.retry.MaxWait {
+				defer res.Body.Close()
+				return nil, &retryLaterError{wait: asked, err: transport.CheckError(res)}
+			}
+			if ok {
+				wait = asked
+			}
+			_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // so that the connection can be used again
+			res.Body.Close()
+		}
+		if err := sleep(req.Context(), wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryLaterError is the answer of a registry that asks for more patience than
+// [Retry] has.
+type retryLaterError struct {
+	wait time.Duration
+	err  error
+}
+
+// Error implements error.
+func (e *retryLaterError) Error() string { return e.err.Error() }
+
+// Unwrap returns the answer.
+func (e *retryLaterError) Unwrap() error { return e.err }
+
+// unboundedKey marks the context of a request for a blob, whose length its
+// reader bounds.
+type unboundedKey struct{}
+
+// send sends the request once.
+func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	res, err := t.inner.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	b := &boundedBody{ReadCloser: res.Body, host: req.URL.Host, ctx: ctx, cancel: cancel, limit: t.limit, unbounded: ctx.Value(unboundedKey{}) != nil}
+	go b.watch(t.retry.Stall)
+	res.Body, res.Request = b, req
+	return res, nil
+}
+
+var errStalled = errors.New("stalled")
+
+// boundedBody is the body of an answer. It ends in an error when it is too
+// long, or arrives too slowly.
+type boundedBody struct {
+	io.ReadCloser
+	host      string
+	ctx       context.Context //nolint:containedctx // of the request whose body this is
+	cancel    context.CancelCauseFunc
+	limit     int64
+	unbounded bool
+	read      int64
+	recent    atomic.Int64 // bytes since the last look
+}
+
+// watch cancels the request when less than minRate arrives over a window.
+func (b *boundedBody) watch(window time.Duration) {
+	tick := time.NewTicker(window)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if float64(b.recent.Swap(0)) < minRate*window.Seconds() {
+				b.cancel(errStalled)
+				return
+			}
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.recent.Add(int64(n))
+	if b.read += int64(n); b.read > b.limit && !b.unbounded {
+		return 0, fmt.Errorf("its answer is larger than %d bytes", b.limit)
+	}
+	if err != nil && errors.Is(context.Cause(b.ctx), errStalled) {
+		err = fmt.Errorf("%s sends nothing, or next to nothing: %w", b.host, errStalled)
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (b *boundedBody) Close() error {
+	b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// checkRedirect follows a few redirects, as registries use them to hand out
+// blobs, but never from HTTPS to HTTP, nor from a public host into a private
+// network, nor with a form, which is how identity tokens are shown to a token
+// server. Credentials are only ever added for the registry itself.
+func checkRedirect(req *http.Request) error {
+	first, n := req, 0
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+		n++
+	}
+	from, to := first.URL, req.URL
+	switch {
+	case n == 0:
+		return nil
+	case n > maxRedirects:
+		return fmt.Errorf("redirected more than %d times", maxRedirects)
+	case to.Scheme != "https" && (to.Scheme != "http" || from.Scheme == "https"):
+		return fmt.Errorf("redirected from %s to %s, which is not followed", from.Scheme, to.Scheme)
+	case to.Hostname() != from.Hostname() && isPrivate(to.Hostname()) && !isPrivate(from.Hostname()):
+		return fmt.Errorf("redirected from %s to the private address %s, which is not followed", from.Host, to.Host)
+	case req.Body != nil && req.Header.Get("Content-Type") == "application/x-www-form-urlencoded" && (from.Host != to.Host || from.Scheme != to.Scheme):
+		return fmt.Errorf("credentials are not forwarded to %s", to.Host)
+	}
+	return nil
+}
+
+func isPrivate(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified())
+}
+
+// isTemporary reports whether a fault may be gone the next time.
+func isTemporary(res *http.Response, err error) bool {
+	if err != nil {
+		return isTemporaryError(err)
+	}
+	switch res.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+func isTemporaryError(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var timeout net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// retryAfter returns the delay that the registry asks for, and whether it asks.
+func retryAfter(res *http.Response) (time.Duration, bool) {
+	text := res.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil && seconds >= 0 {
+		return time.Duration(min(seconds, 1<<30)) * time.Second, true
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, time.Until(at)), true
+	}
+	return 0, false
+}
+
+// backoff returns the delay after that many attempts.
+func (r Retry) backoff(attempts int) time.Duration {
+	return min(r.Wait<<(attempts-1), r.MaxWait)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
