@@ -293,6 +293,7 @@ func TestRedirectRules(t *testing.T) {
 		{"https://quay.io/v2/", "https://10.0.0.1/x", false},
 		{"https://quay.io/v2/", "file:///etc/passwd", false},
 		{"http://127.0.0.1:1/v2/", "http://127.0.0.1:2/x", true},
+		{"https://10.0.0.5/v2/", "https://10.0.0.6/x", true},
 	}
 	for _, tt := range tests {
 		if err := registry.CheckRedirect(after(request(tt.from), request(tt.to))); (err == nil) != tt.ok {

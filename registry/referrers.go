@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/quayside/quayside/internal/imageref"
 )
@@ -121,13 +120,7 @@ func (c *Client) fetchReferrers(ctx context.Context, repo name.Repository, ref s
 	if err != nil {
 		return nil, nil, err
 	}
-	url := fmt.Sprintf("%s://%s/v2/%s/referrers/%s", repo.Scheme(), repo.RegistryStr(), repo.RepositoryStr(), ref)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, nil, err
-	}
-	req.Header.Set("Accept", string(types.OCIImageIndex))
-	res, err := way.http.Do(req)
+	res, err := way.get(ctx, repo, "referrers", ref)
 	if err != nil {
 		return nil, nil, clean(err, repo.RegistryStr(), way.login)
 	}

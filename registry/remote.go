@@ -13,22 +13,34 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quayside/quayside/internal/imageref"
 	"github.com/quayside/quayside/internal/store"
 )
 
-const (
-	tagRecords   = "tag" // the kind of record that remembers what a tag last meant
-	maxTransfers = 64    // of one repository at once
-)
+const tagRecords = "tag" // the kind of record that remembers what a tag last meant
 
 // conn is an authenticated way to one repository.
 type conn struct {
 	puller *remote.Puller
-	http   *http.Client // for what go-containerregistry has no request for
+	http   *http.Client
 	login  credential
+}
+
+// get sends a request that go-containerregistry has not, or, for blobs, answers
+// with a reader that computes the digest which the store computes too.
+func (w *conn) get(ctx context.Context, repo name.Repository, what, ref string) (*http.Response, error) {
+	url := fmt.Sprintf("%s://%s/v2/%s/%s/%s", repo.Scheme(), repo.RegistryStr(), repo.RepositoryStr(), what, ref)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if what == "referrers" {
+		req.Header.Set("Accept", string(types.OCIImageIndex))
+	}
+	return w.http.Do(req)
 }
 
 // connect returns the way to a repository: the registry is asked how it wants
@@ -52,7 +64,7 @@ func (c *Client) connect(ctx context.Context, repo name.Repository) (*conn, erro
 	if err != nil {
 		return nil, clean(err, repo.RegistryStr(), login)
 	}
-	puller, err := remote.NewPuller(remote.WithTransport(auth), remote.WithJobs(maxTransfers))
+	puller, err := remote.NewPuller(remote.WithTransport(auth))
 	if err != nil {
 		return nil, err
 	}
@@ -304,14 +316,15 @@ func (r *upstream) fetchBlob(ctx context.Context, repo name.Repository, digest s
 	if err != nil {
 		return err
 	}
-	layer, err := way.puller.Layer(context.WithValue(ctx, unboundedKey{}, true), repo.Digest(digest))
+	res, err := way.get(context.WithValue(ctx, unboundedKey{}, true), repo, "blobs", digest)
 	if err == nil {
-		t.body, err = layer.Compressed()
+		t.body = res.Body
+		defer t.body.Close()
+		err = transport.CheckError(res, http.StatusOK)
 	}
 	if err != nil {
 		return clean(err, repo.RegistryStr(), way.login)
 	}
-	defer t.body.Close()
 	err = r.client.Store.Put(ctx, digest, t, t.size)
 	var mismatch *store.MismatchError
 	if errors.As(err, &mismatch) {
@@ -331,8 +344,7 @@ type transfer struct {
 	progress   func(done int64)
 }
 
-// Read implements io.Reader. A reader of go-containerregistry ends in an error
-// unless all bytes are there; which one, the number of bytes says.
+// Read implements io.Reader. Too few or too many bytes are an error.
 func (t *transfer) Read(p []byte) (int, error) {
 	n, err := t.body.Read(p)
 	t.done += int64(n)

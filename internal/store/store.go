@@ -33,7 +33,6 @@ type Store struct {
 
 const (
 	dirPerm  = 0o700
-	filePerm = 0o600
 	staleAge = 24 * time.Hour // a temporary file as old as this belongs to a process that died
 )
 
