@@ -126,6 +126,16 @@ func (l *layout) read(path string) ([]byte, error) {
 	return data, nil
 }
 
+// absentError is a manifest that a layout does not hold; it is fs.ErrNotExist.
+type absentError struct{ digest string }
+
+func (e *absentError) Error() string {
+	return fmt.Sprintf("manifest %s: the layout does not hold it", e.digest)
+}
+
+// Is implements the interface of errors.Is.
+func (e *absentError) Is(target error) bool { return target == fs.ErrNotExist }
+
 func (l *layout) manifest(_ context.Context, digest string) ([]byte, error) {
 	path, err := blobPath(digest)
 	if err != nil {
@@ -133,7 +143,7 @@ func (l *layout) manifest(_ context.Context, digest string) ([]byte, error) {
 	}
 	data, err := l.read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("manifest %s: the layout does not hold it", digest)
+		return nil, &absentError{digest}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("manifest %s: %w", digest, err)
