@@ -1,0 +1,104 @@
+package layers
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/doc"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// publicPackages returns the packages that other programs may import.
+func publicPackages() []string { return []string{"lockfile", "report/v1alpha1"} }
+
+// TestAPI compares the exported names of the public packages with docs/api, so that
+// a change of them is part of the difference that is reviewed.
+func TestAPI(t *testing.T) {
+	for _, dir := range publicPackages() {
+		got, file := listAPI(t, filepath.Join("../..", dir)), "../../docs/api/"+path.Base(dir)+".txt"
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), string(got)); d != "" {
+			t.Errorf("the API of %s changed; if it should, run make golden (-docs/api +sources):\n%s", dir, d)
+		}
+	}
+}
+
+// listAPI returns the exported declarations of the package in dir, without comments and
+// function bodies.
+func listAPI(t *testing.T, dir string) []byte {
+	t.Helper()
+	fset, files := parsePackage(t, dir)
+	p, err := doc.NewFromFiles(fset, files, module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	decl := func(d ast.Decl) {
+		if err := format.Node(&out, fset, d); err != nil {
+			t.Fatal(err)
+		}
+		out.WriteByte('\n')
+	}
+	values := func(all []*doc.Value) {
+		for _, v := range all {
+			decl(v.Decl)
+		}
+	}
+	funcs := func(all []*doc.Func) {
+		for _, f := range all {
+			decl(f.Decl)
+		}
+	}
+	values(p.Consts)
+	values(p.Vars)
+	funcs(p.Funcs)
+	for _, typ := range p.Types {
+		decl(typ.Decl)
+		values(typ.Consts)
+		values(typ.Vars)
+		funcs(typ.Funcs)
+		funcs(typ.Methods)
+	}
+	return out.Bytes()
+}
+
+// parsePackage returns the Go files of a directory without its tests.
+func parsePackage(t *testing.T, dir string) (*token.FileSet, []*ast.File) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset, files := token.NewFileSet(), []*ast.File(nil)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return fset, files
+}
