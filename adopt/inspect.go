@@ -5,6 +5,8 @@
 // It is pure: a snapshot of the cluster, a lock and rendered objects go in, a
 // report or a lock comes out.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Begin], [Record] and [Inspect].
 package adopt
 

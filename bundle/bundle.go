@@ -6,6 +6,8 @@
 // YAML 1.1 booleans mean what the API server would take them for. It does not
 // judge ([Validate] does, on request) and it renders nothing.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Load], [Bundle] and [CSV].
 package bundle
 

@@ -5,6 +5,8 @@
 // `opm validate` does and reports every fault at once. The package refuses to
 // read files, YAML or images, and to choose between bundles.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Content], [New] and [Index]. Slices that accessors return belong
 // to the caller unless said otherwise.
 package catalog

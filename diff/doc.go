@@ -12,5 +12,7 @@
 // network, cluster or Git repository. A state compared with itself gives an
 // empty report.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [State], [Compare] and [Report].
 package diff

@@ -7,6 +7,8 @@
 // depends on one pin or on settings alone, so that branches of different operators
 // merge. The package never resolves and never renders.
 //
+// The package is public: docs/library.md has the promise.
+//
 // Start from [New], [Parse] and [Format].
 package lockfile
 

@@ -12,6 +12,8 @@
 // nothing and reads no environment. Requests are those of go-containerregistry,
 // carried by a transport of its own.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Client], [Client.Open] and [Image].
 package registry
 

@@ -22,6 +22,8 @@
 // Components of what is in clusters/<cluster>/. Every file depends on one pin or on
 // settings alone, but for those in all/.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [All], [Manifests] and [StreamOverlay].
 package render
 

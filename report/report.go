@@ -5,6 +5,8 @@
 // who does passes what was read to [Judge]. Drift of single fields is not its
 // business, for the GitOps tool compares those.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Compute], which judges one object, [Judge], which judges an
 // installation, and [Summarize], which holds a lock against what was judged.
 package report

@@ -34,6 +34,8 @@
 // Everything here is a pure function of its arguments. The package never reads
 // a manifest, a file or a clock.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Resolve], [Check] and [Conflict].
 package resolve
 

@@ -8,6 +8,8 @@
 // a cluster. Every other kind is counted and passed over. The package reads bytes and an
 // fs.FS; it chooses nothing and resolves nothing.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Parse], [LoadFS] and [Set].
 package subscription
 

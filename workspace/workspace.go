@@ -4,6 +4,8 @@
 // [Workspace] is always complete: what the file does not say is filled in. The
 // package reads bytes; it opens no file and follows no path it finds.
 //
+// It promises nothing yet: its exported names may change in any release.
+//
 // Start from [Default] and [Parse].
 package workspace
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// publicPackages returns the packages that other programs may import.
+// publicPackages returns the packages whose exported names are covered by the promise of
+// docs/library.md.
 func publicPackages() []string { return []string{"lockfile", "report/v1alpha1"} }
 
 // TestAPI compares the exported names of the public packages with docs/api, so that
@@ -101,4 +103,27 @@ func parsePackage(t *testing.T, dir string) (*token.FileSet, []*ast.File) {
 		files = append(files, f)
 	}
 	return fset, files
+}
+
+// TestLibraryPage wants docs/library.md to quote every example of the public packages.
+func TestLibraryPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/library.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range publicPackages() {
+		data, err := os.ReadFile(filepath.Join("../..", dir, "example_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples := regexp.MustCompile(`(?ms)^func Example.*?^}$`).FindAllString(string(data), -1)
+		if len(examples) == 0 {
+			t.Errorf("%s has no examples", dir)
+		}
+		for _, text := range examples {
+			if !strings.Contains(string(page), "```go\n"+text+"\n```\n") {
+				t.Errorf("docs/library.md does not quote this example of %s:\n%s", dir, text)
+			}
+		}
+	}
 }

@@ -6,5 +6,7 @@
 // what passes between those who read a cluster and those who judge it. It
 // judges nothing and reads nothing.
 //
+// The package is public: docs/library.md has the promise.
+//
 // Start from [Installation], [Observed] and [CRD].
 package v1alpha1
