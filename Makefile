@@ -116,7 +116,7 @@ docs: ## Build the pages as a site into dist/site, offline (mkdocs and mkdocs-ma
 	rm -rf dist/docs dist/site; mkdir -p dist; cp -R docs dist/docs; \
 	for page in docs/*.md; do sed 's,](\.\./,]($(OUTSIDE),g' $$page >dist/$$page; done; \
 	{ cat mkdocs.yml; printf 'docs_dir: docs\nsite_dir: site\nnav:\n- Overview: README.md\n'; \
-	  sed -n -e 's/^## \(.*\)/- "\1":/p' -e 's/^- \[\([^]]*\)\](\([a-z0-9-]*\.md\)).*/  - "\1": \2/p' docs/README.md; } >dist/mkdocs.yml; \
+	  sed -n -e 's/^## \(.*\)/- "\1":/p' -e 's,^- \[\([^]]*\)\](\([a-zA-Z0-9/-]*\.md\)).*,  - "\1": \2,p' docs/README.md; } >dist/mkdocs.yml; \
 	mkdocs build --strict --config-file dist/mkdocs.yml >dist/mkdocs.log 2>&1 || { grep -E 'WARNING|ERROR|rror:' dist/mkdocs.log; exit 1; }; \
 	echo dist/site/index.html
 
