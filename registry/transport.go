@@ -61,7 +61,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	for attempt := 1; ; attempt++ {
 		res, err := t.send(req)
-		if req.Body != nil || attempt >= t.retry.Attempts || !isTemporary(res, err) {
+		if req.Body != nil && req.Body != http.NoBody || attempt >= t.retry.Attempts || !isTemporary(res, err) {
 			return res, err
 		}
 		wait := t.retry.backoff(attempt)
