@@ -106,7 +106,7 @@ func (o *proposeOptions) proposeFlags(cmd *cobra.Command) {
 	f.StringVar(&o.now, "now", "", "with --promote, judge what was seen as at this `TIME`, as in 2026-01-31T12:00:00Z (default: the present)")
 	f.BoolVar(&o.allowDowngrade, "allow-downgrade", false, "let versions go down")
 	f.BoolVar(&o.keepGoing, "keep-going", false, "propose what could be resolved, even if something could not")
-	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or of what several begin with (default: upgrade, with --promote: promote)")
+	f.StringVar(&o.branch, "branch", "", "the `NAME` of the branch, or of what several begin with (default: upgrade, or upgrades for one branch, or promote with --promote)")
 	f.BoolVar(&o.single, "one-branch", false, "put everything on one branch")
 	f.BoolVar(&o.force, "force", false, "replace existing branches")
 	f.StringVar(&o.push, "push", "", "push the branches to `REMOTE`, a name or a URL; GIT_TOKEN holds the password for https")
@@ -197,7 +197,7 @@ func (o *proposeOptions) proposeOne(ctx context.Context, p *project.Project, in 
 	}
 	r = newResolveReport(res, in.AboutDeclared())
 	if res.Lock != nil && len(res.Changes) > 0 {
-		base, err := o.base(ctx, p, "upgrade")
+		base, err := o.base(ctx, p, "upgrades") // not "upgrade", below which others lie
 		if err != nil {
 			return nil, nil, err
 		}

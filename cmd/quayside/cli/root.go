@@ -143,15 +143,16 @@ func elsewhere(cmd *cobra.Command, word string) (string, bool) {
 func otherWords() map[string]map[string]string {
 	return map[string]map[string]string{
 		"quayside": {
-			"apply": "quayside render", "check": "quayside verify", "check-upgrade": "quayside upgrade --check", "create": "quayside init", "delete": "quayside remove",
-			"deps": "quayside tree", "describe": "quayside catalog show", "explain": "quayside why", "export": "quayside render", "fetch": "quayside vendor",
-			"find": "quayside catalog search", "generate": "quayside render", "get": "quayside add", "graph": "quayside catalog graph", "health": "quayside status",
+			"apply": "quayside render", "bom": "quayside images", "check": "quayside verify", "check-upgrade": "quayside upgrade --check", "create": "quayside init", "delete": "quayside remove",
+			"deps": "quayside tree", "describe": "quayside catalog show", "doctor": "quayside adopt check", "explain": "quayside why", "export": "quayside render", "fetch": "quayside vendor",
+			"feed": "quayside outdated", "find": "quayside catalog search", "generate": "quayside render", "get": "quayside add", "graph": "quayside catalog graph", "health": "quayside status",
 			"info": "quayside catalog show", "install": "quayside add", "lint": "quayside verify", "list": "quayside tree", "lock": "quayside resolve",
 			"ls": "quayside tree", "new": "quayside init", "plan": "quayside diff --upgrade", "publish": "quayside push",
 			"pull": "quayside vendor", "rm": "quayside remove", "sbom": "quayside images", "search": "quayside catalog search", "show": "quayside catalog show",
 			"sync": "quayside render", "template": "quayside render", "test": "quayside verify", "uninstall": "quayside remove", "update": "quayside upgrade",
 			"validate": "quayside verify",
 		},
+		"quayside adopt": {"finish": "quayside adopt run --finish", "rbac": "quayside adopt plan --rbac"},
 		"quayside catalog": {
 			"describe": "quayside catalog show", "find": "quayside catalog search", "get": "quayside catalog show", "info": "quayside catalog show",
 			"ls": "quayside catalog list", "packages": "quayside catalog list", "versions": "quayside catalog show", "build": "quayside build", "push": "quayside push",
