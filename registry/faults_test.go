@@ -64,6 +64,8 @@ func TestFaults(t *testing.T) {
 		{"503 then fine", status(503, 3), "", 0},
 		{"503 for ever", status(503, forever), "503 Service Unavailable (SOME_CODE): the fault is the registry's", 503},
 		{"500 then fine", status(500, 1), "", 0},
+		{"503 of a blob then fine", blobs(status(503, 3)), "", 0},
+		{"429 of a blob then fine", blobs(status(429, 2, "Retry-After", "0")), "", 0},
 		{"truncated layer", blobs(truncate), "truncated: 1000 of", 0},
 		{"wrong bytes", blobs(scramble), "the content is not what the digest names", 0},
 		{"longer than it says", blobs(lengthen), "longer than its", 0},
